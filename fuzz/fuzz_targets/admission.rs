@@ -4,12 +4,12 @@
 
 use libfuzzer_sys::fuzz_target;
 use scantling_admit::{
-    Gates, Identity, Operation, Options, Outcome, Refusal, Request, Resource, admit, check,
+    Gates, NewObjectMeta, WriteOperation, AdmitOptions, AdmitOutcome, AdmissionError, Request, Resource, admit, check,
 };
-use scantling_schema::default::{Pruned, check_defaults};
+use scantling_schema::default::{PrunedDefaults, check_defaults};
 use scantling_schema::document::Schema;
 use scantling_schema::meta::Scope;
-use scantling_schema::plan::Compiler;
+use scantling_schema::plan::PlanCompiler;
 use scantling_schema::structural::Interner;
 use scantling_value::{Limits, Map, Path, Value, json};
 
@@ -22,22 +22,22 @@ fuzz_target!(|text: &[u8]| {
         return;
     };
     let Some(resource) = resource(schema) else { return };
-    let options = Options {
+    let options = AdmitOptions {
         gates: Gates {
             immutability: true,
             unions: true,
             rules_on_create: true,
             ..Gates::default()
         },
-        ..Options::default()
+        ..AdmitOptions::default()
     };
-    let identity = Identity {
+    let identity = NewObjectMeta {
         uid: "u".into(),
         created: "2026-08-01T00:00:00Z".into(),
         suffix: "abcde".into(),
     };
     let create = |object: Value| {
-        let operation = Operation::Create(&identity);
+        let operation = WriteOperation::Create(&identity);
         admit(
             &resource,
             Request {
@@ -65,12 +65,12 @@ fuzz_target!(|text: &[u8]| {
         metadata.insert("resourceVersion", Value::from("1"));
     }
     let request = Request {
-        operation: Operation::Update(&old),
+        operation: WriteOperation::Update(&old),
         object: old.clone(),
         found_in_text: &[],
     };
     let unchanged = admit(&resource, request, &options);
-    if let Some(Refusal::Immutable(errors)) = &unchanged.refusal {
+    if let Some(AdmissionError::Immutable(errors)) = &unchanged.refusal {
         panic!("nothing has changed: {errors:?}");
     }
     // Every keyword that is left then ratchets, and a schema without extensions describes every field that pruning
@@ -95,9 +95,9 @@ fuzz_target!(|text: &[u8]| {
 });
 
 /// Whether an object could have been stored before its schema became stricter: its form and its metadata are right.
-fn first_is_stored(first: &Outcome) -> bool {
-    let about_limits = |refusal: &Refusal| match refusal {
-        Refusal::Invalid(errors) => errors.iter().all(|e| !e.field().starts_with("metadata")),
+fn first_is_stored(first: &AdmitOutcome) -> bool {
+    let about_limits = |refusal: &AdmissionError| match refusal {
+        AdmissionError::Invalid(errors) => errors.iter().all(|e| !e.field().starts_with("metadata")),
         _ => false,
     };
     first.refusal.as_ref().is_none_or(about_limits)
@@ -112,9 +112,9 @@ fn resource(spec: &Value) -> Option<Resource> {
     let structural = Schema::new(&Value::Object(root))
         .structural(&mut Interner::new())
         .ok()?;
-    let plan = Compiler::new().compile(&structural);
+    let plan = PlanCompiler::new().compile(&structural);
     // Definitions whose defaults are no values of their schema are refused.
-    if !check_defaults(&plan, &Path::ROOT, Pruned::Required).is_empty() {
+    if !check_defaults(&plan, &Path::ROOT, PrunedDefaults::Required).is_empty() {
         return None;
     }
     Some(Resource {

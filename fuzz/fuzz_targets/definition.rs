@@ -4,15 +4,15 @@
 
 use libfuzzer_sys::fuzz_target;
 use scantling_cel::kubernetes::KubernetesVersion;
-use scantling_schema::definition::{Accepted, ApiVersion, Definition, Gates, Setting};
+use scantling_schema::definition::{Accepted, ApiVersion, Definition, Gates, ValidationContext};
 use scantling_schema::document::Schema;
-use scantling_schema::plan::Compiler;
+use scantling_schema::plan::PlanCompiler;
 use scantling_schema::rules::Environments;
 use scantling_schema::structural::Interner;
 use scantling_value::{Limits, Value, json};
 use std::sync::LazyLock;
 
-static ENVIRONMENTS: LazyLock<Environments> = LazyLock::new(|| Environments::of(KubernetesVersion::LATEST));
+static ENVIRONMENTS: LazyLock<Environments> = LazyLock::new(|| Environments::for_version(KubernetesVersion::LATEST));
 
 fuzz_target!(|text: &[u8]| {
     let Ok(document) = json::decode(text, Limits::SAFE) else {
@@ -20,7 +20,7 @@ fuzz_target!(|text: &[u8]| {
     };
     // Most inputs are no definitions; as schemas they still exercise the compiler.
     if let Ok(structural) = Schema::new(&document).structural(&mut Interner::new()) {
-        let _ = Compiler::new().compile(&structural).to_string();
+        let _ = PlanCompiler::new().compile(&structural).to_string();
     }
     let gates = Gates {
         immutability: true,
@@ -31,7 +31,7 @@ fuzz_target!(|text: &[u8]| {
     let Ok(received) = Definition::decode(document, ApiVersion::V1, gates) else {
         return;
     };
-    let setting = Setting {
+    let setting = ValidationContext {
         api: ApiVersion::V1,
         gates,
         environments: &ENVIRONMENTS,

@@ -4,11 +4,11 @@
 //! that grow faster than their input. Linear growth doubles from column to column; sorting adds a little.
 
 use scantling_admit::{
-    FieldValidation, Gates, Identity, Operation, Options, Request, Resource, Workshop, admit,
+    FieldValidation, Gates, NewObjectMeta, WriteOperation, AdmitOptions, Request, Resource, ResourceCompiler, admit,
 };
 use scantling_cel::kubernetes::KubernetesVersion;
 use scantling_merge::json_patch::JsonPatch;
-use scantling_schema::definition::{ApiVersion, Definition, Setting};
+use scantling_schema::definition::{ApiVersion, Definition, ValidationContext};
 use scantling_schema::rules::Environments;
 use scantling_value::{Limits, Map, Value, json, yaml};
 use std::fmt::Write as _;
@@ -182,8 +182,8 @@ fn validated(document: &Value) -> usize {
     let read = Definition::decode(document.clone(), ApiVersion::V1, Gates::default());
     let mut definition = read.expect("a definition").definition;
     definition.prepare_create(Gates::default());
-    let environments = Environments::of(KubernetesVersion::LATEST);
-    let setting = Setting {
+    let environments = Environments::for_version(Version::LATEST);
+    let setting = ValidationContext {
         api: ApiVersion::V1,
         gates: Gates::default(),
         environments: &environments,
@@ -196,7 +196,7 @@ fn admission(schema: &str, spec: Value, mut metadata: Map) -> Box<dyn Fn()> {
         Definition::decode(definition(schema, 1), ApiVersion::V1, Gates::default()).expect("a definition");
     let spec_of = read.definition.spec;
     let version = spec_of.version("v1").expect("a version");
-    let resource: Resource = Workshop::default()
+    let resource: Resource = ResourceCompiler::default()
         .resource(&spec_of, version)
         .expect("a resource");
     metadata.insert("name", "a".into());
@@ -207,20 +207,20 @@ fn admission(schema: &str, spec: Value, mut metadata: Map) -> Box<dyn Fn()> {
         ("metadata", metadata.into()),
         ("spec", spec),
     ]));
-    let identity = Identity {
+    let identity = NewObjectMeta {
         uid: "u".into(),
         created: "2026-01-01T00:00:00Z".into(),
         suffix: "abcde".into(),
     };
     Box::new(move || {
         let request = Request {
-            operation: Operation::Create(&identity),
+            operation: WriteOperation::Create(&identity),
             object: object.clone(),
             found_in_text: &[],
         };
-        let options = Options {
+        let options = AdmitOptions {
             field_validation: FieldValidation::Warn,
-            ..Options::default()
+            ..AdmitOptions::default()
         };
         drop(black_box(admit(&resource, request, &options)));
     })

@@ -1,10 +1,13 @@
 //! The pipeline.
 
-use crate::check::{Check, Checked};
-use crate::{FieldValidation, Gates, Identity, Outcome, Refusal, Resource, Stats, prepare, shape};
-use scantling_schema::immutable::{Changes, Kept};
+use crate::check::{ObjectValidator, ValidationResult};
+use crate::{
+    AdmissionError, AdmitOutcome, FieldValidation, Gates, NewObjectMeta, Resource, Stats, prepare,
+    prune_and_default,
+};
+use scantling_schema::immutable::{Changes, UnchangedElements};
 use scantling_schema::meta::{self, NameRule};
-use scantling_schema::prune::Unknown;
+use scantling_schema::prune::UnknownFields;
 use scantling_schema::rules::Meter;
 use scantling_value::{ErrorList, FieldError, Map, Path, TextList, Value};
 use std::time::Duration;
@@ -13,20 +16,20 @@ use std::time::Duration;
 #[derive(Debug)]
 pub struct Request<'a> {
     /// What is to be done.
-    pub operation: Operation<'a>,
+    pub operation: WriteOperation<'a>,
     /// The object as it was sent, or as a patch or an apply made it.
     pub object: Value,
     /// What strict decoding of the request found: `duplicate field "spec.a"`.
-    pub found_in_text: &'a [String],
+    pub findings: &'a [String],
 }
 
 /// What is to be done.
 #[derive(Clone, Copy, Debug)]
-pub enum Operation<'a> {
+pub enum WriteOperation<'a> {
     /// A new object.
-    Create(&'a Identity),
+    Create(&'a NewObjectMeta),
     /// A new state of the stored object. Writes to `/scale` are such updates, too: see
-    /// [`Scale::with_wanted`](crate::Scale::with_wanted).
+    /// [`ScalePaths::with_replicas`](crate::ScalePaths::with_replicas).
     Update(&'a Value),
     /// A new status of the stored object.
     UpdateStatus(&'a Value),
@@ -34,7 +37,7 @@ pub enum Operation<'a> {
 
 /// How admission behaves.
 #[derive(Clone, Copy, Default)]
-pub struct Options<'a> {
+pub struct AdmitOptions<'a> {
     /// Which features are on.
     pub gates: Gates,
     /// What becomes of unknown and duplicate fields.
@@ -45,9 +48,9 @@ pub struct Options<'a> {
     pub meter: Option<Meter<'a>>,
 }
 
-impl std::fmt::Debug for Options<'_> {
+impl std::fmt::Debug for AdmitOptions<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Options")
+        f.debug_struct("AdmitOptions")
             .field("gates", &self.gates)
             .field("field_validation", &self.field_validation)
             .finish_non_exhaustive()
@@ -55,19 +58,19 @@ impl std::fmt::Debug for Options<'_> {
 }
 
 /// Decides about a write; the crate's documentation has an example.
-pub fn admit(resource: &Resource, request: Request<'_>, options: &Options<'_>) -> Outcome {
+pub fn admit(resource: &Resource, request: Request<'_>, options: &AdmitOptions<'_>) -> AdmitOutcome {
     let mut object = request.object;
-    match receive(resource, &mut object, request.found_in_text, options) {
+    match normalize(resource, &mut object, request.findings, options) {
         Ok(warnings) => {
-            let mut outcome = decide(resource, request.operation, object, options);
+            let mut outcome = prepare_and_validate(resource, request.operation, object, options);
             if !warnings.is_empty() {
                 outcome.warnings.splice(0..0, warnings);
             }
             outcome
         }
-        Err(refusal) => Outcome {
+        Err(error) => AdmitOutcome {
             object,
-            refusal: Some(refusal),
+            error: Some(error),
             warnings: Vec::new(),
             stats: Stats::default(),
         },
@@ -76,90 +79,92 @@ pub fn admit(resource: &Resource, request: Request<'_>, options: &Options<'_>) -
 
 /// The first half of [`admit`]: brings the object into form and settles what becomes of unknown and duplicate fields.
 /// A server that records who manages which field does so between the halves. Returns warnings.
-pub fn receive(
+pub fn normalize(
     resource: &Resource,
     object: &mut Value,
-    found_in_text: &[String],
-    options: &Options<'_>,
-) -> Result<Vec<String>, Refusal> {
+    findings: &[String],
+    options: &AdmitOptions<'_>,
+) -> Result<Vec<String>, AdmissionError> {
     let mode = match options.field_validation {
-        FieldValidation::Ignore => Unknown::Ignore,
-        _ if !options.gates.field_validation => Unknown::Ignore,
-        FieldValidation::Strict | FieldValidation::Warn => Unknown::List,
+        FieldValidation::Ignore => UnknownFields::Ignore,
+        _ if !options.gates.field_validation => UnknownFields::Ignore,
+        FieldValidation::Strict | FieldValidation::Warn => UnknownFields::List,
     };
-    let unknown = shape::shape(resource, object, mode)?;
-    if mode == Unknown::Ignore {
+    let unknown = prune_and_default(resource, object, mode)?;
+    if mode == UnknownFields::Ignore {
         return Ok(Vec::new());
     }
-    let mut found: TextList = found_in_text.iter().cloned().collect();
+    let mut found: TextList = findings.iter().cloned().collect();
     found.append(unknown, |path| format!("unknown field \"{path}\""));
     let found = found.into_texts();
     if options.field_validation == FieldValidation::Strict && !found.is_empty() {
-        return Err(Refusal::Strict(found));
+        return Err(AdmissionError::Strict(found));
     }
     Ok(found)
 }
 
 /// The second half of [`admit`]: sets what a request has no say in, and judges.
-pub fn decide(
+pub fn prepare_and_validate(
     resource: &Resource,
-    operation: Operation<'_>,
+    operation: WriteOperation<'_>,
     object: Value,
-    options: &Options<'_>,
-) -> Outcome {
-    let mut outcome = Outcome {
+    options: &AdmitOptions<'_>,
+) -> AdmitOutcome {
+    let mut outcome = AdmitOutcome {
         object,
-        refusal: None,
+        error: None,
         warnings: Vec::new(),
         stats: Stats::default(),
     };
-    outcome.refusal = prepare_and_judge(resource, operation, options, &mut outcome).err();
+    outcome.error = run_stages(resource, operation, options, &mut outcome).err();
     outcome
 }
 
-fn prepare_and_judge(
+fn run_stages(
     resource: &Resource,
-    operation: Operation<'_>,
-    options: &Options<'_>,
-    outcome: &mut Outcome,
-) -> Result<(), Refusal> {
+    operation: WriteOperation<'_>,
+    options: &AdmitOptions<'_>,
+    outcome: &mut AdmitOutcome,
+) -> Result<(), AdmissionError> {
     let Value::Object(object) = &mut outcome.object else {
-        return Err(Refusal::Undecodable("the object is no JSON object".into()));
+        return Err(AdmissionError::Undecodable("the object is no JSON object".into()));
     };
     let empty = Map::new();
     let gates = options.gates;
     let changes = match operation {
-        Operation::Create(identity) => {
-            prepare::create(resource, object, identity);
+        WriteOperation::Create(meta) => {
+            prepare::create(resource, object, meta);
             Changes::default()
         }
-        Operation::Update(old) => prepare::update(resource, object, old.as_object().unwrap_or(&empty), gates),
-        Operation::UpdateStatus(old) => Changes {
+        WriteOperation::Update(old) => {
+            prepare::update(resource, object, old.as_object().unwrap_or(&empty), gates)
+        }
+        WriteOperation::UpdateStatus(old) => Changes {
             forbidden: prepare::update_status(resource, object, old.as_object().unwrap_or(&empty), gates),
             ..Changes::default()
         },
     };
     if !changes.forbidden.is_empty() {
-        return Err(Refusal::Immutable(changes.forbidden));
+        return Err(AdmissionError::Immutable(changes.forbidden));
     }
     let prepared = Prepared {
         object: &outcome.object,
-        kept: &changes.kept,
+        unchanged: &changes.unchanged,
     };
     let checked = judge(resource, operation, prepared, options);
     outcome.warnings.extend(checked.warnings);
     outcome.stats = checked.stats;
     if !checked.errors.is_empty() {
-        return Err(Refusal::Invalid(checked.errors));
+        return Err(AdmissionError::Invalid(checked.errors));
     }
     let metadata = outcome.object.get("metadata");
     match operation {
-        Operation::Create(_) => outcome.warnings.extend(meta::finalizer_warnings(metadata, None)),
-        Operation::Update(old) => {
+        WriteOperation::Create(_) => outcome.warnings.extend(meta::finalizer_warnings(metadata, None)),
+        WriteOperation::Update(old) => {
             let warnings = meta::finalizer_warnings(metadata, old.get("metadata"));
             outcome.warnings.extend(warnings);
         }
-        Operation::UpdateStatus(_) => {}
+        WriteOperation::UpdateStatus(_) => {}
     }
     Ok(())
 }
@@ -169,21 +174,21 @@ fn prepare_and_judge(
 struct Prepared<'a> {
     object: &'a Value,
     /// What of it is known to be what it was.
-    kept: &'a Kept,
+    unchanged: &'a UnchangedElements,
 }
 
 /// What is wrong with an object that is prepared for the store.
 fn judge(
     resource: &Resource,
-    operation: Operation<'_>,
+    operation: WriteOperation<'_>,
     prepared: Prepared<'_>,
-    options: &Options<'_>,
-) -> Checked {
-    let Prepared { object, kept } = prepared;
+    options: &AdmitOptions<'_>,
+) -> ValidationResult {
+    let Prepared { object, unchanged } = prepared;
     let (old, status) = match operation {
-        Operation::Create(_) => (None, false),
-        Operation::Update(old) => (Some(old), false),
-        Operation::UpdateStatus(old) => (Some(old), true),
+        WriteOperation::Create(_) => (None, false),
+        WriteOperation::Update(old) => (Some(old), false),
+        WriteOperation::UpdateStatus(old) => (Some(old), true),
     };
     let at = Path::ROOT.field("metadata");
     let (metadata, scope) = (object.get("metadata"), resource.scope);
@@ -202,7 +207,7 @@ fn judge(
     } else if typed {
         errors.extend(meta::check_new(metadata, scope, NameRule::Subdomain, &at));
     }
-    let mut check = Check::new(resource, object, old, options, errors).knowing(kept);
+    let mut check = ObjectValidator::new(resource, object, old, options, errors).with_unchanged(unchanged);
     if typed && status {
         check.status_values();
         check.scale_status();
@@ -216,7 +221,7 @@ fn judge(
     }
     let mut checked = check.finish();
     // The rule for names of custom resources covers the one that all kinds share, save for the end of a prefix.
-    let covered = meta::text(metadata, "generateName").is_empty();
+    let covered = meta::string_field(metadata, "generateName").is_empty();
     if old.is_none() && !covered && checked.errors.is_empty() {
         checked.errors = meta::check_common(metadata, scope, &at);
     }
@@ -227,7 +232,7 @@ fn judge(
 fn type_errors(resource: &Resource, object: &Value) -> ErrorList {
     let mut errors = ErrorList::new();
     for (field, wanted) in [("kind", &resource.kind), ("apiVersion", &resource.api_version)] {
-        let found = object.text(field);
+        let found = object.get_str(field);
         if found != wanted {
             let at = Path::ROOT.field(field);
             errors.push_with(|| FieldError::invalid(&at, found, format!("must be {wanted}")));

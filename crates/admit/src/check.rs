@@ -1,14 +1,14 @@
 //! What is wrong with an object of a kind, apart from its own metadata.
 
-use crate::{Options, Resource, Stats, scale};
-use scantling_schema::immutable::Kept;
+use crate::{AdmitOptions, Resource, Stats, scale};
+use scantling_schema::immutable::UnchangedElements;
 use scantling_schema::validate::{self, Ratchet};
 use scantling_schema::{listtype, meta, rules, union};
 use scantling_value::{ErrorKind, ErrorList, FieldError, Path, Value};
 
 /// What was found.
 #[derive(Debug, Default)]
-pub struct Checked {
+pub struct ValidationResult {
     /// What is wrong.
     pub errors: ErrorList,
     /// What is wrong but was so before.
@@ -19,50 +19,55 @@ pub struct Checked {
 
 /// Checks an object against its schema: limits on values, embedded metadata, unique elements, unions and rules. With
 /// `old`, it is an update of that object.
-pub fn check(resource: &Resource, new: &Value, old: Option<&Value>, options: &Options<'_>) -> Checked {
-    let mut check = Check::new(resource, new, old, options, ErrorList::new());
+pub fn check(
+    resource: &Resource,
+    new: &Value,
+    old: Option<&Value>,
+    options: &AdmitOptions<'_>,
+) -> ValidationResult {
+    let mut check = ObjectValidator::new(resource, new, old, options, ErrorList::new());
     check.values();
     check.embedded();
     check.finish()
 }
 
 /// The checks of one object, one stage after the other.
-pub(crate) struct Check<'a> {
+pub(crate) struct ObjectValidator<'a> {
     resource: &'a Resource,
     new: &'a Value,
     old: Option<&'a Value>,
-    options: &'a Options<'a>,
+    options: &'a AdmitOptions<'a>,
     ratchet: Ratchet<'a>,
-    checked: Checked,
+    checked: ValidationResult,
 }
 
-impl<'a> Check<'a> {
+impl<'a> ObjectValidator<'a> {
     /// `found` is what is known to be wrong already; it may keep rules from running.
     pub(crate) fn new(
         resource: &'a Resource,
         new: &'a Value,
         old: Option<&'a Value>,
-        options: &'a Options<'a>,
+        options: &'a AdmitOptions<'a>,
         found: ErrorList,
     ) -> Self {
-        Check {
+        ObjectValidator {
             resource,
             new,
             old,
             options,
             ratchet: Ratchet::new(options.clock),
-            checked: Checked {
+            checked: ValidationResult {
                 errors: found,
-                ..Checked::default()
+                ..ValidationResult::default()
             },
         }
     }
 
     /// With what is known to be what it was: that need not be looked at. (It may have members that no schema describes
     /// where nothing is pruned, and then it does not count as unchanged.)
-    pub(crate) fn knowing(mut self, kept: &'a Kept) -> Self {
-        if !kept.is_empty() && !self.resource.preserve_unknown_fields {
-            self.ratchet = Ratchet::new(self.options.clock).knowing(kept);
+    pub(crate) fn with_unchanged(mut self, unchanged: &'a UnchangedElements) -> Self {
+        if !unchanged.is_empty() && !self.resource.preserve_unknown_fields {
+            self.ratchet = Ratchet::new(self.options.clock).with_unchanged(unchanged);
         }
         self
     }
@@ -76,11 +81,11 @@ impl<'a> Check<'a> {
             &Path::ROOT,
             old.map(|old| (&self.ratchet, old)),
         );
-        self.note(errors);
+        self.extend_errors(errors);
     }
 
     /// Takes note of what is wrong, which mostly is nothing.
-    fn note(&mut self, errors: ErrorList) {
+    fn extend_errors(&mut self, errors: ErrorList) {
         if !errors.is_empty() {
             self.checked.errors.extend(errors);
         }
@@ -99,7 +104,7 @@ impl<'a> Check<'a> {
         let old = old.map(|old| old.get("status").unwrap_or(&Value::Null));
         let prefix = Path::ROOT.field("status");
         let errors = validate::validate(node, status, &prefix, old.map(|old| (&self.ratchet, old)));
-        self.note(errors);
+        self.extend_errors(errors);
     }
 
     /// The number that `/scale` wants.
@@ -119,16 +124,16 @@ impl<'a> Check<'a> {
     /// The metadata of embedded resources.
     pub(crate) fn embedded(&mut self) {
         let errors = meta::check_embedded(self.resource.plan.root(), self.new, &Path::ROOT);
-        self.note(errors);
+        self.extend_errors(errors);
     }
 
     /// Unions, unique elements, then rules.
-    pub(crate) fn finish(mut self) -> Checked {
+    pub(crate) fn finish(mut self) -> ValidationResult {
         if self.options.gates.unions {
             let old = self.old.filter(|_| self.options.gates.ratcheting);
             let root = self.resource.plan.root();
             let errors = union::violations(root, self.new, old.map(|old| (&self.ratchet, old)));
-            self.note(errors);
+            self.extend_errors(errors);
         }
         self.duplicates();
         self.rules();
@@ -142,7 +147,7 @@ impl<'a> Check<'a> {
         let found = listtype::duplicates(root, self.new);
         let had_some = |old: &Value| !listtype::duplicates(root, old).is_empty();
         if !found.is_empty() && !self.old.is_some_and(had_some) {
-            self.note(found);
+            self.extend_errors(found);
         }
     }
 
@@ -156,7 +161,7 @@ impl<'a> Check<'a> {
             return;
         }
         let gates = &self.options.gates;
-        let options = rules::Options {
+        let options = rules::RuleOptions {
             at: &Path::ROOT,
             ratchet: Some(&self.ratchet).filter(|_| gates.ratcheting && self.old.is_some()),
             optional_old_self: gates.ratcheting,
@@ -168,7 +173,7 @@ impl<'a> Check<'a> {
         if let (Some(now), Some(started)) = (self.options.clock, started) {
             self.checked.stats.rules = Some(now().saturating_sub(started));
         }
-        self.note(report.errors);
+        self.extend_errors(report.errors);
         self.checked.warnings.extend(report.warnings.into_texts());
         self.checked.stats.rule_cost = report.cost;
     }

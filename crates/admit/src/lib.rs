@@ -6,10 +6,10 @@
 //!
 //! The stages of the pipeline are public, too, for those who need one of them alone: [`shape`] brings an object into
 //! the form of its schema, [`load`] does so for objects of the store, and [`check`] says what is wrong with an object.
-//! A [`Workshop`] makes the [`Resource`]s of definitions.
+//! A [`ResourceCompiler`] makes the [`Resource`]s of definitions.
 //!
 //! ```
-//! use scantling_admit::{Gates, Identity, Operation, Options, Request, Workshop, admit};
+//! use scantling_admit::{Gates, NewObjectMeta, WriteOperation, AdmitOptions, Request, ResourceCompiler, admit};
 //! use scantling_schema::definition::{ApiVersion, Definition};
 //! use scantling_value::{Limits, yaml};
 //!
@@ -38,10 +38,10 @@
 //! "#;
 //! let definition = yaml::decode(definition, Limits::SAFE)?;
 //! let definition = Definition::decode(definition, ApiVersion::V1, Gates::default())?.definition;
-//! let mut workshop = Workshop::default();
-//! let resource = workshop.resource(&definition.spec, &definition.spec.versions()[0])?;
+//! let mut compiler = ResourceCompiler::default();
+//! let resource = compiler.resource(&definition.spec, &definition.spec.versions()[0])?;
 //!
-//! let identity = Identity {
+//! let meta = NewObjectMeta {
 //!     uid: "7a1c".into(),
 //!     created: "2026-08-01T00:00:00Z".into(),
 //!     suffix: "x7k2p".into(),
@@ -49,16 +49,16 @@
 //! let create = |spec: &str| {
 //!     let object = format!("{{apiVersion: example.com/v1, kind: Widget, metadata: {{name: a}}, spec: {spec}}}");
 //!     let object = yaml::decode(object.as_bytes(), Limits::SAFE)?;
-//!     let request = Request { operation: Operation::Create(&identity), object, found_in_text: &[] };
-//!     Ok::<_, Box<dyn std::error::Error>>(admit(&resource, request, &Options::default()))
+//!     let request = Request { operation: WriteOperation::Create(&meta), object, findings: &[] };
+//!     Ok::<_, Box<dyn std::error::Error>>(admit(&resource, request, &AdmitOptions::default()))
 //! };
 //! let outcome = create("{}")?;
-//! assert!(outcome.refusal.is_none());
+//! assert!(outcome.error.is_none());
 //! assert_eq!(outcome.object.get("spec").map(|spec| spec.to_json()).as_deref(), Some(r#"{"size":3}"#));
 //!
-//! let refusal = create("{size: 0}")?.refusal.ok_or("a size of 0 is refused")?;
-//! assert_eq!(refusal.status(), 422);
-//! assert_eq!(refusal.errors()[0].to_string(), "spec: Invalid value: a widget has a size");
+//! let error = create("{size: 0}")?.error.ok_or("a size of 0 is refused")?;
+//! assert_eq!(error.status(), 422);
+//! assert_eq!(error.errors()[0].to_string(), "spec: Invalid value: a widget has a size");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 #![deny(
@@ -69,19 +69,19 @@
 
 mod admit;
 mod check;
+mod compiler;
+mod normalize;
 mod outcome;
 mod prepare;
 mod resource;
 mod scale;
-mod shape;
-mod workshop;
 
-pub use admit::{Operation, Options, Request, admit, decide, receive};
-pub use check::{Checked, check};
-pub use outcome::{Outcome, Refusal, Stats};
-pub use prepare::Identity;
-pub use resource::{FieldValidation, Resource, Scale};
-pub use scale::{Scaled, go_text};
+pub use admit::{AdmitOptions, Request, WriteOperation, admit, normalize, prepare_and_validate};
+pub use check::{ValidationResult, check};
+pub use compiler::{CompileError, ResourceCompiler};
+pub use normalize::{prune, prune_and_default, prune_and_default_stored};
+pub use outcome::{AdmissionError, AdmitOutcome, Stats};
+pub use prepare::NewObjectMeta;
+pub use resource::{FieldValidation, Resource, ScalePaths};
+pub use scale::{ScaleValues, go_text};
 pub use scantling_schema::definition::Gates;
-pub use shape::{load, prune, shape};
-pub use workshop::{Unchecked, Workshop};

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 /// What comes of a request.
 #[derive(Debug)]
-pub struct Outcome {
+pub struct AdmitOutcome {
     /// The object to store; of a refused request, what it would have been.
     pub object: Value,
     /// Why the request is refused, if it is.
-    pub refusal: Option<Refusal>,
+    pub error: Option<AdmissionError>,
     /// What the client should know either way.
     pub warnings: Vec<String>,
     /// What it took.
@@ -19,7 +19,7 @@ pub struct Outcome {
 
 /// Why a request is refused. Each kind has its own status and text.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Refusal {
+pub enum AdmissionError {
     /// The object cannot be read as one of its kind (400): `json: cannot unmarshal …`.
     Undecodable(String),
     /// Strict reading found something (400): `unknown field "spec.x"`, `duplicate field "spec.y"`.
@@ -30,32 +30,35 @@ pub enum Refusal {
     Invalid(ErrorList),
     /// Defaults make the object larger than a request may be (413). A server without this bound would fail to store it.
     TooLarge(TooLarge),
-    /// The server cannot decide (500): something of its own is not as it should be.
+    /// The server cannot prepare_and_validate (500): something of its own is not as it should be.
     Internal(String),
 }
 
-impl From<TooLarge> for Refusal {
+impl From<TooLarge> for AdmissionError {
     fn from(why: TooLarge) -> Self {
-        Refusal::TooLarge(why)
+        AdmissionError::TooLarge(why)
     }
 }
 
-impl Refusal {
+impl AdmissionError {
     /// The HTTP status.
     pub fn status(&self) -> u16 {
         match self {
-            Refusal::Undecodable(_) | Refusal::Strict(_) | Refusal::Immutable(_) => 400,
-            Refusal::Invalid(_) => 422,
-            Refusal::TooLarge(_) => 413,
-            Refusal::Internal(_) => 500,
+            AdmissionError::Undecodable(_) | AdmissionError::Strict(_) | AdmissionError::Immutable(_) => 400,
+            AdmissionError::Invalid(_) => 422,
+            AdmissionError::TooLarge(_) => 413,
+            AdmissionError::Internal(_) => 500,
         }
     }
 
     /// The field errors, if it is about fields.
     pub fn errors(&self) -> &[FieldError] {
         match self {
-            Refusal::Immutable(errors) | Refusal::Invalid(errors) => errors,
-            Refusal::Undecodable(_) | Refusal::Strict(_) | Refusal::TooLarge(_) | Refusal::Internal(_) => &[],
+            AdmissionError::Immutable(errors) | AdmissionError::Invalid(errors) => errors,
+            AdmissionError::Undecodable(_)
+            | AdmissionError::Strict(_)
+            | AdmissionError::TooLarge(_)
+            | AdmissionError::Internal(_) => &[],
         }
     }
 }

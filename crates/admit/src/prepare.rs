@@ -7,7 +7,7 @@ use scantling_value::{ErrorList, Map, Str, Value};
 
 /// What makes a new object itself. Nothing in here can be computed: the caller brings it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Identity {
+pub struct NewObjectMeta {
     /// Its `uid`.
     pub uid: Str,
     /// Its `creationTimestamp`: `2006-01-02T15:04:05Z`.
@@ -16,10 +16,10 @@ pub struct Identity {
     pub suffix: Str,
 }
 
-impl Identity {
-    /// Makes metadata those of a new object: with its identity, with a name if one is to be generated, and without what
+impl NewObjectMeta {
+    /// Makes metadata those of a new object: with its meta, with a name if one is to be generated, and without what
     /// only becomes of objects later on.
-    pub fn mark(&self, metadata: &mut Map) {
+    pub fn apply_to(&self, metadata: &mut Map) {
         let is_foreign = |name: &str| {
             matches!(
                 name,
@@ -42,28 +42,28 @@ impl Identity {
 }
 
 /// Prepares a new object.
-pub(crate) fn create(resource: &Resource, object: &mut Map, identity: &Identity) {
+pub(crate) fn create(resource: &Resource, object: &mut Map, meta: &NewObjectMeta) {
     if resource.status {
         object.remove("status");
     }
     let metadata = metadata(object);
     const SET_BELOW: usize = 4;
     metadata.reserve(SET_BELOW);
-    identity.mark(metadata);
+    meta.apply_to(metadata);
     metadata.insert("generation", Value::Int(1));
 }
 
 /// A generated name has at most 63 characters.
 fn generated(prefix: &str, suffix: &str) -> String {
     const MAX: usize = 63;
-    let mut kept = prefix.len().min(MAX.saturating_sub(suffix.len()));
-    while !prefix.is_char_boundary(kept) {
-        kept -= 1;
+    let mut unchanged = prefix.len().min(MAX.saturating_sub(suffix.len()));
+    while !prefix.is_char_boundary(unchanged) {
+        unchanged -= 1;
     }
-    [prefix.get(..kept).unwrap_or(prefix), suffix].concat()
+    [prefix.get(..unchanged).unwrap_or(prefix), suffix].concat()
 }
 
-/// Prepares an object for taking the place of a stored one. Returns how they differ; what is forbidden and what was kept
+/// Prepares an object for taking the place of a stored one. Returns how they differ; what is forbidden and what was unchanged
 /// only if immutability is on.
 pub(crate) fn update(resource: &Resource, object: &mut Map, old: &Map, gates: Gates) -> Changes {
     if resource.status {

@@ -19,14 +19,14 @@ pub struct Resource {
     /// Whether `/status` is served: then it alone writes `status`.
     pub status: bool,
     /// The fields behind `/scale`, if it is served.
-    pub scale: Option<Scale>,
+    pub scale: Option<ScalePaths>,
     /// Whether fields that the schema does not describe stay everywhere, as definitions of old could ask for.
     pub preserve_unknown_fields: bool,
 }
 
 /// The fields behind `/scale`, as paths with a leading dot: `.spec.replicas`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Scale {
+pub struct ScalePaths {
     /// The wanted number.
     pub spec_replicas: Str,
     /// The actual number.
@@ -35,9 +35,9 @@ pub struct Scale {
     pub label_selector: Option<Str>,
 }
 
-impl From<&definition::Scale> for Scale {
-    fn from(scale: &definition::Scale) -> Self {
-        Scale {
+impl From<&definition::ScaleSubresource> for ScalePaths {
+    fn from(scale: &definition::ScaleSubresource) -> Self {
+        ScalePaths {
             spec_replicas: scale.spec_replicas_path.clone(),
             status_replicas: scale.status_replicas_path.clone(),
             label_selector: scale.label_selector_path.clone().filter(|path| !path.is_empty()),

@@ -1,11 +1,11 @@
 //! The fields behind `/scale`.
 
-use crate::Scale;
+use crate::ScalePaths;
 use scantling_value::{ErrorKind, ErrorList, FieldError, Map, Value, go};
 
 /// What `/scale` shows of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Scaled<'v> {
+pub struct ScaleValues<'v> {
     /// The wanted number, if the object says one.
     pub wanted: Option<i64>,
     /// The actual number.
@@ -14,10 +14,10 @@ pub struct Scaled<'v> {
     pub selector: &'v str,
 }
 
-impl Scale {
+impl ScalePaths {
     /// What `/scale` shows of an object. A value of another type has no scale: the text says so.
-    pub fn read<'v>(&self, object: &'v Value) -> Result<Scaled<'v>, String> {
-        Ok(Scaled {
+    pub fn read<'v>(&self, object: &'v Value) -> Result<ScaleValues<'v>, String> {
+        Ok(ScaleValues {
             wanted: number_at(object, &self.spec_replicas)?,
             actual: number_at(object, &self.status_replicas)?.unwrap_or(0),
             selector: match &self.label_selector {
@@ -28,15 +28,15 @@ impl Scale {
     }
 
     /// The object with another wanted number: what a write to `/scale` makes of the stored one, if that has a scale.
-    pub fn with_wanted(&self, stored: &Value, replicas: i64) -> Result<Value, String> {
+    pub fn with_replicas(&self, stored: &Value, replicas: i64) -> Result<Value, String> {
         self.read(stored)?;
         let mut object = stored.clone();
         let mut at = &mut object;
-        for (walked, step) in self.steps_to_wanted().enumerate() {
+        for (walked, step) in self.spec_replicas_path().enumerate() {
             match at {
                 Value::Object(map) => at = map.get_or_insert_with(step, || Value::Object(Map::new())),
                 _ => {
-                    let path = joined(self.steps_to_wanted().take(walked));
+                    let path = dotted(self.spec_replicas_path().take(walked));
                     return Err(format!("value cannot be set because {path} is not a {OBJECT}"));
                 }
             }
@@ -46,18 +46,18 @@ impl Scale {
     }
 
     /// The names of the fields on the way to the wanted number.
-    pub fn steps_to_wanted(&self) -> impl Iterator<Item = &str> {
+    pub fn spec_replicas_path(&self) -> impl Iterator<Item = &str> {
         steps(&self.spec_replicas)
     }
 }
 
 /// What is wrong with the wanted number.
-pub(crate) fn check_spec(scale: &Scale, object: &Value, errors: &mut ErrorList) {
+pub(crate) fn check_spec(scale: &ScalePaths, object: &Value, errors: &mut ErrorList) {
     check_number(&scale.spec_replicas, object, errors);
 }
 
 /// What is wrong with the actual number and the selector.
-pub(crate) fn check_status(scale: &Scale, object: &Value, errors: &mut ErrorList) {
+pub(crate) fn check_status(scale: &ScalePaths, object: &Value, errors: &mut ErrorList) {
     check_number(&scale.status_replicas, object, errors);
     if let Some(path) = &scale.label_selector
         && let Err(why) = text_at(object, path)
@@ -108,7 +108,7 @@ fn lookup<'v, T>(
         let next = match at {
             Value::Object(map) => map.get(step),
             Value::Null => None,
-            _ => return Err(misfit(steps(path).take(walked + 1), at, OBJECT)),
+            _ => return Err(type_mismatch(steps(path).take(walked + 1), at, OBJECT)),
         };
         let Some(next) = next else {
             return Ok(None);
@@ -117,19 +117,19 @@ fn lookup<'v, T>(
     }
     match read(at) {
         Some(found) => Ok(Some(found)),
-        None => Err(misfit(steps(path), at, wanted)),
+        None => Err(type_mismatch(steps(path), at, wanted)),
     }
 }
 
-fn misfit<'p>(walked: impl Iterator<Item = &'p str>, value: &Value, wanted: &str) -> String {
-    let (path, ty) = (joined(walked), go::value_type(value));
+fn type_mismatch<'p>(walked: impl Iterator<Item = &'p str>, value: &Value, wanted: &str) -> String {
+    let (path, ty) = (dotted(walked), go::value_type(value));
     format!(
         "{path} accessor error: {} is of the type {ty}, expected {wanted}",
         go_text(value)
     )
 }
 
-fn joined<'p>(steps: impl Iterator<Item = &'p str>) -> String {
+fn dotted<'p>(steps: impl Iterator<Item = &'p str>) -> String {
     steps.flat_map(|step| [".", step]).collect()
 }
 

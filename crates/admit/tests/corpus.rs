@@ -7,10 +7,10 @@
 )]
 
 use flate2::read::GzDecoder;
-use scantling_admit::{Gates, Options, Resource, Workshop, check};
+use scantling_admit::{AdmitOptions, Gates, Resource, ResourceCompiler, check};
 use scantling_schema::default;
 use scantling_schema::definition::{ApiVersion, Definition};
-use scantling_schema::prune::{self, Nulls, Place, Unknown};
+use scantling_schema::prune::{self, NullPolicy, UnknownFields, ValueRole};
 use scantling_value::{Limits, Value, json};
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
@@ -56,7 +56,7 @@ fn objects_and_updates_are_judged_as_by_a_server() {
         println!("SKIPPED: the corpus is not there");
         return;
     };
-    let mut workshop = Workshop::default();
+    let mut workshop = ResourceCompiler::default();
     let mut tally = Tally {
         right: 0,
         wrong: Vec::new(),
@@ -78,7 +78,7 @@ fn objects_and_updates_are_judged_as_by_a_server() {
     assert!(tally.right > 0 && tally.wrong.is_empty());
 }
 
-fn definition(entry: &Value, workshop: &mut Workshop, tally: &mut Tally) {
+fn definition(entry: &Value, workshop: &mut ResourceCompiler, tally: &mut Tally) {
     let crd = entry.get("crd").unwrap();
     let name = crd
         .at(["metadata", "name"])
@@ -94,7 +94,7 @@ fn definition(entry: &Value, workshop: &mut Workshop, tally: &mut Tally) {
         if resource.status {
             object.as_object_mut().unwrap().remove("status");
         }
-        let checked = check(&resource, &object, None, &Options::default());
+        let checked = check(&resource, &object, None, &AdmitOptions::default());
         let mut errors: Vec<String> = checked.errors.iter().map(ToString::to_string).collect();
         errors.sort();
         let wanted = texts(sample.get("errors"));
@@ -129,7 +129,7 @@ fn definition(entry: &Value, workshop: &mut Workshop, tally: &mut Tally) {
                 map.insert("status", status.clone());
             }
         }
-        let checked = check(resource, &object, Some(old_object), &Options::default());
+        let checked = check(resource, &object, Some(old_object), &AdmitOptions::default());
         let mut errors: Vec<String> = checked.errors.iter().map(ToString::to_string).collect();
         errors.sort();
         let wanted = texts(update.get("errors"));
@@ -151,16 +151,16 @@ fn definition(entry: &Value, workshop: &mut Workshop, tally: &mut Tally) {
 /// The object of a sample, pruned and with its defaults.
 fn in_form(resource: &Resource, sample: &Value) -> Value {
     let mut object = sample.get("object").unwrap().clone();
-    let options = prune::Options {
-        nulls: Nulls::Drop,
-        unknown: Unknown::Ignore,
+    let options = prune::PruneOptions {
+        nulls: NullPolicy::Drop,
+        unknown: UnknownFields::Ignore,
     };
-    prune::prune(resource.plan.root(), &mut object, Place::Resource, &options);
+    prune::prune(resource.plan.root(), &mut object, ValueRole::Resource, &options);
     default::fill(resource.plan.root(), &mut object).unwrap();
     object
 }
 
-fn resource(crd: &Value, version: &str, workshop: &mut Workshop) -> Resource {
+fn resource(crd: &Value, version: &str, workshop: &mut ResourceCompiler) -> Resource {
     let received = Definition::decode(crd.clone(), ApiVersion::V1, Gates::default()).unwrap();
     let spec = received.definition.spec;
     workshop.resource(&spec, spec.version(version).unwrap()).unwrap()

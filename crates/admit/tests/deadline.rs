@@ -6,7 +6,10 @@
     reason = "a test may panic, and reads best so"
 )]
 
-use scantling_admit::{Gates, Identity, Operation, Options, Request, Resource, Workshop, admit, load};
+use scantling_admit::{
+    AdmitOptions, Gates, NewObjectMeta, Request, Resource, ResourceCompiler, WriteOperation, admit,
+    prune_and_default_stored,
+};
 use scantling_schema::definition::{ApiVersion, Definition};
 use scantling_value::deadline::testing::at_every_step;
 use scantling_value::{Limits, Value, yaml};
@@ -24,7 +27,9 @@ fn resource(spec: &str, gates: Gates) -> Resource {
     );
     let definition = Definition::decode(read(&definition), ApiVersion::V1, gates).unwrap();
     let spec = definition.definition.spec;
-    Workshop::default().resource(&spec, &spec.versions()[0]).unwrap()
+    ResourceCompiler::default()
+        .resource(&spec, &spec.versions()[0])
+        .unwrap()
 }
 
 fn object(spec: &str) -> Value {
@@ -131,11 +136,11 @@ fn writes_and_reads_end_with_their_deadline() {
         unions: true,
         ..Gates::default()
     };
-    let options = Options {
+    let options = AdmitOptions {
         gates,
-        ..Options::default()
+        ..AdmitOptions::default()
     };
-    let identity = Identity {
+    let identity = NewObjectMeta {
         uid: "u".into(),
         created: "2026-08-01T00:00:00Z".into(),
         suffix: "x7k2p".into(),
@@ -145,22 +150,22 @@ fn writes_and_reads_end_with_their_deadline() {
         let (old, new) = (object(case.old), object(case.new));
         // What is compiled at first use is no part of the steps.
         resource.plan.compile_rules();
-        let write = |operation: Operation<'_>| {
+        let write = |operation: WriteOperation<'_>| {
             let request = Request {
                 operation,
                 object: new.clone(),
-                found_in_text: &[],
+                findings: &[],
             };
             let outcome = admit(&resource, request, &options);
-            (outcome.object, outcome.refusal, outcome.warnings)
+            (outcome.object, outcome.error, outcome.warnings)
         };
-        for operation in [Operation::Create(&identity), Operation::Update(&old)] {
+        for operation in [WriteOperation::Create(&identity), WriteOperation::Update(&old)] {
             let steps = at_every_step(|| write(operation));
             assert!(steps > 3, "{}: {steps} steps", case.about);
         }
         at_every_step(|| {
             let mut stored = new.clone();
-            load(&resource, &mut stored).unwrap();
+            prune_and_default_stored(&resource, &mut stored).unwrap();
             stored
         });
     }

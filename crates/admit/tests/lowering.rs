@@ -7,7 +7,9 @@
 
 use expect_test::expect;
 use proptest::prelude::*;
-use scantling_admit::{Gates, Identity, Operation, Options, Request, Resource, Workshop, admit};
+use scantling_admit::{
+    AdmitOptions, Gates, NewObjectMeta, Request, Resource, ResourceCompiler, WriteOperation, admit,
+};
 use scantling_cel::kubernetes::KubernetesVersion;
 use scantling_schema::definition::{ApiVersion, Definition};
 use scantling_schema::lower::lower;
@@ -76,7 +78,7 @@ fn compile(schema: &Value, gates: Gates) -> Resource {
     let decoded = Definition::decode(definition(schema), ApiVersion::V1, gates).unwrap();
     assert_eq!(decoded.unknown().count(), 0, "{}", schema.to_json());
     let spec = decoded.definition.spec;
-    let mut compiler = Workshop::for_version(KubernetesVersion::new(1, 29));
+    let mut compiler = ResourceCompiler::for_version(KubernetesVersion::new(1, 29));
     compiler.resource(&spec, &spec.versions()[0]).unwrap()
 }
 
@@ -195,18 +197,18 @@ fn thing(spec: &Value) -> Value {
 }
 
 /// Whether a write is accepted, and the stored object if it is.
-fn write(resource: &Resource, gates: Gates, operation: Operation<'_>, spec: &Value) -> Option<Value> {
+fn write(resource: &Resource, gates: Gates, operation: WriteOperation<'_>, spec: &Value) -> Option<Value> {
     let request = Request {
         operation,
         object: thing(spec),
-        found_in_text: &[],
+        findings: &[],
     };
-    let options = Options {
+    let options = AdmitOptions {
         gates,
-        ..Options::default()
+        ..AdmitOptions::default()
     };
     let outcome = admit(resource, request, &options);
-    outcome.refusal.is_none().then_some(outcome.object)
+    outcome.error.is_none().then_some(outcome.object)
 }
 
 proptest! {
@@ -220,13 +222,13 @@ proptest! {
         })
     ) {
         let Pair { extended, lowered, schema } = &PAIRS[pair];
-        let identity = Identity { uid: "u".into(), created: "2026-08-01T00:00:00Z".into(), suffix: "x".into() };
-        let create = Operation::Create(&identity);
+        let identity = NewObjectMeta { uid: "u".into(), created: "2026-08-01T00:00:00Z".into(), suffix: "x".into() };
+        let create = WriteOperation::Create(&identity);
         let created = write(extended, extended_gates(), create, &old);
         let also_created = write(lowered, Gates::default(), create, &old);
         prop_assert_eq!(&created, &also_created, "create of {} by {}", old.to_json(), schema.to_json());
         let Some(stored) = created else { return Ok(()) };
-        let update = Operation::Update(&stored);
+        let update = WriteOperation::Update(&stored);
         let updated = write(extended, extended_gates(), update, &new).is_some();
         let also_updated = write(lowered, Gates::default(), update, &new).is_some();
         prop_assert_eq!(updated, also_updated, "{} to {} by {}", old.to_json(), new.to_json(), schema.to_json());

@@ -1,40 +1,40 @@
 //! Which fields a server writes: those that are always there, and others only where they are set or not empty.
 
-use crate::{Codec, Definition, Form, Presence, Struct, Table, Type};
+use crate::{Codec, GoType, Presence, StructDef, TypeDef, TypeKind, TypeTable};
 use scantling_value::{Map, Value, deadline};
 
 /// What becomes of empty lists and maps that are not written.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Empty {
+enum EmptyCollections {
     Omitted,
     Kept,
 }
 
-impl Table {
+impl TypeTable {
     /// An object as a server writes it: no empty values, no unset fields.
-    pub fn canonical(&self, definition: &Definition, mut members: Map) -> Map {
+    pub fn canonical(&self, definition: &TypeDef, mut members: Map) -> Map {
         if let Some(s) = definition.as_struct() {
-            self.normalize_members(s, &mut members, Empty::Omitted);
+            self.normalize_members(s, &mut members, EmptyCollections::Omitted);
         }
         members
     }
 
     /// An object as a server holds it in memory: an empty list or map is not the same as none.
-    pub fn held(&self, definition: &Definition, mut members: Map) -> Map {
+    pub fn in_memory(&self, definition: &TypeDef, mut members: Map) -> Map {
         if let Some(s) = definition.as_struct() {
-            self.normalize_members(s, &mut members, Empty::Kept);
+            self.normalize_members(s, &mut members, EmptyCollections::Kept);
         }
         members
     }
 
     /// Whether a server holds empty lists or maps of an object that it does not write.
-    pub fn omits(&self, definition: &Definition, members: &Map) -> bool {
+    pub fn omits_empty_collections(&self, definition: &TypeDef, members: &Map) -> bool {
         definition
             .as_struct()
             .is_some_and(|s| self.struct_omits(s, members))
     }
 
-    fn struct_omits(&self, s: &Struct, members: &Map) -> bool {
+    fn struct_omits(&self, s: &StructDef, members: &Map) -> bool {
         deadline::tick_for(members.len());
         members.iter().any(|(name, value)| {
             s.field(name).is_some_and(|field| {
@@ -44,17 +44,17 @@ impl Table {
         })
     }
 
-    fn type_omits(&self, ty: &Type, v: &Value) -> bool {
+    fn type_omits(&self, ty: &GoType, v: &Value) -> bool {
         match (self.underlying(ty), v) {
-            (Type::List(element), Value::Array(items)) => items.iter().any(|v| self.type_omits(element, v)),
-            (Type::Map(entry), Value::Object(members)) => {
+            (GoType::List(element), Value::Array(items)) => items.iter().any(|v| self.type_omits(element, v)),
+            (GoType::Map(entry), Value::Object(members)) => {
                 members.iter().any(|(_, v)| self.type_omits(&entry.1, v))
             }
-            (Type::Named(_), Value::Object(members)) => self
-                .held_struct(ty)
+            (GoType::Named(_), Value::Object(members)) => self
+                .encoded_struct(ty)
                 .is_some_and(|s| self.struct_omits(s, members)),
-            (Type::Named(_), Value::Array(items)) => {
-                let s = self.held_struct(ty);
+            (GoType::Named(_), Value::Array(items)) => {
+                let s = self.encoded_struct(ty);
                 let omits = |v: &Value| v.as_object().zip(s).is_some_and(|(m, s)| self.struct_omits(s, m));
                 items.iter().any(omits)
             }
@@ -62,7 +62,7 @@ impl Table {
         }
     }
 
-    fn normalize_members(&self, s: &Struct, members: &mut Map, empty: Empty) {
+    fn normalize_members(&self, s: &StructDef, members: &mut Map, empty: EmptyCollections) {
         deadline::tick_for(members.len());
         members.retain(|name, value| {
             let Some(field) = s.field(name).filter(|_| !value.is_null()) else {
@@ -71,30 +71,30 @@ impl Table {
             self.normalize(&field.ty, value, empty);
             field.presence != Presence::OmitEmpty || !is_zero(value, empty)
         });
-        for field in s.members.iter().filter(|f| f.presence == Presence::Always) {
+        for field in s.members.iter().filter(|f| f.presence == Presence::Required) {
             members.get_or_insert_with(field.name, || self.zero(&field.ty));
         }
     }
 
-    fn normalize(&self, ty: &Type, v: &mut Value, empty: Empty) {
+    fn normalize(&self, ty: &GoType, v: &mut Value, empty: EmptyCollections) {
         match (self.underlying(ty), &mut *v) {
-            (Type::List(element), Value::Array(items)) => {
+            (GoType::List(element), Value::Array(items)) => {
                 items.iter_mut().for_each(|v| self.normalize(element, v, empty));
             }
-            (Type::Map(entry), Value::Object(members)) => {
+            (GoType::Map(entry), Value::Object(members)) => {
                 members
                     .iter_mut()
                     .for_each(|(_, v)| self.normalize(&entry.1, v, empty));
             }
-            (Type::Named(_), Value::Object(members)) => {
-                if let Some(s) = self.held_struct(ty) {
+            (GoType::Named(_), Value::Object(members)) => {
+                if let Some(s) = self.encoded_struct(ty) {
                     self.normalize_members(s, members, empty);
                 }
             }
-            (Type::Named(_), Value::Array(items)) => match self.codec_of(ty) {
+            (GoType::Named(_), Value::Array(items)) => match self.codec_of(ty) {
                 Some(Codec::SchemaOrList | Codec::SchemaOrStrings) if items.is_empty() => *v = Value::Null,
                 Some(Codec::SchemaOrList) => {
-                    if let Some(s) = self.held_struct(ty) {
+                    if let Some(s) = self.encoded_struct(ty) {
                         let members = items.iter_mut().filter_map(Value::as_object_mut);
                         members.for_each(|m| self.normalize_members(s, m, empty));
                     }
@@ -102,22 +102,22 @@ impl Table {
                 _ => {}
             },
             // A list or map of structs holds zero values where the document held nulls.
-            (Type::Named(id), Value::Null) if self.get(*id).as_struct().is_some() => {
-                *v = self.zero(&Type::Named(*id));
+            (GoType::Named(id), Value::Null) if self.get(*id).as_struct().is_some() => {
+                *v = self.zero(&GoType::Named(*id));
             }
             _ => {}
         }
     }
 
     /// The struct that a type is, or that its encoding holds.
-    pub(crate) fn held_struct(&self, ty: &Type) -> Option<&Struct> {
-        let Type::Named(id) = self.underlying(ty) else {
+    pub(crate) fn encoded_struct(&self, ty: &GoType) -> Option<&StructDef> {
+        let GoType::Named(id) = self.underlying(ty) else {
             return None;
         };
         let definition = self.get(*id);
-        match &definition.form {
-            Form::Struct(s) => Some(s),
-            Form::Custom(Codec::SchemaOrBool | Codec::SchemaOrList | Codec::SchemaOrStrings) => {
+        match &definition.kind {
+            TypeKind::Struct(s) => Some(s),
+            TypeKind::Custom(Codec::SchemaOrBool | Codec::SchemaOrList | Codec::SchemaOrStrings) => {
                 self.find(self.package(definition).id, crate::SCHEMA)?.as_struct()
             }
             _ => None,
@@ -125,12 +125,12 @@ impl Table {
     }
 }
 
-fn is_zero(v: &Value, empty: Empty) -> bool {
+fn is_zero(v: &Value, empty: EmptyCollections) -> bool {
     match v {
         Value::Null | Value::Bool(false) | Value::Int(0) => true,
         Value::Float(f) => *f == 0.0,
         Value::String(s) => s.is_empty(),
-        Value::Array(_) | Value::Object(_) => is_empty(v) && empty == Empty::Omitted,
+        Value::Array(_) | Value::Object(_) => is_empty(v) && empty == EmptyCollections::Omitted,
         Value::Bool(true) | Value::Int(_) => false,
     }
 }

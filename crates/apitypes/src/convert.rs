@@ -2,41 +2,41 @@
 //! its types value by value, with words of its own and other rules for numbers.
 
 use crate::decode::{DecodeError, Finding, MAX_DEPTH, base64};
-use crate::{Codec, Definition, Extensions, Form, Table, Type};
+use crate::{Codec, Extensions, GoType, TypeDef, TypeKind, TypeTable};
 use scantling_value::{Path, PathBuf, Value, deadline, go};
 
-impl Table {
+impl TypeTable {
     /// Brings the numbers of an object into their types, or returns the first value that does not fit its own. Takes
     /// unknown fields out, and returns where they were.
     pub fn convert(
         &self,
-        definition: &Definition,
+        definition: &TypeDef,
         object: &mut Value,
         extensions: Extensions,
     ) -> Result<Vec<Finding>, DecodeError> {
-        let mut conversion = Conversion {
+        let mut conversion = Converter {
             table: self,
             extensions,
             depth: 0,
             unknown: Vec::new(),
         };
         conversion
-            .value(object, &Type::Named(definition.id), &Path::ROOT)
+            .value(object, &GoType::Named(definition.id), &Path::ROOT)
             .map_err(DecodeError)?;
         conversion.unknown.sort_by_cached_key(PathBuf::listed);
         Ok(conversion.unknown.into_iter().map(Finding::Unknown).collect())
     }
 }
 
-struct Conversion<'t> {
-    table: &'t Table,
+struct Converter<'t> {
+    table: &'t TypeTable,
     extensions: Extensions,
     depth: usize,
     unknown: Vec<PathBuf>,
 }
 
-impl Conversion<'_> {
-    fn value(&mut self, value: &mut Value, ty: &Type, at: &Path<'_>) -> Result<(), String> {
+impl Converter<'_> {
+    fn value(&mut self, value: &mut Value, ty: &GoType, at: &Path<'_>) -> Result<(), String> {
         if self.depth >= MAX_DEPTH {
             // Decoding will report it.
             return Ok(());
@@ -48,35 +48,35 @@ impl Conversion<'_> {
         converted
     }
 
-    fn of_type(&mut self, value: &mut Value, ty: &Type, at: &Path<'_>) -> Result<(), String> {
+    fn of_type(&mut self, value: &mut Value, ty: &GoType, at: &Path<'_>) -> Result<(), String> {
         let table = self.table;
         match (table.underlying(ty), &mut *value) {
             (_, Value::Null)
-            | (Type::Any, _)
-            | (Type::String, Value::String(_))
-            | (Type::Bool, Value::Bool(_))
-            | (Type::Float64, Value::Int(_) | Value::Float(_)) => Ok(()),
-            (underlying @ (Type::Int32 | Type::Int64), Value::Int(i)) => {
+            | (GoType::Any, _)
+            | (GoType::String, Value::String(_))
+            | (GoType::Bool, Value::Bool(_))
+            | (GoType::Float64, Value::Int(_) | Value::Float(_)) => Ok(()),
+            (underlying @ (GoType::Int32 | GoType::Int64), Value::Int(i)) => {
                 *i = wrapped(*i, underlying);
                 Ok(())
             }
-            (underlying @ (Type::Int32 | Type::Int64), Value::Float(f)) if f.trunc() == *f => {
+            (underlying @ (GoType::Int32 | GoType::Int64), Value::Float(f)) if f.trunc() == *f => {
                 *value = Value::Int(wrapped(go::cut(*f), underlying));
                 Ok(())
             }
-            (Type::Bytes, Value::String(s)) => base64::decode(s)
+            (GoType::Bytes, Value::String(s)) => base64::decode(s)
                 .map(drop)
                 .map_err(|at| format!("error decoding from json: illegal base64 data at input byte {at}")),
-            (Type::List(element), Value::Array(items)) => {
+            (GoType::List(element), Value::Array(items)) => {
                 let mut items = items.iter_mut().enumerate();
                 items.try_for_each(|(i, v)| self.value(v, element, &at.index(i)))
             }
             // kube-apiserver loses sight of the keys of maps: its paths lead past them.
-            (Type::Map(entry), Value::Object(members)) => members
+            (GoType::Map(entry), Value::Object(members)) => members
                 .iter_mut()
                 .try_for_each(|(_, v)| self.value(v, &entry.1, at)),
-            (Type::Named(id), value) => match (&table.get(*id).form, value) {
-                (Form::Struct(s), Value::Object(members)) => {
+            (GoType::Named(id), value) => match (&table.get(*id).kind, value) {
+                (TypeKind::Struct(s), Value::Object(members)) => {
                     members.retain(|name, _| {
                         let field = s.field(name);
                         let is_known = field.is_some_and(|f| self.extensions.contains(f.extension));
@@ -90,9 +90,9 @@ impl Conversion<'_> {
                         member.map_or(Ok(()), |v| self.value(v, &field.ty, &at.field(field.name)))
                     })
                 }
-                (Form::Custom(Codec::Raw | Codec::Fields | Codec::Json), _) => Ok(()),
+                (TypeKind::Custom(Codec::Raw | Codec::Fields | Codec::Json), _) => Ok(()),
                 // These read themselves, from a text.
-                (Form::Custom(_), value) => table.check(value.clone(), ty, self.extensions),
+                (TypeKind::Custom(_), value) => table.check(value.clone(), ty, self.extensions),
                 (_, value) => Err(self.mismatch(value, ty)),
             },
             (_, value) => Err(self.mismatch(value, ty)),
@@ -101,7 +101,7 @@ impl Conversion<'_> {
 
     /// The text about a value of the wrong type. Go can make a string of an integer, though that is not what is meant:
     /// for what it could convert it has other words than for what it could not.
-    fn mismatch(&self, value: &Value, ty: &Type) -> String {
+    fn mismatch(&self, value: &Value, ty: &GoType) -> String {
         let found = match value {
             Value::Null => "invalid",
             Value::Bool(_) => "bool",
@@ -112,22 +112,22 @@ impl Conversion<'_> {
             Value::Object(_) => "map",
         };
         match (self.table.underlying(ty), value) {
-            (Type::Map(_), _) => format!("cannot restore map from {found}"),
-            (Type::List(_) | Type::Bytes, _) => format!("cannot restore slice from {found}"),
-            (Type::Named(_), _) => format!("cannot restore struct from: {found}"),
-            (Type::String, Value::Int(_)) | (Type::Int32 | Type::Int64, Value::Float(_)) => {
+            (GoType::Map(_), _) => format!("cannot restore map from {found}"),
+            (GoType::List(_) | GoType::Bytes, _) => format!("cannot restore slice from {found}"),
+            (GoType::Named(_), _) => format!("cannot restore struct from: {found}"),
+            (GoType::String, Value::Int(_)) | (GoType::Int32 | GoType::Int64, Value::Float(_)) => {
                 format!("cannot convert {found} to {}", self.table.go_type(ty))
             }
-            (Type::String, _) => "unrecognized type: string".to_owned(),
+            (GoType::String, _) => "unrecognized type: string".to_owned(),
             _ => format!("unrecognized type: {}", self.table.go_type(ty)),
         }
     }
 }
 
 /// What a type holds of an integer.
-fn wrapped(i: i64, ty: &Type) -> i64 {
+fn wrapped(i: i64, ty: &GoType) -> i64 {
     match ty {
-        Type::Int32 => i64::from(i as i32),
+        GoType::Int32 => i64::from(i as i32),
         _ => i,
     }
 }

@@ -4,16 +4,16 @@
 //! have, and reports the latter. The first value of a wrong type is an error in the words of Go's decoder.
 
 pub(crate) mod base64;
+mod decoder;
 mod source;
-mod walk;
 
-pub use source::{Node, Number, Source};
+pub use source::{DecodeSource, SourceNode, SourceNumber};
 
-use crate::{Definition, Extensions, Table, Type};
-use scantling_value::json::{self, Written};
+use crate::{Extensions, GoType, TypeDef, TypeTable};
+use decoder::Decoder;
+use scantling_value::json::{self, RawJson};
 use scantling_value::{Limits, Map, PathBuf, Value};
 use std::fmt;
-use walk::Walk;
 
 /// The deepest nesting of a typed document: far beyond any real object, and safe for every later walk over it.
 pub(crate) const MAX_DEPTH: usize = 400;
@@ -22,7 +22,7 @@ const TOO_DEEP: &str = "exceeded max depth";
 
 /// An object that fits its type.
 #[derive(Debug)]
-pub struct Decoded {
+pub struct DecodedObject {
     /// The members that the type has.
     pub members: Map,
     /// What strict decoding objects to, in the order of the document.
@@ -61,43 +61,43 @@ impl std::error::Error for DecodeError {}
 
 /// Reads a text that is known to be valid JSON as it is written, so that duplicate fields and the notation of numbers
 /// are still there when it is decoded.
-pub fn written(text: &[u8]) -> Result<Written, DecodeError> {
+pub fn decode_raw(text: &[u8]) -> Result<RawJson, DecodeError> {
     let limits = Limits { depth: MAX_DEPTH };
-    json::decode_written(text, limits).map_err(|_| DecodeError(TOO_DEEP.into()))
+    json::decode_raw(text, limits).map_err(|_| DecodeError(TOO_DEEP.into()))
 }
 
-impl Table {
+impl TypeTable {
     /// Decodes an object of a type. A field that occurs twice is decoded twice, into the same place.
     pub fn decode(
         &self,
-        definition: &Definition,
-        document: impl Source,
+        definition: &TypeDef,
+        document: impl DecodeSource,
         extensions: Extensions,
-    ) -> Result<Decoded, DecodeError> {
-        Walk::new(self, extensions)
+    ) -> Result<DecodedObject, DecodeError> {
+        Decoder::new(self, extensions)
             .decode(document, definition)
             .map_err(DecodeError)
     }
 
     /// The first fault of a value that is decoded for itself, wherever it belongs.
-    pub(crate) fn check(&self, value: Value, ty: &Type, extensions: Extensions) -> Result<(), String> {
-        Walk::new(self, extensions).check(value, ty)
+    pub(crate) fn check(&self, value: Value, ty: &GoType, extensions: Extensions) -> Result<(), String> {
+        Decoder::new(self, extensions).check(value, ty)
     }
 
     /// What a value of a type is where none is set.
-    pub fn zero(&self, ty: &Type) -> Value {
-        use crate::{Codec, Form};
+    pub fn zero(&self, ty: &GoType) -> Value {
+        use crate::{Codec, TypeKind};
         match ty {
-            Type::String | Type::Bytes => "".into(),
-            Type::Bool => false.into(),
-            Type::Int32 | Type::Int64 | Type::Float64 => 0.into(),
-            Type::Any | Type::Pointer(_) | Type::List(_) | Type::Map(_) => Value::Null,
-            Type::Named(id) => match &self.get(*id).form {
-                Form::Named(inner) => self.zero(inner),
-                Form::Struct(_) => self.canonical(self.get(*id), Map::new()).into(),
-                Form::Custom(Codec::Quantity) => "0".into(),
-                Form::Custom(Codec::IntOrString) => 0.into(),
-                Form::Custom(_) => Value::Null,
+            GoType::String | GoType::Bytes => "".into(),
+            GoType::Bool => false.into(),
+            GoType::Int32 | GoType::Int64 | GoType::Float64 => 0.into(),
+            GoType::Any | GoType::Pointer(_) | GoType::List(_) | GoType::Map(_) => Value::Null,
+            GoType::Named(id) => match &self.get(*id).kind {
+                TypeKind::Named(inner) => self.zero(inner),
+                TypeKind::Struct(_) => self.canonical(self.get(*id), Map::new()).into(),
+                TypeKind::Custom(Codec::Quantity) => "0".into(),
+                TypeKind::Custom(Codec::IntOrString) => 0.into(),
+                TypeKind::Custom(_) => Value::Null,
             },
         }
     }

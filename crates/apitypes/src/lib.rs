@@ -1,7 +1,7 @@
 //! The table of Kubernetes API types, and its interpreters.
 //!
 //! What a type's fields are is known here alone. The table (`table/<group>/<version>.types`, one line per field) is
-//! generated from Kubernetes' own sources by `cargo xtask apitypes` and holds facts only. Everything that depends on
+//! generated from Kubernetes' own sources by `cargo xtask apitypes` and contains facts only. Everything that depends on
 //! the fields of a type interprets it:
 //!
 //! | module | what it does |
@@ -32,7 +32,7 @@
 //! ```
 //!
 //! A package is named by the end of its import path (`apps/v1`); names without a package belong to the same one. A field
-//! has its JSON name (or `inline`), its Go type, and facts:
+//! has its JSON name (or `inline`), its Go type, and attributes:
 //!
 //! | fact | meaning |
 //! | --- | --- |
@@ -52,7 +52,7 @@
 //! ```
 //! use scantling_apitypes::Table;
 //!
-//! let table = Table::latest();
+//! let table = TypeTable::latest();
 //! let deployment = table.kind("apps", "v1", "Deployment").unwrap();
 //! let fields: Vec<&str> = deployment.members().iter().map(|f| f.name).collect();
 //! assert_eq!(fields, ["kind", "apiVersion", "metadata", "spec", "status"]);
@@ -76,6 +76,6 @@ const SCHEMA: &str = "JSONSchemaProps";
 
 pub use decode::DecodeError;
 pub use table::{
-    Codec, Definition, Extensions, Facts, Field, Form, Package, Presence, Release, Resource, Scope, Struct,
-    Subresource, Table, TableError, Type, TypeId,
+    ApiPackage, ApiResource, ApiSubresource, Attributes, Codec, Extensions, FieldDef, GoType, Presence,
+    Release, Scope, StructDef, TableError, TypeDef, TypeId, TypeKind, TypeTable,
 };

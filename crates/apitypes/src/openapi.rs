@@ -2,7 +2,7 @@
 //!
 //! The same schemas say how server-side apply and strategic merge patches merge objects of the types.
 
-use crate::{Codec, Definition, Extensions, Field, Form, Struct, Table, Type, table};
+use crate::{Codec, Extensions, FieldDef, GoType, StructDef, TypeDef, TypeKind, TypeTable, table};
 use scantling_value::{Limits, Map, Value, json};
 
 /// Where references of OpenAPI v3 lead.
@@ -30,14 +30,14 @@ impl Descriptions for Undescribed {
     }
 }
 
-impl Table {
+impl TypeTable {
     /// The name of a type's model: `io.k8s.api.apps.v1.Deployment`.
-    pub fn model_name(&self, definition: &Definition) -> String {
+    pub fn model_name(&self, definition: &TypeDef) -> String {
         format!("{}.{}", self.package(definition).model(), definition.name)
     }
 
     /// The type of a model.
-    pub fn model(&self, name: &str) -> Option<&Definition> {
+    pub fn model(&self, name: &str) -> Option<&TypeDef> {
         let (package, name) = name.rsplit_once('.')?;
         let package = self.packages().iter().find(|p| p.is_model(package))?;
         self.find(package.id, name)
@@ -46,27 +46,27 @@ impl Table {
     /// The schema of a type.
     pub fn schema(
         &self,
-        definition: &Definition,
+        definition: &TypeDef,
         extensions: Extensions,
         descriptions: &impl Descriptions,
     ) -> Value {
         let model = self.model_name(definition);
-        let mut schema = match (&definition.form, self.struct_of(&Type::Named(definition.id))) {
-            (Form::Custom(codec), _) => custom_schema(*codec),
-            (Form::Named(ty), None) => self.type_schema(ty),
+        let mut schema = match (&definition.kind, self.struct_of(&GoType::Named(definition.id))) {
+            (TypeKind::Custom(codec), _) => custom_schema(*codec),
+            (TypeKind::Named(ty), None) => self.type_schema(ty),
             (_, Some(s)) => {
                 let mut schema = self.struct_schema(s, &model, extensions, descriptions);
-                merge_facts(definition.facts, &mut schema);
+                merge_facts(definition.attributes, &mut schema);
                 let kinds = self.group_version_kinds(definition);
                 if !kinds.is_empty() {
                     schema.insert("x-kubernetes-group-version-kind", kinds.into());
                 }
-                if definition.facts.has("union") {
+                if definition.attributes.has("union") {
                     schema.insert("x-kubernetes-unions", Value::Array(vec![union(s)]));
                 }
                 schema
             }
-            (Form::Struct(_), None) => Map::new(),
+            (TypeKind::Struct(_), None) => Map::new(),
         };
         if let Some(text) = descriptions.of_type(&model) {
             schema.insert("description", text.into());
@@ -76,7 +76,7 @@ impl Table {
 
     fn struct_schema(
         &self,
-        s: &Struct,
+        s: &StructDef,
         model: &str,
         extensions: Extensions,
         descriptions: &impl Descriptions,
@@ -101,7 +101,7 @@ impl Table {
     }
 
     /// The kinds of which objects have the type. Those that every version has depend on the document.
-    fn group_version_kinds(&self, definition: &Definition) -> Vec<Value> {
+    fn group_version_kinds(&self, definition: &TypeDef) -> Vec<Value> {
         let name = definition.name;
         if table::EVERYWHERE.contains(&name) {
             return Vec::new();
@@ -126,7 +126,7 @@ impl Table {
     }
 
     /// The schema of a field.
-    fn property(&self, field: &Field, description: Option<&str>) -> Map {
+    fn property(&self, field: &FieldDef, description: Option<&str>) -> Map {
         let mut schema = self.type_schema(&field.ty);
         if let Some(text) = description {
             schema.insert("description", text.into());
@@ -134,14 +134,14 @@ impl Table {
         if let Some(default) = self.default(field) {
             schema.insert("default", default);
         }
-        merge_facts(field.facts, &mut schema);
-        if let Some((strategy, key)) = field.facts.patch() {
+        merge_facts(field.attributes, &mut schema);
+        if let Some((strategy, key)) = field.attributes.patch() {
             schema.insert("x-kubernetes-patch-strategy", strategy.into());
             if let Some(key) = key {
                 schema.insert("x-kubernetes-patch-merge-key", key.into());
             }
         }
-        if field.facts.has("nullable") {
+        if field.attributes.has("nullable") {
             schema.insert("nullable", true.into());
         }
         // Beside a reference, nothing else counts.
@@ -155,55 +155,55 @@ impl Table {
     }
 
     /// The default that OpenAPI names: the one that is declared, or the zero value of what is always there.
-    fn default(&self, field: &Field) -> Option<Value> {
-        if let Some(text) = field.facts.default() {
+    fn default(&self, field: &FieldDef) -> Option<Value> {
+        if let Some(text) = field.attributes.default() {
             return json::decode(text.as_bytes(), Limits::SAFE).ok();
         }
-        let is_omitted = !field.facts.has("always");
+        let is_omitted = !field.attributes.has("always");
         match &field.ty {
-            Type::Pointer(_) => None,
+            GoType::Pointer(_) => None,
             ty => match self.underlying(ty) {
-                Type::Named(id) => match &self.get(*id).form {
-                    Form::Struct(_) => Some(Map::new().into()),
+                GoType::Named(id) => match &self.get(*id).kind {
+                    TypeKind::Struct(_) => Some(Map::new().into()),
                     _ => None,
                 },
-                Type::Bytes | Type::List(_) | Type::Map(_) | Type::Any | Type::Pointer(_) => None,
+                GoType::Bytes | GoType::List(_) | GoType::Map(_) | GoType::Any | GoType::Pointer(_) => None,
                 _ if is_omitted => None,
                 scalar => Some(self.zero(scalar)),
             },
         }
     }
 
-    fn type_schema(&self, ty: &Type) -> Map {
+    fn type_schema(&self, ty: &GoType) -> Map {
         let of = |members: &[(&str, &str)]| -> Map {
             members.iter().map(|(k, v)| (*k, Value::from(*v))).collect()
         };
         match ty {
-            Type::Bool => of(&[("type", "boolean")]),
-            Type::Int32 => of(&[("type", "integer"), ("format", "int32")]),
-            Type::Int64 => of(&[("type", "integer"), ("format", "int64")]),
-            Type::Float64 => of(&[("type", "number"), ("format", "double")]),
-            Type::String => of(&[("type", "string")]),
-            Type::Bytes => of(&[("type", "string"), ("format", "byte")]),
-            Type::Any => of(&[("type", "object")]),
-            Type::Pointer(inner) => self.type_schema(inner),
-            Type::List(element) => Map::from_iter([
+            GoType::Bool => of(&[("type", "boolean")]),
+            GoType::Int32 => of(&[("type", "integer"), ("format", "int32")]),
+            GoType::Int64 => of(&[("type", "integer"), ("format", "int64")]),
+            GoType::Float64 => of(&[("type", "number"), ("format", "double")]),
+            GoType::String => of(&[("type", "string")]),
+            GoType::Bytes => of(&[("type", "string"), ("format", "byte")]),
+            GoType::Any => of(&[("type", "object")]),
+            GoType::Pointer(inner) => self.type_schema(inner),
+            GoType::List(element) => Map::from_iter([
                 ("type", Value::from("array")),
                 ("items", self.type_schema(element).into()),
             ]),
-            Type::Map(entry) => Map::from_iter([
+            GoType::Map(entry) => Map::from_iter([
                 ("type", Value::from("object")),
                 ("additionalProperties", self.type_schema(&entry.1).into()),
             ]),
-            Type::Named(id) => {
+            GoType::Named(id) => {
                 let definition = self.get(*id);
-                let is_alias = definition.facts.has("alias");
+                let is_alias = definition.attributes.has("alias");
                 let is_struct = self.struct_of(ty).is_some();
-                match &definition.form {
+                match &definition.kind {
                     // A struct under another name is a model of its own, unless it is the same type.
-                    Form::Named(inner) if is_alias || !is_struct => {
+                    TypeKind::Named(inner) if is_alias || !is_struct => {
                         let mut schema = self.type_schema(inner);
-                        if let Some(values) = definition.facts.enumeration() {
+                        if let Some(values) = definition.attributes.enumeration() {
                             let values: Vec<Value> = values.into_iter().map(Value::from).collect();
                             schema.insert("enum", values.into());
                         }
@@ -220,11 +220,11 @@ impl Table {
 }
 
 /// A union of all fields, by the field that tells which of them is set, if there is one.
-fn union(s: &Struct) -> Value {
+fn union(s: &StructDef) -> Value {
     let mut out = Map::new();
     let mut fields = Map::new();
     for field in &s.members {
-        if field.facts.has("unionDiscriminator") {
+        if field.attributes.has("unionDiscriminator") {
             out.insert("discriminator", field.name.into());
         } else {
             fields.insert(field.name, field.go_name().into());
@@ -235,15 +235,15 @@ fn union(s: &Struct) -> Value {
 }
 
 /// How lists, maps and structs merge.
-fn merge_facts(facts: crate::Facts, schema: &mut Map) {
-    if let Some((list, keys)) = facts.list() {
+fn merge_facts(attributes: crate::Attributes, schema: &mut Map) {
+    if let Some((list, keys)) = attributes.list() {
         schema.insert("x-kubernetes-list-type", list.into());
         if !keys.is_empty() {
             let keys: Vec<Value> = keys.into_iter().map(Value::from).collect();
             schema.insert("x-kubernetes-list-map-keys", keys.into());
         }
     }
-    if let Some(map) = facts.value("map").or_else(|| facts.value("struct")) {
+    if let Some(map) = attributes.value("map").or_else(|| attributes.value("struct")) {
         schema.insert("x-kubernetes-map-type", map.into());
     }
 }

@@ -1,12 +1,12 @@
 //! The table: packages, types, fields and resources.
 
-mod facts;
+mod attributes;
 mod parse;
 mod resource;
 
-pub use facts::Facts;
+pub use attributes::Attributes;
 pub use parse::TableError;
-pub use resource::{Resource, Scope, Subresource};
+pub use resource::{ApiResource, ApiSubresource, Scope};
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -55,10 +55,10 @@ impl fmt::Display for Release {
 
 /// The API types and resources of one release.
 #[derive(Debug)]
-pub struct Table {
-    packages: Vec<Package>,
-    definitions: Vec<Definition>,
-    resources: Vec<Resource>,
+pub struct TypeTable {
+    packages: Vec<ApiPackage>,
+    definitions: Vec<TypeDef>,
+    resources: Vec<ApiResource>,
     /// Types by package and name.
     names: BTreeMap<(&'static str, &'static str), TypeId>,
     /// Packages by group and version.
@@ -67,7 +67,7 @@ pub struct Table {
 
 /// A Go package of API types.
 #[derive(Debug)]
-pub struct Package {
+pub struct ApiPackage {
     /// The name in the table: `apps/v1`.
     pub id: &'static str,
     /// The import path.
@@ -76,7 +76,7 @@ pub struct Package {
     pub group: Option<&'static str>,
 }
 
-impl Package {
+impl ApiPackage {
     /// The API version, or the Go name of a package that is none.
     pub fn version(&self) -> &'static str {
         self.id.rsplit('/').next().unwrap_or(self.id)
@@ -107,26 +107,26 @@ pub struct TypeId(u16);
 
 /// The definition of a type.
 #[derive(Debug)]
-pub struct Definition {
+pub struct TypeDef {
     /// The type itself.
     pub id: TypeId,
     /// The Go name.
     pub name: &'static str,
     /// What it is.
-    pub form: Form,
+    pub kind: TypeKind,
     /// Whether a list has a protobuf message of its own.
     pub(crate) is_message: bool,
-    /// Facts beside the form.
-    pub facts: Facts,
+    /// Attributes beside the form.
+    pub attributes: Attributes,
     package: u16,
 }
 
-impl Definition {
+impl TypeDef {
     /// The fields in the order in which JSON has them, those of inlined structs included; none where the type is no
     /// struct.
-    pub fn members(&self) -> &[Field] {
-        match &self.form {
-            Form::Struct(s) => &s.members,
+    pub fn members(&self) -> &[FieldDef] {
+        match &self.kind {
+            TypeKind::Struct(s) => &s.members,
             _ => &[],
         }
     }
@@ -140,9 +140,9 @@ impl Definition {
     }
 
     /// The struct, if the type is one.
-    pub fn as_struct(&self) -> Option<&Struct> {
-        match &self.form {
-            Form::Struct(s) => Some(s),
+    pub fn as_struct(&self) -> Option<&StructDef> {
+        match &self.kind {
+            TypeKind::Struct(s) => Some(s),
             _ => None,
         }
     }
@@ -150,31 +150,31 @@ impl Definition {
 
 /// What a type is.
 #[derive(Debug)]
-pub enum Form {
+pub enum TypeKind {
     /// A struct.
-    Struct(Struct),
+    Struct(StructDef),
     /// A type of its own with the values of another.
-    Named(Type),
+    Named(GoType),
     /// A type with an encoding of its own.
     Custom(Codec),
 }
 
 /// The fields of a struct.
 #[derive(Debug)]
-pub struct Struct {
+pub struct StructDef {
     /// The fields as declared: inlined structs are one field.
-    pub declared: Vec<Field>,
+    pub declared: Vec<FieldDef>,
     /// The fields as JSON has them, in the same order.
-    pub members: Vec<Field>,
+    pub members: Vec<FieldDef>,
     /// Indexes of `members`, by their names.
     sorted: Vec<u16>,
     /// Indexes of `declared` that have protobuf numbers, by these.
     numbered: Vec<u16>,
 }
 
-impl Struct {
+impl StructDef {
     /// The field of a JSON name.
-    pub fn field(&self, name: &str) -> Option<&Field> {
+    pub fn field(&self, name: &str) -> Option<&FieldDef> {
         self.members.get(self.position(name)?)
     }
 
@@ -186,14 +186,14 @@ impl Struct {
     }
 
     /// The declared fields that protobuf has, by their numbers.
-    pub(crate) fn numbered(&self) -> impl Iterator<Item = &Field> {
+    pub(crate) fn numbered(&self) -> impl Iterator<Item = &FieldDef> {
         self.numbered
             .iter()
             .filter_map(|at| self.declared.get(usize::from(*at)))
     }
 
     /// The declared field of a protobuf number.
-    pub(crate) fn number(&self, number: u64) -> Option<&Field> {
+    pub(crate) fn number(&self, number: u64) -> Option<&FieldDef> {
         self.declared
             .iter()
             .find(|f| f.number > 0 && u64::from(f.number) == number)
@@ -202,13 +202,13 @@ impl Struct {
 
 /// A field of a struct.
 #[derive(Clone, Debug)]
-pub struct Field {
+pub struct FieldDef {
     /// The JSON name; empty where a struct is inlined.
     pub name: &'static str,
     /// The Go name, where it is not the JSON name with a capital.
     go_name: Option<&'static str>,
     /// The type, pointers included.
-    pub ty: Type,
+    pub ty: GoType,
     /// The protobuf number; 0 where there is none.
     pub number: u32,
     /// When the field is written.
@@ -219,11 +219,11 @@ pub struct Field {
     pub extension: Extensions,
     /// The Go names of the inlined structs that the field is in, outermost first.
     pub(crate) embedded: Vec<&'static str>,
-    /// All other facts.
-    pub facts: Facts,
+    /// All other attributes.
+    pub attributes: Attributes,
 }
 
-impl Field {
+impl FieldDef {
     /// The name in Go.
     pub fn go_name(&self) -> String {
         match self.go_name {
@@ -271,8 +271,8 @@ impl Extensions {
 /// When a field is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Presence {
-    /// Always, with its zero value where it is unset.
-    Always,
+    /// Required, with its zero value where it is unset.
+    Required,
     /// Where it is not its zero value.
     OmitEmpty,
     /// Where it is set, be it to its zero value.
@@ -281,7 +281,7 @@ pub enum Presence {
 
 /// A Go type.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Type {
+pub enum GoType {
     /// `bool`
     Bool,
     /// `int32`
@@ -297,11 +297,11 @@ pub enum Type {
     /// `any`
     Any,
     /// `*T`
-    Pointer(Box<Type>),
+    Pointer(Box<GoType>),
     /// `[]T`
-    List(Box<Type>),
+    List(Box<GoType>),
     /// `map[K]V`; keys are strings.
-    Map(Box<(Type, Type)>),
+    Map(Box<(GoType, GoType)>),
     /// A type of the table.
     Named(TypeId),
 }
@@ -353,19 +353,19 @@ pub(crate) const EVERYWHERE: &[&str] = &[
 
 const META: &str = "meta/v1";
 
-impl Table {
+impl TypeTable {
     /// The table of the newest release.
-    pub fn latest() -> &'static Table {
-        Table::of(Release::LATEST)
+    pub fn latest() -> &'static TypeTable {
+        TypeTable::for_release(Release::LATEST)
     }
 
     /// The table of a release. It is read when it is first asked for.
-    pub fn of(release: Release) -> &'static Table {
+    pub fn for_release(release: Release) -> &'static TypeTable {
         const COUNT: usize = (Release::LATEST.0 - Release::OLDEST.0 + 1) as usize;
-        static TABLES: [OnceLock<Table>; COUNT] = [const { OnceLock::new() }; COUNT];
+        static TABLES: [OnceLock<TypeTable>; COUNT] = [const { OnceLock::new() }; COUNT];
         let at = usize::from(release.0 - Release::OLDEST.0);
         let slot = TABLES.get(at).unwrap_or(&TABLES[COUNT - 1]);
-        slot.get_or_init(|| match Table::parse(&[FILES, EXTENSIONS], release) {
+        slot.get_or_init(|| match TypeTable::parse(&[FILES, EXTENSIONS], release) {
             Ok(table) => table,
             #[expect(
                 clippy::panic,
@@ -376,7 +376,7 @@ impl Table {
     }
 
     /// The definition of a type.
-    pub fn get(&self, id: TypeId) -> &Definition {
+    pub fn get(&self, id: TypeId) -> &TypeDef {
         #[expect(
             clippy::indexing_slicing,
             reason = "only the table makes identifiers of its types"
@@ -385,28 +385,28 @@ impl Table {
     }
 
     /// The package of a type.
-    pub fn package(&self, definition: &Definition) -> &Package {
+    pub fn package(&self, definition: &TypeDef) -> &ApiPackage {
         #[expect(clippy::indexing_slicing, reason = "only the table makes definitions")]
         &self.packages[usize::from(definition.package)]
     }
 
     /// All packages.
-    pub fn packages(&self) -> &[Package] {
+    pub fn packages(&self) -> &[ApiPackage] {
         &self.packages
     }
 
     /// All types.
-    pub fn definitions(&self) -> &[Definition] {
+    pub fn definitions(&self) -> &[TypeDef] {
         &self.definitions
     }
 
     /// All resources.
-    pub fn resources(&self) -> &[Resource] {
+    pub fn resources(&self) -> &[ApiResource] {
         &self.resources
     }
 
     /// The type of a package.
-    pub fn find(&self, package: &str, name: &str) -> Option<&Definition> {
+    pub fn find(&self, package: &str, name: &str) -> Option<&TypeDef> {
         self.names.get(&(package, name)).map(|id| self.get(*id))
     }
 
@@ -414,7 +414,7 @@ impl Table {
     ///
     /// # Panics
     /// If the table does not have it.
-    pub fn known(&self, package: &str, name: &str) -> &Definition {
+    pub fn known(&self, package: &str, name: &str) -> &TypeDef {
         match self.find(package, name) {
             Some(definition) => definition,
             #[expect(
@@ -426,7 +426,7 @@ impl Table {
     }
 
     /// The struct that objects of a kind are.
-    pub fn kind(&self, group: &str, version: &str, kind: &str) -> Option<&Definition> {
+    pub fn kind(&self, group: &str, version: &str, kind: &str) -> Option<&TypeDef> {
         let own = self.versions.get(&(group, version)).and_then(|package| {
             let package = self.packages.get(usize::from(*package))?;
             self.find(package.id, kind)
@@ -437,21 +437,21 @@ impl Table {
             self.find(META, kind).filter(|_| is_shared)
         };
         let definition = own.or_else(shared)?;
-        let definition = match definition.form {
-            Form::Named(Type::Named(other)) => self.get(other),
+        let definition = match definition.kind {
+            TypeKind::Named(GoType::Named(other)) => self.get(other),
             _ => definition,
         };
         (definition.is_object() || EVERYWHERE.contains(&kind)).then_some(definition)
     }
 
     /// The type behind pointers and names: a basic type, a list, a map, or a struct or custom type by its name.
-    pub fn underlying<'t>(&'t self, mut ty: &'t Type) -> &'t Type {
+    pub fn underlying<'t>(&'t self, mut ty: &'t GoType) -> &'t GoType {
         loop {
             ty = match ty {
-                Type::Pointer(inner) => inner,
-                Type::Named(id) => match &self.get(*id).form {
-                    Form::Named(inner) => inner,
-                    Form::Struct(_) | Form::Custom(_) => return ty,
+                GoType::Pointer(inner) => inner,
+                GoType::Named(id) => match &self.get(*id).kind {
+                    TypeKind::Named(inner) => inner,
+                    TypeKind::Struct(_) | TypeKind::Custom(_) => return ty,
                 },
                 other => return other,
             }
@@ -459,18 +459,18 @@ impl Table {
     }
 
     /// The struct that a type is, behind pointers and names.
-    pub fn struct_of(&self, ty: &Type) -> Option<&Struct> {
+    pub fn struct_of(&self, ty: &GoType) -> Option<&StructDef> {
         match self.underlying(ty) {
-            Type::Named(id) => self.get(*id).as_struct(),
+            GoType::Named(id) => self.get(*id).as_struct(),
             _ => None,
         }
     }
 
     /// The encoding of a type, behind pointers and names, if it has one of its own.
-    pub fn codec_of(&self, ty: &Type) -> Option<Codec> {
+    pub fn codec_of(&self, ty: &GoType) -> Option<Codec> {
         match self.underlying(ty) {
-            Type::Named(id) => match self.get(*id).form {
-                Form::Custom(codec) => Some(codec),
+            GoType::Named(id) => match self.get(*id).kind {
+                TypeKind::Custom(codec) => Some(codec),
                 _ => None,
             },
             _ => None,
@@ -478,19 +478,19 @@ impl Table {
     }
 
     /// The type as Go prints it: `[]v1.Container`. Pointers at its beginning are left out.
-    pub fn go_type(&self, ty: &Type) -> String {
+    pub fn go_type(&self, ty: &GoType) -> String {
         match ty {
-            Type::Bool => "bool".to_owned(),
-            Type::Int32 => "int32".to_owned(),
-            Type::Int64 => "int64".to_owned(),
-            Type::Float64 => "float64".to_owned(),
-            Type::String => "string".to_owned(),
-            Type::Bytes => "[]uint8".to_owned(),
-            Type::Any => "interface {}".to_owned(),
-            Type::Pointer(inner) => self.go_type(inner),
-            Type::List(element) => format!("[]{}", self.go_element(element)),
-            Type::Map(entry) => format!("map[{}]{}", self.go_type(&entry.0), self.go_element(&entry.1)),
-            Type::Named(id) => {
+            GoType::Bool => "bool".to_owned(),
+            GoType::Int32 => "int32".to_owned(),
+            GoType::Int64 => "int64".to_owned(),
+            GoType::Float64 => "float64".to_owned(),
+            GoType::String => "string".to_owned(),
+            GoType::Bytes => "[]uint8".to_owned(),
+            GoType::Any => "interface {}".to_owned(),
+            GoType::Pointer(inner) => self.go_type(inner),
+            GoType::List(element) => format!("[]{}", self.go_element(element)),
+            GoType::Map(entry) => format!("map[{}]{}", self.go_type(&entry.0), self.go_element(&entry.1)),
+            GoType::Named(id) => {
                 let definition = self.get(*id);
                 let package = self.package(definition);
                 format!("{}.{}", package.version(), definition.name)
@@ -498,9 +498,9 @@ impl Table {
         }
     }
 
-    fn go_element(&self, ty: &Type) -> String {
+    fn go_element(&self, ty: &GoType) -> String {
         match ty {
-            Type::Pointer(inner) => format!("*{}", self.go_element(inner)),
+            GoType::Pointer(inner) => format!("*{}", self.go_element(inner)),
             other => self.go_type(other),
         }
     }

@@ -1,16 +1,16 @@
 //! JSON with fields in the order of their declarations, as Go writes structs.
 
-use crate::{Codec, Definition, Struct, Table, Type};
+use crate::{Codec, GoType, StructDef, TypeDef, TypeTable};
 use scantling_value::Value;
 
-impl Table {
+impl TypeTable {
     /// Writes an object of a type. Members that the type does not have come last, by name.
-    pub fn write_json(&self, definition: &Definition, object: &Value, out: &mut Vec<u8>) {
-        self.write_value(&Type::Named(definition.id), object, out);
+    pub fn write_json(&self, definition: &TypeDef, object: &Value, out: &mut Vec<u8>) {
+        self.write_value(&GoType::Named(definition.id), object, out);
     }
 
     /// Writes an item of a list. It does not say which kind it is, since the list does.
-    pub fn write_item(&self, definition: &Definition, object: &Value, out: &mut Vec<u8>) {
+    pub fn write_item(&self, definition: &TypeDef, object: &Value, out: &mut Vec<u8>) {
         if let Some(s) = definition.as_struct() {
             self.write_struct(s, object, &["kind", "apiVersion"], out);
         }
@@ -26,17 +26,17 @@ impl Table {
     }
 
     /// The type that an object's `apiVersion` and `kind` name.
-    pub fn kind_of(&self, object: &Value) -> Option<&Definition> {
+    pub fn kind_of(&self, object: &Value) -> Option<&TypeDef> {
         let text = |name: &str| object.get(name).and_then(Value::as_str);
         let (api_version, kind) = (text("apiVersion").unwrap_or_default(), text("kind")?);
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         self.kind(group, version, kind)
     }
 
-    fn write_value(&self, ty: &Type, value: &Value, out: &mut Vec<u8>) {
+    fn write_value(&self, ty: &GoType, value: &Value, out: &mut Vec<u8>) {
         match (self.underlying(ty), value) {
-            (Type::List(element), Value::Array(items)) => self.write_list(element, items, out),
-            (Type::Map(entry), Value::Object(members)) => {
+            (GoType::List(element), Value::Array(items)) => self.write_list(element, items, out),
+            (GoType::Map(entry), Value::Object(members)) => {
                 let mut writer = ObjectWriter::new(out);
                 for (key, value) in members.iter() {
                     writer.key(key);
@@ -44,16 +44,16 @@ impl Table {
                 }
                 writer.end();
             }
-            (Type::Named(_), Value::Object(_)) => match (self.codec_of(ty), self.held_struct(ty)) {
+            (GoType::Named(_), Value::Object(_)) => match (self.codec_of(ty), self.encoded_struct(ty)) {
                 (_, Some(s)) => self.write_struct(s, value, &[], out),
                 // An object of another API may be of a kind that the table knows.
                 (Some(Codec::Raw), None) => self.write_object(value, out),
                 _ => value.write_json(out),
             },
-            (Type::Named(id), Value::Array(items)) if self.codec_of(ty) == Some(Codec::SchemaOrList) => {
+            (GoType::Named(id), Value::Array(items)) if self.codec_of(ty) == Some(Codec::SchemaOrList) => {
                 let schema = self.find(self.package(self.get(*id)).id, crate::SCHEMA);
                 match schema {
-                    Some(schema) => self.write_list(&Type::Named(schema.id), items, out),
+                    Some(schema) => self.write_list(&GoType::Named(schema.id), items, out),
                     None => value.write_json(out),
                 }
             }
@@ -61,7 +61,7 @@ impl Table {
         }
     }
 
-    fn write_list(&self, element: &Type, items: &[Value], out: &mut Vec<u8>) {
+    fn write_list(&self, element: &GoType, items: &[Value], out: &mut Vec<u8>) {
         out.push(b'[');
         for (i, item) in items.iter().enumerate() {
             if i > 0 {
@@ -72,7 +72,7 @@ impl Table {
         out.push(b']');
     }
 
-    fn write_struct(&self, s: &Struct, object: &Value, left_out: &[&str], out: &mut Vec<u8>) {
+    fn write_struct(&self, s: &StructDef, object: &Value, left_out: &[&str], out: &mut Vec<u8>) {
         let Some(members) = object.as_object() else { return };
         // Objects have few of the fields that their types have: it is the members that are looked up and sorted.
         let mut ordered: Vec<(usize, &str, &Value)> = members

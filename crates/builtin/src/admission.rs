@@ -147,7 +147,7 @@ impl<'a> Request<'a> {
     /// The refusal `RESOURCE "NAME" is forbidden: why`.
     pub fn forbidden(&self, object: &Value, why: impl AsRef<str>) -> Box<Denial> {
         let metadata = object.get("metadata");
-        let text = |field| metadata.map_or("", |m| m.text(field));
+        let text = |field| metadata.map_or("", |m| m.get_str(field));
         let name = [self.name, text("name"), text("generateName"), "Unknown"];
         let name = name.into_iter().find(|n| !n.is_empty()).unwrap_or_default();
         let qualified = match self.group {

@@ -85,7 +85,7 @@ pub(crate) fn set_default(object: &mut Map, member: &str, value: impl Into<Value
 
 /// Sets a string that is absent or empty.
 pub(crate) fn set_default_text(object: &mut Map, member: &str, text: &str) {
-    if object.text(member).is_empty() {
+    if object.get_str(member).is_empty() {
         object.insert(member, text.into());
     }
 }

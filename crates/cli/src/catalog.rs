@@ -10,8 +10,8 @@ use crate::report::count;
 use crate::stream;
 use crate::validate::title;
 use rayon::prelude::*;
-use scantling_admit::{Resource, Workshop};
-use scantling_schema::definition::{Accepted, ApiVersion, Definition, Setting, Spec, Version};
+use scantling_admit::{Resource, ResourceCompiler};
+use scantling_schema::definition::{Accepted, ApiVersion, CrdVersion, Definition, Spec, ValidationContext};
 use scantling_schema::names::group_version;
 use scantling_schema::rules::Environments;
 use scantling_value::{ErrorList, FieldError, PathBuf, Value};
@@ -101,7 +101,7 @@ pub(crate) struct Catalog {
     /// By `apiVersion` and kind: the definition and its version.
     kinds: BTreeMap<String, BTreeMap<String, (usize, usize)>>,
     /// One for each thread, once it has something to compile: compiling changes what it shares.
-    workshops: Vec<Mutex<Option<Workshop>>>,
+    workshops: Vec<Mutex<Option<ResourceCompiler>>>,
     /// The objects beside the CRDs, as `file: title`.
     skipped: Vec<String>,
 }
@@ -115,7 +115,7 @@ pub(crate) struct CatalogMatch<'c> {
 
 impl CatalogMatch<'_> {
     /// The version.
-    pub(crate) fn version(&self) -> Option<&Version> {
+    pub(crate) fn version(&self) -> Option<&CrdVersion> {
         self.entry.definition.spec.versions().get(self.version)
     }
 }
@@ -124,7 +124,7 @@ impl Catalog {
     /// No definitions.
     pub(crate) fn new(target: TargetFlags, texts: Texts) -> Self {
         Catalog {
-            environments: Environments::of(target.kubernetes_version),
+            environments: Environments::for_version(target.kubernetes_version),
             target,
             texts,
             entries: Vec::new(),
@@ -281,8 +281,8 @@ impl Catalog {
         self.target.feature_gates.ratcheting
     }
 
-    fn setting(&self, entry: &CatalogEntry) -> Setting<'_> {
-        Setting {
+    fn setting(&self, entry: &CatalogEntry) -> ValidationContext<'_> {
+        ValidationContext {
             api: entry.api,
             gates: self.target.feature_gates,
             environments: &self.environments,
@@ -327,7 +327,7 @@ impl Catalog {
         let workshop = workshop.ok_or("no thread can compile")?;
         let mut workshop = workshop.lock().unwrap_or_else(PoisonError::into_inner);
         workshop
-            .get_or_insert_with(|| Workshop::for_version(self.target.kubernetes_version))
+            .get_or_insert_with(|| ResourceCompiler::for_version(self.target.kubernetes_version))
             .resource(spec, version)
             .map(Arc::new)
             .map_err(|why| format!("version {}: {why}", version.name))
@@ -517,15 +517,15 @@ impl StoredObjects<'_> {
 type ObjectKey = (String, String, String, String);
 
 fn key(object: &Value) -> ObjectKey {
-    let (group, _) = group_version(object.text("apiVersion"));
-    let namespace = match object.text_at(["metadata", "namespace"]) {
+    let (group, _) = group_version(object.get_str("apiVersion"));
+    let namespace = match object.str_at(["metadata", "namespace"]) {
         "" => "default",
         namespace => namespace,
     };
     (
         group.to_owned(),
-        object.text("kind").to_owned(),
+        object.get_str("kind").to_owned(),
         namespace.to_owned(),
-        object.text_at(["metadata", "name"]).to_owned(),
+        object.str_at(["metadata", "name"]).to_owned(),
     )
 }

@@ -8,7 +8,7 @@ use crate::problem::Problem;
 use kube::api::{GetParams, ListParams};
 use kube::config::{Config, KubeConfigOptions, Kubeconfig};
 use kube::core::Request;
-use scantling_schema::definition::{Definition, Spec, Version};
+use scantling_schema::definition::{CrdVersion, Definition, Spec};
 use scantling_value::{Limits, Value, json};
 use secrecy::SecretString;
 use std::path::{Path, PathBuf};
@@ -72,7 +72,7 @@ impl Cluster {
         let spec = &definition.spec;
         let stored = spec.storage_version().filter(|v| v.served);
         let version = stored.or_else(|| spec.versions().iter().find(|v| v.served));
-        let version = version.map_or("", |v: &Version| v.name.as_str());
+        let version = version.map_or("", |v: &CrdVersion| v.name.as_str());
         self.pages(format!("/apis/{}/{version}/{}", spec.group, spec.names.plural))
     }
 

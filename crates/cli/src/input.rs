@@ -78,19 +78,19 @@ pub(crate) struct InputObject {
 
 impl InputObject {
     pub(crate) fn api_version(&self) -> &str {
-        self.value.text("apiVersion")
+        self.value.get_str("apiVersion")
     }
 
     pub(crate) fn kind(&self) -> &str {
-        self.value.text("kind")
+        self.value.get_str("kind")
     }
 
     pub(crate) fn name(&self) -> &str {
-        self.value.text_at(["metadata", "name"])
+        self.value.str_at(["metadata", "name"])
     }
 
     pub(crate) fn namespace(&self) -> &str {
-        self.value.text_at(["metadata", "namespace"])
+        self.value.str_at(["metadata", "namespace"])
     }
 
     /// Whether this is a definition.

@@ -14,7 +14,7 @@ use crate::report::{Finding, Issue, ReportItem, ReportSubject, Severity, count};
 use crate::stream;
 use advice::Advice;
 use scantling_merge::patch;
-use scantling_schema::definition::{Accepted, Setting};
+use scantling_schema::definition::{Accepted, ValidationContext};
 use scantling_schema::rules::Environments;
 use serde::Serialize;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ pub(crate) fn run(flags: &args::Lint) -> Result<ExitStatus, Problem> {
     );
     let linter = Linter {
         flags,
-        environments: Environments::of(flags.target.kubernetes_version),
+        environments: Environments::for_version(flags.target.kubernetes_version),
     };
     let mut report = Report::begin("LintReport", "lint", &flags.output);
     report.section("items");
@@ -230,7 +230,7 @@ impl Linter<'_> {
                 .iter()
                 .map(|field| format!("unknown field \"{field}\"")),
         );
-        let setting = Setting {
+        let setting = ValidationContext {
             api: entry.api,
             gates: self.flags.target.feature_gates,
             environments: &self.environments,

@@ -84,7 +84,7 @@ fn elements<'a>(document: &Document<'a>) -> Option<Vec<DocumentPart<'a>>> {
         Notation::Yaml => yaml::decode_strict(&frame, Limits::SERVER),
     };
     let frame = frame.ok().filter(|frame| frame.duplicates.is_empty())?.value;
-    let said = |name: &str| frame.text(name);
+    let said = |name: &str| frame.get_str(name);
     let kind = said("kind").strip_suffix("List")?;
     frame.get("items").filter(|items| items.as_array().is_some())?;
     let (kind, api_version): (Arc<str>, Arc<str>) = (kind.into(), said("apiVersion").into());

@@ -1,7 +1,7 @@
 //! The rules of a schema: what each is estimated to cost, and which bounds would make it cost less.
 
 use scantling_schema::document::Schema;
-use scantling_schema::rules::{Accepted, Environments, Expression, Shapes, View, compile};
+use scantling_schema::rules::{Environments, Expression, PreviouslyAccepted, Shapes, View, compile};
 use scantling_schema::structural::{Interner, Structural, Type};
 use scantling_value::{Map, Value};
 use std::fmt::Write as _;
@@ -89,7 +89,7 @@ impl RuleCollector<'_> {
         if let Some(shape) = view.shape()
             && !schema.rules.is_empty()
         {
-            let compiled = compile(&schema.rules, shape, self.environments, Accepted::None);
+            let compiled = compile(&schema.rules, shape, self.environments, PreviouslyAccepted::None);
             for (index, (rule, compiled)) in schema.rules.iter().zip(&compiled).enumerate() {
                 let cost = |e: &Option<Result<Expression, String>>| match e {
                     Some(Ok(expression)) => expression.max_cost,
@@ -470,7 +470,7 @@ mod tests {
     use proptest::prelude::*;
     use scantling_admit::Gates;
     use scantling_cel::kubernetes::KubernetesVersion;
-    use scantling_schema::definition::{Accepted, ApiVersion, Definition, Setting};
+    use scantling_schema::definition::{Accepted, ApiVersion, Definition, ValidationContext};
     use scantling_schema::document::Schema;
     use scantling_schema::rules::Environments;
     use scantling_schema::structural::Interner;
@@ -487,7 +487,7 @@ mod tests {
         );
         let definition = json::decode(definition.as_bytes(), Limits::SAFE).unwrap();
         let definition = Definition::decode(definition, ApiVersion::V1, Gates::default()).unwrap();
-        let setting = Setting {
+        let setting = ValidationContext {
             api: ApiVersion::V1,
             gates: Gates::default(),
             environments,
@@ -556,7 +556,7 @@ mod tests {
             at_item: bool,
             sizes in [size(), size(), size(), size()],
         ) {
-            let environments = Environments::of(KubernetesVersion::new(1, 37));
+            let environments = Environments::for_version(KubernetesVersion::new(1, 37));
             let rule = if at_item { INNER[rule] } else { OUTER[rule] };
             let document = schema(rule, at_item, sizes);
             let structural = Schema::new(&document).structural(&mut Interner::new()).unwrap();
@@ -583,7 +583,7 @@ mod tests {
 
     /// The bounds that are missing, and those that are proposed.
     fn remedied(document: &str) -> String {
-        let environments = Environments::of(KubernetesVersion::new(1, 37));
+        let environments = Environments::for_version(KubernetesVersion::new(1, 37));
         let document = json::decode(document.as_bytes(), Limits::SAFE).unwrap();
         let structural = Schema::new(&document).structural(&mut Interner::new()).unwrap();
         let rules = rules(&structural, &environments);

@@ -20,7 +20,9 @@ use crate::stream;
 use crate::validate::title;
 use crate::validate::validator::apply_request_context;
 use rayon::prelude::*;
-use scantling_admit::{Operation, Options, Refusal, Request, Resource, admit, check, load};
+use scantling_admit::{
+    AdmissionError, AdmitOptions, Request, Resource, WriteOperation, admit, check, prune_and_default_stored,
+};
 use scantling_value::{FieldError, Map, Path, PathBuf, Value};
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -299,18 +301,18 @@ impl UpgradeCheck<'_> {
         let mut stored = object.value.clone();
         apply_request_context(after, &mut stored, Some(&"1".into()));
         let mut old = stored.clone();
-        if let Err(why) = load(after, &mut old) {
+        if let Err(why) = prune_and_default_stored(after, &mut old) {
             item.refuse(Issue::plain("RequestEntityTooLarge", why.to_string()));
             return Ok(Some((item, [vec![field("")], Vec::new(), Vec::new()])));
         }
-        let options = Options {
+        let options = AdmitOptions {
             gates: self.flags.target.feature_gates,
-            ..Options::default()
+            ..AdmitOptions::default()
         };
         let request = Request {
-            operation: Operation::Update(&old),
+            operation: WriteOperation::Update(&old),
             object: touched(stored.clone()),
-            found_in_text: &[],
+            findings: &[],
         };
         let outcome = admit(after, request, &options);
         let unknown = |w: &String| {
@@ -326,24 +328,24 @@ impl UpgradeCheck<'_> {
             spots.extend(found.iter().map(|e| spot(&path_of(e, &object.value))));
             found.iter().map(|e| Issue::new(e, None)).collect()
         };
-        match &outcome.refusal {
-            Some(Refusal::Invalid(found) | Refusal::Immutable(found)) => {
+        match &outcome.error {
+            Some(AdmissionError::Invalid(found) | AdmissionError::Immutable(found)) => {
                 item.outcome = UpgradeOutcome::Refused;
                 item.errors = issues(found, errors);
             }
-            Some(Refusal::Strict(found)) => {
+            Some(AdmissionError::Strict(found)) => {
                 item.refuse(Issue::plain("BadRequest", found.join(", ")));
                 errors.push(field(""));
             }
-            Some(Refusal::Undecodable(why)) => {
+            Some(AdmissionError::Undecodable(why)) => {
                 item.refuse(Issue::plain("BadRequest", why.clone()));
                 errors.push(field(""));
             }
-            Some(Refusal::TooLarge(why)) => {
+            Some(AdmissionError::TooLarge(why)) => {
                 item.refuse(Issue::plain("RequestEntityTooLarge", why.to_string()));
                 errors.push(field(""));
             }
-            Some(Refusal::Internal(why)) => {
+            Some(AdmissionError::Internal(why)) => {
                 item.refuse(Issue::plain("InternalError", why.clone()));
                 errors.push(field(""));
             }
@@ -356,7 +358,7 @@ impl UpgradeCheck<'_> {
             }
         }
         if let Some(before) = before
-            && load(before, &mut stored).is_ok()
+            && prune_and_default_stored(before, &mut stored).is_ok()
         {
             differences(&stored, &old, Some(&object.value), "", &mut item.defaulted);
         }

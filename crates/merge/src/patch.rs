@@ -7,7 +7,7 @@ use crate::json_patch::{self, JsonPatch, JsonPatchError};
 use crate::merge_patch;
 use crate::strategic::{self, StrategicError};
 use scantling_schema::structural::Structural;
-use scantling_value::json::Written;
+use scantling_value::json::RawJson;
 use scantling_value::{Limits, Map, TextList, Value, go, json, yaml};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -323,22 +323,22 @@ fn check_operations(text: &[u8], limits: Limits) -> Result<(), PatchError> {
             "json: cannot unmarshal {found} into Go {place}"
         )))
     };
-    let kind = |written: Written| go::json_kind(&written.into());
-    let operations = match json::decode_written(text, limits).map_err(|e| decoding(&e))? {
-        Written::Array(operations) => operations,
-        Written::Null => return Ok(()),
+    let kind = |written: RawJson| go::json_kind(&written.into());
+    let operations = match json::decode_raw(text, limits).map_err(|e| decoding(&e))? {
+        RawJson::Array(operations) => operations,
+        RawJson::Null => return Ok(()),
         other => return misfit(kind(other), "value of type []handlers.jsonPatchOp"),
     };
     for operation in operations {
         let members = match operation {
-            Written::Object(members) => members,
-            Written::Null => continue,
+            RawJson::Object(members) => members,
+            RawJson::Null => continue,
             other => return misfit(kind(other), "value of type handlers.jsonPatchOp"),
         };
         for (name, value) in members {
             let place = |ty: &str| format!("struct field jsonPatchOp.{name} of type {ty}");
             match (name.as_str(), value) {
-                ("op" | "path" | "from", Written::Null | Written::Text(_)) => {}
+                ("op" | "path" | "from", RawJson::Null | RawJson::Text(_)) => {}
                 ("op" | "path" | "from", other) => return misfit(kind(other), &place("string")),
                 ("value", value) => {
                     if let Some(number) = value.out_of_range() {

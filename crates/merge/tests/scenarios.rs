@@ -21,8 +21,8 @@ use scantling_merge::merge_patch;
 use scantling_merge::typed::ObjectType;
 use scantling_schema::default;
 use scantling_schema::document::Schema;
-use scantling_schema::plan::{Compiler, Plan};
-use scantling_schema::prune::{self, Nulls, Place, Unknown, prune};
+use scantling_schema::plan::{Plan, PlanCompiler};
+use scantling_schema::prune::{self, NullPolicy, UnknownFields, ValueRole, prune};
 use scantling_schema::structural::Interner;
 use scantling_value::{Limits, Map, Str, Value, json, yaml};
 use std::collections::BTreeMap;
@@ -69,8 +69,8 @@ impl Definition {
             prune(
                 plan.root(),
                 &mut object,
-                Place::Resource,
-                &prune::Options::default(),
+                ValueRole::Resource,
+                &prune::PruneOptions::default(),
             );
         }
         object
@@ -120,7 +120,7 @@ impl Server {
                     Some(s) => ObjectType::new(s.clone()),
                     None => ObjectType::free(),
                 },
-                plan: schema.map(|s| Compiler::new().compile(&s)),
+                plan: schema.map(|s| PlanCompiler::new().compile(&s)),
                 has_status: v.at(["subresources", "status"]).is_some(),
                 replicas: (!replicas.is_empty())
                     .then(|| FieldPath::from_names(replicas.trim_start_matches('.').split('.'))),
@@ -194,11 +194,11 @@ fn metadata(object: &mut Value) -> &mut Map {
 
 fn finish(object: &mut Value, version: &Version) {
     if let Some(plan) = &version.plan {
-        let options = prune::Options {
-            nulls: Nulls::Drop,
-            unknown: Unknown::Ignore,
+        let options = prune::PruneOptions {
+            nulls: NullPolicy::Drop,
+            unknown: UnknownFields::Ignore,
         };
-        prune(plan.root(), object, Place::Resource, &options);
+        prune(plan.root(), object, ValueRole::Resource, &options);
         default::fill(plan.root(), object).unwrap();
     }
 }
@@ -256,8 +256,8 @@ impl Server {
                             prune(
                                 plan.root(),
                                 &mut object,
-                                Place::Resource,
-                                &prune::Options::default(),
+                                ValueRole::Resource,
+                                &prune::PruneOptions::default(),
                             );
                         }
                         object

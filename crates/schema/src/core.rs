@@ -1,7 +1,7 @@
 //! The core kinds that clients cannot do without: their documents, decoded as a Kubernetes API server decodes them.
 
-use scantling_apitypes::decode::{self, Finding, Source};
-use scantling_apitypes::{DecodeError, Definition, Extensions, Table};
+use scantling_apitypes::decode::{self, DecodeSource, Finding};
+use scantling_apitypes::{DecodeError, Extensions, TypeDef, TypeTable};
 use scantling_value::{Map, Value};
 
 /// A core kind.
@@ -47,11 +47,11 @@ pub fn decode_delete_options(document: Value) -> Result<Map, DecodeError> {
 
 /// Reads a text that is known to be valid JSON as the options of a deletion, to the letter.
 pub fn decode_delete_options_text(text: &[u8]) -> Result<Map, DecodeError> {
-    read_delete_options(decode::written(text)?)
+    read_delete_options(decode::decode_raw(text)?)
 }
 
-fn read_delete_options(document: impl Source) -> Result<Map, DecodeError> {
-    let table = Table::latest();
+fn read_delete_options(document: impl DecodeSource) -> Result<Map, DecodeError> {
+    let table = TypeTable::latest();
     let options = table.known("meta/v1", "DeleteOptions");
     let decoded = table.decode(options, document, Extensions::NONE)?;
     Ok(table.canonical(options, decoded.members))
@@ -66,17 +66,17 @@ impl CoreKind {
     /// Reads a text that is known to be valid JSON to the letter: fields may stand twice, and of several faults the first
     /// is told.
     pub fn decode_text(self, text: &[u8]) -> Result<CoreObject, DecodeError> {
-        self.read(decode::written(text)?)
+        self.read(decode::decode_raw(text)?)
     }
 
     /// Brings the values of a document that was made, not sent, into their types, as far as they are not; its first
     /// misfit is told in the words for such documents. Unknown fields go; it is told where they stood.
     pub fn convert(self, document: &mut Value) -> Result<Vec<Finding>, DecodeError> {
-        Table::latest().convert(self.definition(), document, Extensions::NONE)
+        TypeTable::latest().convert(self.definition(), document, Extensions::NONE)
     }
 
     /// The kind's type.
-    pub fn definition(self) -> &'static Definition {
+    pub fn definition(self) -> &'static TypeDef {
         let (package, name) = match self {
             CoreKind::Namespace => ("core/v1", "Namespace"),
             CoreKind::Event => ("core/v1", "Event"),
@@ -90,13 +90,13 @@ impl CoreKind {
             CoreKind::SelfReview => ("authentication/v1", "SelfSubjectReview"),
             CoreKind::ConversionReview => ("apiextensions/v1", "ConversionReview"),
         };
-        Table::latest().known(package, name)
+        TypeTable::latest().known(package, name)
     }
 
-    fn read(self, document: impl Source) -> Result<CoreObject, DecodeError> {
-        let (table, definition) = (Table::latest(), self.definition());
+    fn read(self, document: impl DecodeSource) -> Result<CoreObject, DecodeError> {
+        let (table, definition) = (TypeTable::latest(), self.definition());
         let mut decoded = table.decode(definition, document, Extensions::NONE)?;
-        spell_out_no_managers(&mut decoded.members);
+        keep_empty_managed_fields(&mut decoded.members);
         Ok(CoreObject {
             members: table.canonical(definition, decoded.members),
             findings: decoded.findings,
@@ -106,7 +106,7 @@ impl CoreKind {
 
 /// An empty list of managers means that nobody manages the object any more, as does a list of one empty entry. Only the
 /// latter is left when empty fields go.
-fn spell_out_no_managers(members: &mut Map) {
+fn keep_empty_managed_fields(members: &mut Map) {
     let metadata = members.get_mut("metadata").and_then(Value::as_object_mut);
     if let Some(Value::Array(managers)) = metadata.and_then(|m| m.get_mut("managedFields"))
         && managers.is_empty()

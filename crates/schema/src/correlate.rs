@@ -4,7 +4,7 @@
 //! correlate. What a schema does not describe does not correlate either.
 
 use crate::fingerprint;
-use crate::plan::{Members, Node};
+use crate::plan::{FieldLookup, PlanNode};
 use crate::structural::ListType;
 use scantling_value::{Map, Path, Segment, Str, Value, deadline};
 use std::cell::{Cell, OnceCell};
@@ -12,7 +12,7 @@ use std::collections::HashMap;
 
 /// Whether a value is what it was before: equal, save that elements of keyed lists may have changed places. An object
 /// with members that its schema does not describe never counts as unchanged.
-pub(crate) fn unchanged(node: &Node, old: &Value, new: &Value) -> bool {
+pub(crate) fn unchanged(node: &PlanNode, old: &Value, new: &Value) -> bool {
     deadline::tick();
     match (old, new) {
         (Value::Object(old), Value::Object(new)) => unchanged_object(node, old, new),
@@ -21,8 +21,8 @@ pub(crate) fn unchanged(node: &Node, old: &Value, new: &Value) -> bool {
     }
 }
 
-fn unchanged_object(node: &Node, old: &Map, new: &Map) -> bool {
-    let mut members = Members::of(node);
+fn unchanged_object(node: &PlanNode, old: &Map, new: &Map) -> bool {
+    let mut members = FieldLookup::new(node);
     old.len() == new.len()
         && old.iter().zip(new.iter()).all(|((old_name, old), (name, new))| {
             old_name == name
@@ -33,7 +33,7 @@ fn unchanged_object(node: &Node, old: &Map, new: &Map) -> bool {
         })
 }
 
-fn unchanged_list(node: &Node, old: &[Value], new: &[Value]) -> bool {
+fn unchanged_list(node: &PlanNode, old: &[Value], new: &[Value]) -> bool {
     if old.len() != new.len() {
         return false;
     }
@@ -50,38 +50,38 @@ fn unchanged_list(node: &Node, old: &[Value], new: &[Value]) -> bool {
 /// The elements of keyed lists that an update is known to have left as they were. Whatever is wrong with them was so
 /// before.
 #[derive(Debug, Default)]
-pub struct Kept {
-    lists: Vec<KeptList>,
+pub struct UnchangedElements {
+    lists: Vec<UnchangedList>,
 }
 
 #[derive(Debug)]
-struct KeptList {
+struct UnchangedList {
     /// The fields that lead to the list.
     path: Vec<Str>,
     /// For each element whether it is known to be what it was.
     elements: Vec<bool>,
 }
 
-impl Kept {
+impl UnchangedElements {
     /// Whether nothing is known.
     pub fn is_empty(&self) -> bool {
         self.lists.is_empty()
     }
 
     /// Takes note of a list, unless the way to it leads through other lists.
-    pub(crate) fn add(&mut self, at: &Path<'_>, elements: Vec<bool>) {
+    pub(crate) fn record(&mut self, at: &Path<'_>, elements: Vec<bool>) {
         let name = |segment: Segment<'_>| match segment {
             Segment::Field(name) | Segment::Key(name) => Some(name.into()),
             Segment::Index(_) => None,
         };
         if let Some(path) = at.segments().into_iter().map(name).collect() {
-            self.lists.push(KeptList { path, elements });
+            self.lists.push(UnchangedList { path, elements });
         }
     }
 
     /// What is known of the whole object.
-    pub(crate) fn whole(&self) -> KeptBelow<'_> {
-        KeptBelow {
+    pub(crate) fn at_root(&self) -> UnchangedBelow<'_> {
+        UnchangedBelow {
             lists: self
                 .lists
                 .iter()
@@ -92,19 +92,19 @@ impl Kept {
 }
 
 /// What is known of the elements of lists below a value: the rest of the way to each, and the list.
-pub(crate) struct KeptBelow<'k> {
-    lists: Vec<(&'k [Str], &'k KeptList)>,
+pub(crate) struct UnchangedBelow<'k> {
+    lists: Vec<(&'k [Str], &'k UnchangedList)>,
 }
 
-impl<'k> KeptBelow<'k> {
+impl<'k> UnchangedBelow<'k> {
     /// What is known below a member; `None` where nothing is.
-    pub(crate) fn member(&self, name: &str) -> Option<KeptBelow<'k>> {
+    pub(crate) fn member(&self, name: &str) -> Option<UnchangedBelow<'k>> {
         let below = self.lists.iter().filter_map(|(path, list)| match path {
             [first, rest @ ..] if first == name => Some((rest, *list)),
             _ => None,
         });
         let lists: Vec<_> = below.collect();
-        (!lists.is_empty()).then_some(KeptBelow { lists })
+        (!lists.is_empty()).then_some(UnchangedBelow { lists })
     }
 
     /// For each element of this very list whether it is known to be what it was.
@@ -120,14 +120,14 @@ pub(crate) struct OldList<'o> {
     items: &'o [Value],
     /// How often it was asked for an element.
     asked: Cell<usize>,
-    index: OnceCell<HashMap<Key<'o>, &'o Value>>,
+    index: OnceCell<HashMap<ElementKeys<'o>, &'o Value>>,
 }
 
 /// The values of the key fields; of different types they are different.
-type Key<'o> = Vec<Scalar<'o>>;
+type ElementKeys<'o> = Vec<KeyScalar<'o>>;
 
 #[derive(PartialEq, Eq, Hash)]
-enum Scalar<'o> {
+enum KeyScalar<'o> {
     Bool(bool),
     Int(i64),
     Float(u64),
@@ -136,11 +136,11 @@ enum Scalar<'o> {
 
 impl<'o> OldList<'o> {
     /// The old elements, if the node is a keyed list and the old value a list.
-    pub(crate) fn of(node: &'o Node, old: &'o Value) -> Option<Self> {
+    pub(crate) fn for_value(node: &'o PlanNode, old: &'o Value) -> Option<Self> {
         Self::new(node, old.as_array()?)
     }
 
-    pub(crate) fn new(node: &'o Node, items: &'o [Value]) -> Option<Self> {
+    pub(crate) fn new(node: &'o PlanNode, items: &'o [Value]) -> Option<Self> {
         Some(OldList {
             keys: node.list_keys()?,
             items,
@@ -168,9 +168,9 @@ impl<'o> OldList<'o> {
 
     /// For each element whether it is the one that is found by its own keys; `None` where some might have the same keys.
     pub(crate) fn found_by_their_keys(&self) -> Option<Vec<bool>> {
-        let mut keys = fingerprint::Keys::new(self.keys);
+        let mut keys = fingerprint::KeyFingerprinter::new(self.keys);
         let is_scalar = |key: Option<&Value>| key.and_then(scalar).is_some();
-        let prints = self.items.iter().map(|item| keys.of(item, is_scalar));
+        let prints = self.items.iter().map(|item| keys.fingerprint(item, is_scalar));
         let prints: Vec<(u64, bool)> = prints.collect();
         // What lacks a key is found by none.
         let found = prints.iter().filter(|(_, found)| *found);
@@ -200,11 +200,11 @@ impl<'o> OldList<'o> {
         })
     }
 
-    fn key<'v>(&self, item: &'v Map) -> Option<Key<'v>> {
+    fn key<'v>(&self, item: &'v Map) -> Option<ElementKeys<'v>> {
         self.keys.iter().map(|k| item.get(k).and_then(scalar)).collect()
     }
 
-    fn index(&self) -> HashMap<Key<'o>, &'o Value> {
+    fn index(&self) -> HashMap<ElementKeys<'o>, &'o Value> {
         let mut index = HashMap::with_capacity(self.items.len());
         for item in self.items {
             if let Some(key) = item.as_object().and_then(|map| self.key(map)) {
@@ -215,17 +215,17 @@ impl<'o> OldList<'o> {
     }
 }
 
-fn lookup<'o>(index: &HashMap<Key<'o>, &'o Value>, key: &Key<'_>) -> Option<&'o Value> {
+fn lookup<'o>(index: &HashMap<ElementKeys<'o>, &'o Value>, key: &ElementKeys<'_>) -> Option<&'o Value> {
     index.get(key).copied()
 }
 
-fn scalar(v: &Value) -> Option<Scalar<'_>> {
+fn scalar(v: &Value) -> Option<KeyScalar<'_>> {
     match v {
-        Value::Bool(b) => Some(Scalar::Bool(*b)),
-        Value::Int(i) => Some(Scalar::Int(*i)),
+        Value::Bool(b) => Some(KeyScalar::Bool(*b)),
+        Value::Int(i) => Some(KeyScalar::Int(*i)),
         // Both zeros are equal.
-        Value::Float(f) => Some(Scalar::Float((f + 0.0).to_bits())),
-        Value::String(s) => Some(Scalar::String(s)),
+        Value::Float(f) => Some(KeyScalar::Float((f + 0.0).to_bits())),
+        Value::String(s) => Some(KeyScalar::String(s)),
         Value::Null | Value::Array(_) | Value::Object(_) => None,
     }
 }

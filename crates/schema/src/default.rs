@@ -3,10 +3,10 @@
 mod check;
 mod coerce;
 
-pub use check::{Pruned, check_defaults};
+pub use check::{PrunedDefaults, check_defaults};
 pub(crate) use coerce::coerce_defaults;
 
-use crate::plan::{Features, Node};
+use crate::plan::{Features, PlanNode};
 use scantling_value::{Map, Str, Value, deadline};
 use std::fmt;
 
@@ -27,7 +27,7 @@ impl fmt::Display for TooLarge {
 impl std::error::Error for TooLarge {}
 
 /// Fills in the defaults of absent fields, and of `null`s that are no values; then those inside of what is there.
-pub fn fill(node: &Node, value: &mut Value) -> Result<(), TooLarge> {
+pub fn fill(node: &PlanNode, value: &mut Value) -> Result<(), TooLarge> {
     let mut filler = Filler { left: MAX_ADDED };
     filler.fill(node, value)
 }
@@ -38,7 +38,7 @@ struct Filler {
 }
 
 impl Filler {
-    fn fill(&mut self, node: &Node, value: &mut Value) -> Result<(), TooLarge> {
+    fn fill(&mut self, node: &PlanNode, value: &mut Value) -> Result<(), TooLarge> {
         if !node.has(Features::DEFAULT) {
             return Ok(());
         }
@@ -57,7 +57,7 @@ impl Filler {
         }
     }
 
-    fn fill_object(&mut self, node: &Node, map: &mut Map) -> Result<(), TooLarge> {
+    fn fill_object(&mut self, node: &PlanNode, map: &mut Map) -> Result<(), TooLarge> {
         let mut absent: Vec<(Str, Value)> = Vec::new();
         for (name, field, default) in node.defaulted() {
             deadline::tick();
@@ -85,7 +85,7 @@ impl Filler {
     }
 
     /// Elements of lists and values of maps are there already: a default replaces only a `null`.
-    fn fill_element(&mut self, node: &Node, value: &mut Value) -> Result<(), TooLarge> {
+    fn fill_element(&mut self, node: &PlanNode, value: &mut Value) -> Result<(), TooLarge> {
         if value.is_null()
             && !node.schema().nullable
             && let Some(default) = node.default()

@@ -1,6 +1,6 @@
 //! CustomResourceDefinitions: decoded, defaulted, converted between their versions, and written back.
 //!
-//! A [`Definition`] holds both places in which a setting may stand: at the top, for all versions, or with each version.
+//! A [`Definition`] holds both places in which a context may stand: at the top, for all versions, or with each version.
 //! `v1beta1` documents choose; `v1` documents have only the latter, and settings in which all versions agree move to the
 //! top when they are read. That is why errors about a definition with one version speak of `spec.validation`.
 
@@ -12,13 +12,13 @@ mod default;
 mod encode;
 mod prepare;
 mod print;
-mod sketch;
 mod types;
 mod validate;
 mod versions;
+mod without_schemas;
 
 pub use accepted::{Acceptance, Accepted};
-pub use decode::Received;
+pub use decode::DecodedDefinition;
 pub use print::rule as print_rule;
 pub(crate) use types::canonical_schema;
 pub use validate::{check_webhook_service, check_webhook_url, warnings};
@@ -61,7 +61,7 @@ impl ApiVersion {
     }
 
     /// The version that a document names; any but the old one is the current.
-    pub fn of(document: &Value) -> ApiVersion {
+    pub fn of_document(document: &Value) -> ApiVersion {
         match document.get("apiVersion").and_then(Value::as_str) {
             Some("apiextensions.k8s.io/v1beta1") => ApiVersion::V1Beta1,
             _ => ApiVersion::V1,
@@ -71,7 +71,7 @@ impl ApiVersion {
 
 /// The server that a definition is written to, and how.
 #[derive(Clone, Copy, Debug)]
-pub struct Setting<'a> {
+pub struct ValidationContext<'a> {
     /// The version of the definition kind in the request.
     pub api: ApiVersion,
     /// The features that are on.
@@ -107,7 +107,7 @@ pub struct Spec {
     /// The subresources for all versions.
     pub subresources: Option<Subresources>,
     /// The versions.
-    pub versions: Option<Vec<Version>>,
+    pub versions: Option<Vec<CrdVersion>>,
     /// The printer columns for all versions.
     pub columns: Option<Vec<Column>>,
     /// The selectable fields for all versions.
@@ -137,7 +137,7 @@ pub struct Names {
 
 /// A version of a resource.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Version {
+pub struct CrdVersion {
     /// The version's name.
     pub name: Str,
     /// Whether it is served.
@@ -178,12 +178,12 @@ pub struct Subresources {
     /// Whether there is `/status`.
     pub status: bool,
     /// How `/scale` reads objects, where it is there.
-    pub scale: Option<Scale>,
+    pub scale: Option<ScaleSubresource>,
 }
 
 /// How `/scale` reads objects.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Scale {
+pub struct ScaleSubresource {
     /// Where the wanted replicas stand.
     pub spec_replicas_path: Str,
     /// Where the observed replicas stand.
@@ -277,7 +277,7 @@ pub struct Condition {
 impl Definition {
     /// The object's name.
     pub fn name(&self) -> &str {
-        self.metadata.text("name")
+        self.metadata.get_str("name")
     }
 
     /// An annotation.
@@ -286,24 +286,24 @@ impl Definition {
     }
 
     /// Whether a condition is `True`.
-    pub fn is(&self, condition: &str) -> bool {
+    pub fn has_condition(&self, condition: &str) -> bool {
         self.condition(condition).is_some_and(|c| c.status == "True")
     }
 }
 
 impl Spec {
     /// The versions.
-    pub fn versions(&self) -> &[Version] {
+    pub fn versions(&self) -> &[CrdVersion] {
         self.versions.as_deref().unwrap_or_default()
     }
 
     /// A version by name.
-    pub fn version(&self, name: &str) -> Option<&Version> {
+    pub fn version(&self, name: &str) -> Option<&CrdVersion> {
         self.versions().iter().find(|v| v.name == name)
     }
 
     /// The version in which objects are stored.
-    pub fn storage_version(&self) -> Option<&Version> {
+    pub fn storage_version(&self) -> Option<&CrdVersion> {
         self.versions().iter().find(|v| v.storage)
     }
 
@@ -314,18 +314,18 @@ impl Spec {
     }
 
     /// The schema of a version, wherever it stands.
-    pub fn schema_of<'a>(&'a self, version: &'a Version) -> Option<&'a Arc<Value>> {
+    pub fn schema_of<'a>(&'a self, version: &'a CrdVersion) -> Option<&'a Arc<Value>> {
         let place = version.validation.as_ref().or(self.validation.as_ref());
         place.and_then(|v| v.schema.as_ref())
     }
 
     /// The subresources of a version, wherever they stand.
-    pub fn subresources_of<'a>(&'a self, version: &'a Version) -> Option<&'a Subresources> {
+    pub fn subresources_of<'a>(&'a self, version: &'a CrdVersion) -> Option<&'a Subresources> {
         version.subresources.as_ref().or(self.subresources.as_ref())
     }
 
     /// The printer columns of a version, wherever they stand.
-    pub fn columns_of<'a>(&'a self, version: &'a Version) -> &'a [Column] {
+    pub fn columns_of<'a>(&'a self, version: &'a CrdVersion) -> &'a [Column] {
         version
             .columns
             .as_deref()
@@ -334,7 +334,7 @@ impl Spec {
     }
 
     /// The selectable fields of a version, wherever they stand.
-    pub fn selectable_fields_of<'a>(&'a self, version: &'a Version) -> &'a [Str] {
+    pub fn selectable_fields_of<'a>(&'a self, version: &'a CrdVersion) -> &'a [Str] {
         version
             .selectable_fields
             .as_deref()

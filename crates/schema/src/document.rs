@@ -5,9 +5,9 @@
 //! [`Structural`] tree, is built from it by [`Schema::structural`].
 
 mod build;
-mod repeats;
+mod properties_cache;
 
-pub use build::Unsupported;
+pub use build::UnsupportedKeyword;
 
 use crate::structural::ValidationRule;
 use scantling_value::{Map, Value};
@@ -25,7 +25,7 @@ pub struct Schema<'a> {
 struct Keywords(u64);
 
 impl Keywords {
-    fn of(members: &Map) -> Self {
+    fn scan(members: &Map) -> Self {
         Keywords(members.keys().fold(0, |all, key| all | Self::bit(key)))
     }
 
@@ -75,13 +75,13 @@ fn number(value: &Value) -> Option<f64> {
 impl<'a> Schema<'a> {
     /// The view of a document; anything but an object reads as a schema without keywords.
     pub fn new(document: &'a Value) -> Self {
-        Self::of(document.as_object().unwrap_or(&NO_MEMBERS))
+        Self::from_members(document.as_object().unwrap_or(&NO_MEMBERS))
     }
 
-    fn of(members: &'a Map) -> Self {
+    fn from_members(members: &'a Map) -> Self {
         Schema {
             members,
-            keywords: Keywords::of(members),
+            keywords: Keywords::scan(members),
         }
     }
 
@@ -100,7 +100,7 @@ impl<'a> Schema<'a> {
     }
 
     /// A text keyword; empty where absent.
-    pub fn text(self, key: &str) -> &'a str {
+    pub fn string(self, key: &str) -> &'a str {
         self.get(key).and_then(Value::as_str).unwrap_or("")
     }
 
@@ -125,7 +125,7 @@ impl<'a> Schema<'a> {
     }
 
     /// A list of texts.
-    pub fn texts(self, key: &str) -> impl Iterator<Item = &'a str> {
+    pub fn strings(self, key: &str) -> impl Iterator<Item = &'a str> {
         self.list(key).iter().map(|v| v.as_str().unwrap_or(""))
     }
 
@@ -140,7 +140,7 @@ impl<'a> Schema<'a> {
     }
 
     /// The schemas of a map, by name.
-    pub fn named(self, key: &str) -> impl ExactSizeIterator<Item = (&'a str, Schema<'a>)> {
+    pub fn named_schemas(self, key: &str) -> impl ExactSizeIterator<Item = (&'a str, Schema<'a>)> {
         let members = self.get(key).and_then(Value::as_object).unwrap_or(&NO_MEMBERS);
         members.iter().map(|(k, v)| (k.as_str(), Schema::new(v)))
     }
@@ -152,12 +152,12 @@ impl<'a> Schema<'a> {
 
     /// `type`; empty where absent.
     pub fn ty(self) -> &'a str {
-        self.text("type")
+        self.string("type")
     }
 
     /// `properties`, by name.
     pub fn properties(self) -> impl ExactSizeIterator<Item = (&'a str, Schema<'a>)> {
-        self.named("properties")
+        self.named_schemas("properties")
     }
 
     /// One of `properties`.
@@ -210,11 +210,11 @@ impl<'a> Schema<'a> {
     pub fn rules(self) -> impl ExactSizeIterator<Item = ValidationRule> {
         self.schemas("x-kubernetes-validations")
             .map(|rule| ValidationRule {
-                rule: rule.text("rule").into(),
-                message: rule.text("message").into(),
-                message_expression: rule.text("messageExpression").into(),
+                rule: rule.string("rule").into(),
+                message: rule.string("message").into(),
+                message_expression: rule.string("messageExpression").into(),
                 reason: rule.get("reason").and_then(Value::as_str).map(Into::into),
-                field_path: rule.text("fieldPath").into(),
+                field_path: rule.string("fieldPath").into(),
                 optional_old_self: rule.tristate("optionalOldSelf"),
                 applies_on_create: rule.flag("appliesOnCreate"),
             })
@@ -231,13 +231,13 @@ impl<'a> Schema<'a> {
             }
         }
         for key in ["properties", "patternProperties", "definitions", "dependencies"] {
-            if self.named(key).any(|(_, s)| s.any(test)) {
+            if self.named_schemas(key).any(|(_, s)| s.any(test)) {
                 return true;
             }
         }
         for key in ["not", "items", "additionalProperties", "additionalItems"] {
             if let Some(Value::Object(m)) = self.get(key)
-                && Schema::of(m).any(test)
+                && Schema::from_members(m).any(test)
             {
                 return true;
             }

@@ -6,7 +6,7 @@ use std::cmp::Ordering;
 
 /// The values of an enumeration, sorted by their types: a list may name tens of thousands, and be asked for as many.
 #[derive(Debug, Default)]
-pub(crate) struct Listed {
+pub(crate) struct EnumSet {
     /// Short ones first, those of one length in order.
     texts: Box<[Box<str>]>,
     ints: Box<[i64]>,
@@ -16,8 +16,8 @@ pub(crate) struct Listed {
     others: Box<[Json]>,
 }
 
-impl Listed {
-    pub(crate) fn of(listed: &[Json]) -> Self {
+impl EnumSet {
+    pub(crate) fn new(listed: &[Json]) -> Self {
         let (mut texts, mut ints, mut floats) = (Vec::new(), Vec::new(), Vec::new());
         let mut others: Vec<Json> = Vec::new();
         let mut bools = [false; 2];
@@ -41,7 +41,7 @@ impl Listed {
         texts.sort_by(|a, b| Self::order(a, b));
         ints.sort_unstable();
         floats.sort_by(f64::total_cmp);
-        Listed {
+        EnumSet {
             texts: texts.into(),
             ints: ints.into(),
             floats: floats.into(),
@@ -128,7 +128,7 @@ mod tests {
         ] {
             let value = decode(value);
             assert_eq!(
-                Listed::of(&listed(list)).contains(&value),
+                EnumSet::new(&listed(list)).contains(&value),
                 is_listed,
                 "{list} {value:?}"
             );

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 /// Whether a path may use brackets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Brackets {
+pub enum BracketSyntax {
     /// `['key']` is a step.
     Allowed,
     /// Only dots.
@@ -16,94 +16,95 @@ pub enum Brackets {
 
 /// Where a path leads.
 #[derive(Debug)]
-pub struct Resolved<'s> {
+pub struct ResolvedPath<'s> {
     /// The steps: fields of declared properties, keys of maps.
-    pub steps: Vec<Step>,
+    pub steps: Vec<PathStep>,
     /// The schema there; none below a map of anything.
     pub schema: Option<&'s Arc<Structural>>,
 }
 
 /// A step of a path.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Step {
+pub enum PathStep {
     /// A declared property.
     Field(String),
     /// A key of a map.
     Key(String),
 }
 
-impl Resolved<'_> {
+impl ResolvedPath<'_> {
     /// The path below another one.
-    pub fn below(&self, parent: &Path<'_>) -> PathBuf {
+    pub fn to_path_under(&self, parent: &Path<'_>) -> PathBuf {
         extend(parent, &self.steps)
     }
 }
 
-fn extend(at: &Path<'_>, steps: &[Step]) -> PathBuf {
+fn extend(at: &Path<'_>, steps: &[PathStep]) -> PathBuf {
     match steps.split_first() {
         None => PathBuf::from(at),
-        Some((Step::Field(name), rest)) => extend(&at.push(Segment::Field(name)), rest),
-        Some((Step::Key(key), rest)) => extend(&at.push(Segment::Key(key)), rest),
+        Some((PathStep::Field(name), rest)) => extend(&at.push(Segment::Field(name)), rest),
+        Some((PathStep::Key(key), rest)) => extend(&at.push(Segment::Key(key)), rest),
     }
 }
 
 /// Why a path leads nowhere.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct InvalidPath(String);
+pub struct InvalidFieldPath(String);
 
-impl fmt::Display for InvalidPath {
+impl fmt::Display for InvalidFieldPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl std::error::Error for InvalidPath {}
+impl std::error::Error for InvalidFieldPath {}
 
 /// Follows a path from a schema.
 pub fn resolve<'s>(
     path: &str,
     root: &'s Arc<Structural>,
-    brackets: Brackets,
-) -> Result<Resolved<'s>, InvalidPath> {
-    let fail = |text: &str| InvalidPath(text.into());
+    brackets: BracketSyntax,
+) -> Result<ResolvedPath<'s>, InvalidFieldPath> {
+    let fail = |text: &str| InvalidFieldPath(text.into());
     let end = || fail("unexpected end of JSON path");
     let mut tokens = Tokens(path);
     let mut steps = Vec::new();
     let mut schema = Some(root);
     while let Some(token) = tokens.next() {
         let name = match token {
-            "[" if brackets == Brackets::Refused => return Err(fail("array notation is not allowed")),
+            "[" if brackets == BracketSyntax::Refused => return Err(fail("array notation is not allowed")),
             "[" => {
                 let token = tokens.next().ok_or_else(end)?;
                 let quoted = token.strip_prefix('\'').and_then(|t| t.strip_suffix('\''));
-                let quoted = quoted
-                    .ok_or_else(|| InvalidPath(format!("expected single quoted string but got {token}")))?;
-                unescape(quoted).map_err(|e| InvalidPath(format!("invalid string literal: {e}")))?
+                let quoted = quoted.ok_or_else(|| {
+                    InvalidFieldPath(format!("expected single quoted string but got {token}"))
+                })?;
+                unescape(quoted).map_err(|e| InvalidFieldPath(format!("invalid string literal: {e}")))?
             }
             "." => tokens.next().ok_or_else(end)?.to_owned(),
-            other => return Err(InvalidPath(format!("expected [ or . but got: {other}"))),
+            other => return Err(InvalidFieldPath(format!("expected [ or . but got: {other}"))),
         };
         let nowhere = || fail("does not refer to a valid field");
         let here = schema.ok_or_else(nowhere)?;
         if !here.properties.is_empty() {
             schema = Some(here.property(&name).ok_or_else(nowhere)?);
-            steps.push(Step::Field(name));
+            steps.push(PathStep::Field(name));
         } else {
             schema = match here.additional.as_ref().ok_or_else(nowhere)? {
                 Additional::Schema(s) => Some(s),
                 Additional::Any(_) => None,
             };
-            steps.push(Step::Key(name));
+            steps.push(PathStep::Key(name));
         }
         if token == "[" {
             match tokens.next() {
                 Some("]") => {}
-                Some(other) => return Err(InvalidPath(format!("expected ] but got {other}"))),
+                Some(other) => return Err(InvalidFieldPath(format!("expected ] but got {other}"))),
                 None => return Err(end()),
             }
         }
     }
-    Ok(Resolved { steps, schema })
+    Ok(ResolvedPath { steps, schema })
 }
 
 /// Splits a path at `.`, `[` and `]`, which are tokens themselves; a text in single quotes is one token.

@@ -3,7 +3,7 @@
 use scantling_value::{Str, Value};
 
 /// The number of a value that may be absent. Numbers count by what they are worth; lists and objects are not told apart.
-pub(crate) fn of(value: Option<&Value>) -> u64 {
+pub(crate) fn fingerprint(value: Option<&Value>) -> u64 {
     match value {
         None => 1,
         Some(Value::Null) => 2,
@@ -11,33 +11,37 @@ pub(crate) fn of(value: Option<&Value>) -> u64 {
         #[expect(clippy::cast_precision_loss, reason = "what is the same stays the same")]
         Some(Value::Int(i)) => number(*i as f64),
         Some(Value::Float(f)) => number(*f),
-        Some(Value::String(text)) => of_text(text),
+        Some(Value::String(text)) => hash_text(text),
         Some(Value::Array(_) | Value::Object(_)) => 5,
     }
 }
 
 /// Reads the keys of one element after the other.
-pub(crate) struct Keys<'k> {
+pub(crate) struct KeyFingerprinter<'k> {
     keys: &'k [Str],
     /// Where each stood in the element before.
     positions: Vec<usize>,
 }
 
-impl<'k> Keys<'k> {
+impl<'k> KeyFingerprinter<'k> {
     pub(crate) fn new(keys: &'k [Str]) -> Self {
-        Keys {
+        KeyFingerprinter {
             keys,
             positions: vec![0; keys.len()],
         }
     }
 
     /// The number of the keys of an element, and whether all of them pass a test.
-    pub(crate) fn of(&mut self, element: &Value, test: impl Fn(Option<&Value>) -> bool) -> (u64, bool) {
+    pub(crate) fn fingerprint(
+        &mut self,
+        element: &Value,
+        test: impl Fn(Option<&Value>) -> bool,
+    ) -> (u64, bool) {
         let element = element.as_object();
         let keys = self.keys.iter().zip(&mut self.positions);
         keys.fold((0, true), |(print, passed), (key, position)| {
             let value = element.and_then(|map| map.get_near(key, position));
-            (mix(print, of(value)), passed && test(value))
+            (mix(print, fingerprint(value)), passed && test(value))
         })
     }
 }
@@ -54,7 +58,7 @@ fn number(worth: f64) -> u64 {
     mix(6, (worth + 0.0).to_bits())
 }
 
-fn of_text(text: &str) -> u64 {
+fn hash_text(text: &str) -> u64 {
     let bytes = text.as_bytes();
     let begun = mix(7, bytes.len() as u64);
     let Some(last) = bytes.last_chunk::<8>() else {
@@ -89,7 +93,7 @@ mod tests {
             (Value::Array(vec![]), Value::Array(vec![Value::Null])),
         ];
         for (a, b) in same {
-            assert_eq!(of(Some(&a)), of(Some(&b)), "{a:?} {b:?}");
+            assert_eq!(fingerprint(Some(&a)), fingerprint(Some(&b)), "{a:?} {b:?}");
         }
     }
 
@@ -105,14 +109,14 @@ mod tests {
             Value::Int(-1),
         ];
         let all = texts.iter().chain(&others).map(Some).chain([None]);
-        assert!(all_differ(all.clone().map(of)));
+        assert!(all_differ(all.clone().map(fingerprint)));
         assert!(!all_differ([3, 1, 3]));
     }
 
     #[test]
     fn keys_are_read_in_their_order() {
         let names = ["a", "b"].map(Str::from);
-        let mut keys = Keys::new(&names);
+        let mut keys = KeyFingerprinter::new(&names);
         let values = [
             None,
             Some(Value::Null),
@@ -124,7 +128,7 @@ mod tests {
         for (a, b) in values.iter().flat_map(|a| values.iter().map(move |b| (a, b))) {
             let members = [member("a", a), member("aa", b), member("b", b)];
             let element = Value::Object(members.into_iter().flatten().collect());
-            let (print, whole) = keys.of(&element, |key| key.is_some());
+            let (print, whole) = keys.fingerprint(&element, |key| key.is_some());
             assert_eq!(whole, a.is_some() && b.is_some());
             prints.push(print);
         }

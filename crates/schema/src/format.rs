@@ -5,7 +5,7 @@ mod checksum;
 mod email;
 mod text;
 
-use crate::plan::{Purpose, Types};
+use crate::plan::{PlanPurpose, Types};
 use scantling_notation::{duration, timestamp, url::Url};
 use scantling_value::Str;
 
@@ -56,10 +56,10 @@ pub(crate) enum FormatKind {
 
 impl Format {
     /// The format of that name for values of those types. Dashes do not count in the names of string formats.
-    pub(crate) fn parse(name: &Str, types: Types, purpose: Purpose) -> Option<Self> {
+    pub(crate) fn parse(name: &Str, types: Types, purpose: PlanPurpose) -> Option<Self> {
         let kind = match (Self::supported(name, types), purpose) {
             (Some(kind), _) => kind,
-            (None, Purpose::Defaults) if !name.is_empty() => {
+            (None, PlanPurpose::Defaults) if !name.is_empty() => {
                 Self::for_strings(name).unwrap_or(FormatKind::Other)
             }
             (None, _) => return None,
@@ -269,7 +269,7 @@ mod tests {
             ("k8s-long-name", &["a.b-c"], &["a..b", ".a"]),
             ("password", &["", "x"], &[]),
         ] {
-            let known = Format::parse(&format.into(), Types::STRING, Purpose::Values).unwrap();
+            let known = Format::parse(&format.into(), Types::STRING, PlanPurpose::Values).unwrap();
             for text in right {
                 assert!(known.matches(text), "{text:?} is a {format}");
             }
@@ -277,9 +277,9 @@ mod tests {
                 assert!(!known.matches(text), "{text:?} is no {format}");
             }
         }
-        assert!(Format::parse(&"int32".into(), Types::STRING, Purpose::Values).is_none());
-        assert!(Format::parse(&"Date".into(), Types::STRING, Purpose::Values).is_none());
-        assert!(Format::parse(&"date".into(), Types::OBJECT, Purpose::Values).is_none());
-        assert!(Format::parse(&"da-te".into(), Types::default(), Purpose::Values).is_some());
+        assert!(Format::parse(&"int32".into(), Types::STRING, PlanPurpose::Values).is_none());
+        assert!(Format::parse(&"Date".into(), Types::STRING, PlanPurpose::Values).is_none());
+        assert!(Format::parse(&"date".into(), Types::OBJECT, PlanPurpose::Values).is_none());
+        assert!(Format::parse(&"da-te".into(), Types::default(), PlanPurpose::Values).is_some());
     }
 }

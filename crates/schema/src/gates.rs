@@ -2,7 +2,7 @@
 
 mod kubernetes;
 
-use kubernetes::{KUBERNETES, Known};
+use kubernetes::{KUBERNETES, KubernetesGate};
 use std::collections::BTreeMap;
 
 /// The features that can be switched on and off.
@@ -49,7 +49,7 @@ enum Stage {
 }
 
 /// A gate that can be switched.
-struct Switch {
+struct SwitchableGate {
     name: &'static str,
     stage: Stage,
     field: fn(&mut Gates) -> &mut bool,
@@ -57,38 +57,38 @@ struct Switch {
 
 /// The gates that can be switched. Kubernetes 1.37 has locked or removed the first three; they can still be switched
 /// here, so that definitions can be checked as an older cluster checks them.
-const SWITCHES: [Switch; 7] = [
-    Switch {
+const SWITCHES: [SwitchableGate; 7] = [
+    SwitchableGate {
         name: "CRDValidationRatcheting",
         stage: Stage::General,
         field: |gates| &mut gates.ratcheting,
     },
-    Switch {
+    SwitchableGate {
         name: "CustomResourceValidationExpressions",
         stage: Stage::General,
         field: |gates| &mut gates.expressions,
     },
-    Switch {
+    SwitchableGate {
         name: "ServerSideFieldValidation",
         stage: Stage::General,
         field: |gates| &mut gates.field_validation,
     },
-    Switch {
+    SwitchableGate {
         name: "CBORServingAndStorage",
         stage: Stage::Alpha,
         field: |gates| &mut gates.cbor,
     },
-    Switch {
+    SwitchableGate {
         name: "CustomResourceImmutability",
         stage: Stage::Alpha,
         field: |gates| &mut gates.immutability,
     },
-    Switch {
+    SwitchableGate {
         name: "CustomResourceUnions",
         stage: Stage::Alpha,
         field: |gates| &mut gates.unions,
     },
-    Switch {
+    SwitchableGate {
         name: "CustomResourceRulesOnCreate",
         stage: Stage::Alpha,
         field: |gates| &mut gates.rules_on_create,
@@ -123,7 +123,7 @@ pub fn is_on_by_default(name: &str) -> bool {
 
 /// The result of applying settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Applied {
+pub struct AppliedGates {
     /// The gates.
     pub gates: Gates,
     /// Remarks on settings that were accepted and change nothing.
@@ -158,8 +158,8 @@ impl Gates {
     }
 
     /// Applies settings to the defaults. A setting of one gate takes precedence over `AllAlpha` and `AllBeta`.
-    pub fn apply(settings: &BTreeMap<String, bool>) -> Result<Applied, String> {
-        let mut applied = Applied {
+    pub fn apply(settings: &BTreeMap<String, bool>) -> Result<AppliedGates, String> {
+        let mut applied = AppliedGates {
             gates: Gates::default(),
             notes: Vec::new(),
         };
@@ -177,7 +177,7 @@ impl Gates {
     }
 }
 
-impl Applied {
+impl AppliedGates {
     fn set_all(&mut self, all: &str, stage: Stage, on: bool, settings: &BTreeMap<String, bool>) {
         for switch in SWITCHES.iter().filter(|switch| switch.stage == stage) {
             *(switch.field)(&mut self.gates) = on;
@@ -201,7 +201,7 @@ impl Applied {
             *(switch.field)(&mut self.gates) = on;
             return Ok(());
         }
-        let known = |known: &&Known| known.names.contains(&name);
+        let known = |known: &&KubernetesGate| known.names.contains(&name);
         let Some(known) = KUBERNETES.iter().find(known) else {
             return Err(format!("unrecognized feature gate: {name}"));
         };
@@ -232,7 +232,7 @@ impl Applied {
 mod tests {
     use super::*;
 
-    fn apply(text: &str) -> Result<Applied, String> {
+    fn apply(text: &str) -> Result<AppliedGates, String> {
         let settings: Result<BTreeMap<_, _>, _> = text.split(',').map(parse).collect();
         Gates::apply(&settings?)
     }

@@ -5,10 +5,10 @@
 //! by their keys, elements of other lists by their index. What does not correlate did not change: it came or went
 //! with its surroundings. Elements of sets are their own keys, so that they only come and go.
 
-pub use crate::correlate::Kept;
+pub use crate::correlate::UnchangedElements;
 
 use crate::correlate::OldList;
-use crate::plan::{Features, Members, Node};
+use crate::plan::{Features, FieldLookup, PlanNode};
 use crate::structural::{ListType, Mutability};
 use scantling_value::{ErrorList, FieldError, Map, Path, Str, Value, deadline, same_text};
 use std::cmp::Ordering;
@@ -20,40 +20,43 @@ pub struct Changes {
     pub any: bool,
     /// The changes that an update must not make.
     pub forbidden: ErrorList,
-    /// What it left as it was, as far as that is worth knowing.
-    pub kept: Kept,
+    /// What it left as it was, as far as that is worth with_unchanged.
+    pub unchanged: UnchangedElements,
 }
 
 /// Compares an object with what it was, in one pass: whether it differs and whether it may are found together.
-pub fn changes(node: &Node, old: &Map, new: &Map) -> Changes {
-    let mut walk = Walk::default();
-    walk.object(node, old, new, &Path::ROOT);
-    walk.0
+pub fn changes(node: &PlanNode, old: &Map, new: &Map) -> Changes {
+    let mut detector = ChangeDetector::default();
+    detector.object(node, old, new, &Path::ROOT);
+    detector.0
 }
 
 #[derive(Default)]
-struct Walk(Changes);
+struct ChangeDetector(Changes);
 
-impl Walk {
+impl ChangeDetector {
     /// Takes note of a change in what may change. Once there is one, no other counts.
-    fn note(&mut self, old: Option<&Value>, new: Option<&Value>) {
+    fn record_change(&mut self, old: Option<&Value>, new: Option<&Value>) {
         self.0.any = self.0.any || old != new;
     }
 
-    fn value(&mut self, node: &Node, old: Option<&Value>, new: Option<&Value>, at: &Path<'_>) {
+    fn value(&mut self, node: &PlanNode, old: Option<&Value>, new: Option<&Value>, at: &Path<'_>) {
         deadline::tick();
         if !node.has(Features::MUTABILITY) {
-            return self.note(old, new);
+            return self.record_change(old, new);
         }
         match node.schema().mutability() {
             Some(Mutability::Immutable) => {
-                let is_same = old == new;
-                let unchanged = is_same || old.zip(new).is_some_and(|(old, new)| same(Some(node), old, new));
+                let same = old == new;
+                let unchanged = same
+                    || old
+                        .zip(new)
+                        .is_some_and(|(old, new)| is_same(Some(node), old, new));
                 if !unchanged {
                     self.0.forbidden.push(changed(at, old, new, "field is immutable"));
                 }
                 // All below is a part of it.
-                self.0.any = self.0.any || !is_same;
+                self.0.any = self.0.any || !same;
                 return;
             }
             Some(keys) => check_keys(node, keys, old, new, at, &mut self.0.forbidden),
@@ -62,12 +65,12 @@ impl Walk {
         match (old, new) {
             (Some(Value::Object(old)), Some(Value::Object(new))) => self.object(node, old, new, at),
             (Some(Value::Array(old)), Some(Value::Array(new))) => self.list(node, old, new, at),
-            _ => self.note(old, new),
+            _ => self.record_change(old, new),
         }
     }
 
-    fn object(&mut self, node: &Node, old: &Map, new: &Map, at: &Path<'_>) {
-        let mut members = Members::of(node);
+    fn object(&mut self, node: &PlanNode, old: &Map, new: &Map, at: &Path<'_>) {
+        let mut members = FieldLookup::new(node);
         let (mut before, mut after) = (old.iter().peekable(), new.iter().peekable());
         loop {
             let order = match (before.peek(), after.peek()) {
@@ -93,13 +96,13 @@ impl Walk {
                     Some(entry) if old.is_some() && new.is_some() => {
                         self.value(entry, old, new, &at.key(name));
                     }
-                    _ => self.note(old, new),
+                    _ => self.record_change(old, new),
                 }
             }
         }
     }
 
-    fn list(&mut self, node: &Node, old: &[Value], new: &[Value], at: &Path<'_>) {
+    fn list(&mut self, node: &PlanNode, old: &[Value], new: &[Value], at: &Path<'_>) {
         let items = node.items().filter(|n| n.has(Features::MUTABILITY));
         let (Some(items), false) = (items, node.schema().list_type() == Some(ListType::Set)) else {
             self.0.any = self.0.any || old != new;
@@ -118,7 +121,7 @@ impl Walk {
 
     fn keyed_list(
         &mut self,
-        items: &Node,
+        items: &PlanNode,
         keyed: &OldList<'_>,
         (old, new): (&[Value], &[Value]),
         at: &Path<'_>,
@@ -142,14 +145,14 @@ impl Walk {
             && let Some(found) = keyed.found_by_their_keys()
         {
             let kept = same.iter().zip(found).map(|(same, found)| *same && found);
-            self.0.kept.add(at, kept.collect());
+            self.0.unchanged.record(at, kept.collect());
         }
     }
 }
 
 /// Compares the keys of a map or keyed list, or the elements of a set. A collection that is not there has none.
 fn check_keys(
-    node: &Node,
+    node: &PlanNode,
     rule: Mutability,
     old: Option<&Value>,
     new: Option<&Value>,
@@ -163,16 +166,16 @@ fn check_keys(
     };
     let (may_add, may_remove) = (rule == Mutability::AdditionOnly, rule == Mutability::DeletionOnly);
     if !may_add {
-        let old = Keys::of(node, old);
-        for entry in entries(node, new).filter(|entry| !old.have(entry)) {
+        let old = CollectionKeys::new(node, old);
+        for entry in entries(node, new).filter(|entry| !old.contain(entry)) {
             entry.with_path(node, at, Side::New, &mut |at| {
                 errors.push(changed(at, None, Some(entry.value), why));
             });
         }
     }
     if !may_remove {
-        let new = Keys::of(node, new);
-        for entry in entries(node, old).filter(|entry| !new.have(entry)) {
+        let new = CollectionKeys::new(node, new);
+        for entry in entries(node, old).filter(|entry| !new.contain(entry)) {
             entry.with_path(node, at, Side::Old, &mut |at| {
                 errors.push(changed(at, Some(entry.value), None, why));
             });
@@ -181,32 +184,32 @@ fn check_keys(
 }
 
 /// The keys of a collection.
-enum Keys<'v> {
+enum CollectionKeys<'v> {
     None,
     Map(&'v Map),
     Keyed(OldList<'v>),
-    Set(Option<&'v Node>, &'v [Value]),
+    Set(Option<&'v PlanNode>, &'v [Value]),
 }
 
-impl<'v> Keys<'v> {
-    fn of(node: &'v Node, collection: Option<&'v Value>) -> Self {
+impl<'v> CollectionKeys<'v> {
+    fn new(node: &'v PlanNode, collection: Option<&'v Value>) -> Self {
         match collection {
-            Some(Value::Object(map)) => Keys::Map(map),
+            Some(Value::Object(map)) => CollectionKeys::Map(map),
             Some(Value::Array(list)) => match OldList::new(node, list) {
-                Some(keyed) => Keys::Keyed(keyed),
-                None => Keys::Set(node.items().map(|n| &**n), list),
+                Some(keyed) => CollectionKeys::Keyed(keyed),
+                None => CollectionKeys::Set(node.items().map(|n| &**n), list),
             },
-            _ => Keys::None,
+            _ => CollectionKeys::None,
         }
     }
 
-    fn have(&self, entry: &Entry<'_>) -> bool {
+    fn contain(&self, entry: &CollectionEntry<'_>) -> bool {
         match (self, entry.name) {
-            (Keys::Map(map), Some(name)) => map.contains_key(name),
-            (Keys::Keyed(keyed), None) => keyed.get(entry.value).is_some(),
-            (Keys::Set(items, list), None) => {
+            (CollectionKeys::Map(map), Some(name)) => map.contains_key(name),
+            (CollectionKeys::Keyed(keyed), None) => keyed.get(entry.value).is_some(),
+            (CollectionKeys::Set(items, list), None) => {
                 let beside = list.get(entry.index) == Some(entry.value);
-                beside || list.iter().any(|other| same(*items, other, entry.value))
+                beside || list.iter().any(|other| is_same(*items, other, entry.value))
             }
             _ => false,
         }
@@ -214,7 +217,7 @@ impl<'v> Keys<'v> {
 }
 
 /// An entry of a map or an element of a list.
-struct Entry<'v> {
+struct CollectionEntry<'v> {
     name: Option<&'v Str>,
     index: usize,
     value: &'v Value,
@@ -227,7 +230,10 @@ enum Side {
     New,
 }
 
-fn entries<'v>(node: &'v Node, collection: Option<&'v Value>) -> impl Iterator<Item = Entry<'v>> {
+fn entries<'v>(
+    node: &'v PlanNode,
+    collection: Option<&'v Value>,
+) -> impl Iterator<Item = CollectionEntry<'v>> {
     let (map, list) = match collection {
         Some(Value::Object(map)) => (Some(map), &[][..]),
         Some(Value::Array(list)) => (None, list.as_slice()),
@@ -239,12 +245,12 @@ fn entries<'v>(node: &'v Node, collection: Option<&'v Value>) -> impl Iterator<I
         .into_iter()
         .flat_map(Map::iter)
         .filter(move |(name, _)| undeclared(name));
-    let entry = |(index, value)| Entry {
+    let entry = |(index, value)| CollectionEntry {
         name: None,
         index,
         value,
     };
-    map.map(|(name, value)| Entry {
+    map.map(|(name, value)| CollectionEntry {
         name: Some(name),
         index: 0,
         value,
@@ -252,9 +258,9 @@ fn entries<'v>(node: &'v Node, collection: Option<&'v Value>) -> impl Iterator<I
     .chain(list.iter().enumerate().map(entry))
 }
 
-impl Entry<'_> {
+impl CollectionEntry<'_> {
     /// Hands out the entry's path. An element that is gone has no index in the new object: it is named by its keys.
-    fn with_path(&self, node: &Node, at: &Path<'_>, side: Side, then: &mut dyn FnMut(&Path<'_>)) {
+    fn with_path(&self, node: &PlanNode, at: &Path<'_>, side: Side, then: &mut dyn FnMut(&Path<'_>)) {
         match (self.name, side) {
             (Some(name), _) => then(&at.key(name)),
             (None, Side::New) => then(&at.index(self.index)),
@@ -283,12 +289,12 @@ fn changed(at: &Path<'_>, old: Option<&Value>, new: Option<&Value>, why: &str) -
 
 /// Whether two values are stored alike, save for the order of sets. Numbers are stored as they are written, so that
 /// `1.0` is `1`.
-fn same(node: Option<&Node>, a: &Value, b: &Value) -> bool {
+fn is_same(node: Option<&PlanNode>, a: &Value, b: &Value) -> bool {
     deadline::tick();
     match (a, b) {
-        (Value::Int(i), Value::Float(f)) | (Value::Float(f), Value::Int(i)) => is_written_as(*f, *i),
+        (Value::Int(i), Value::Float(f)) | (Value::Float(f), Value::Int(i)) => has_same_json(*f, *i),
         (Value::Object(a), Value::Object(b)) => {
-            let members = node.map(Members::of);
+            let members = node.map(FieldLookup::new);
             same_objects(node, members, a, b)
         }
         (Value::Array(a), Value::Array(b)) => {
@@ -305,35 +311,35 @@ fn same(node: Option<&Node>, a: &Value, b: &Value) -> bool {
     }
 }
 
-fn same_objects(node: Option<&Node>, mut members: Option<Members<'_>>, a: &Map, b: &Map) -> bool {
+fn same_objects(node: Option<&PlanNode>, mut members: Option<FieldLookup<'_>>, a: &Map, b: &Map) -> bool {
     a.len() == b.len()
         && a.iter().zip(b.iter()).all(|((name, a), (other, b))| {
             let child = members
                 .as_mut()
                 .and_then(|m| m.declared(name))
                 .or(node.and_then(|n| n.additional()));
-            name == other && same(child.map(|n| &**n), a, b)
+            name == other && is_same(child.map(|n| &**n), a, b)
         })
 }
 
-fn same_lists(items: Option<&Node>, a: &[Value], b: &[Value]) -> bool {
-    a.iter().zip(b).all(|(a, b)| same(items, a, b))
+fn same_lists(items: Option<&PlanNode>, a: &[Value], b: &[Value]) -> bool {
+    a.iter().zip(b).all(|(a, b)| is_same(items, a, b))
 }
 
 /// Sets hold every element once, but objects that were stored before a list became a set may not: each element must
 /// find a partner of its own.
-fn same_sets(items: Option<&Node>, a: &[Value], b: &[Value]) -> bool {
+fn same_sets(items: Option<&PlanNode>, a: &[Value], b: &[Value]) -> bool {
     if same_lists(items, a, b) {
         return true;
     }
     let mut free: Vec<&Value> = b.iter().collect();
     a.iter().all(|a| {
-        let partner = free.iter().position(|b| same(items, a, b));
+        let partner = free.iter().position(|b| is_same(items, a, b));
         partner.map(|i| free.swap_remove(i)).is_some()
     })
 }
 
-fn is_written_as(f: f64, i: i64) -> bool {
+fn has_same_json(f: f64, i: i64) -> bool {
     const TWO_TO_63: f64 = 9_223_372_036_854_775_808.0;
     #[expect(clippy::cast_possible_truncation, reason = "the range was checked")]
     let same = f.fract() == 0.0 && (-TWO_TO_63..TWO_TO_63).contains(&f) && f as i64 == i;

@@ -1,19 +1,19 @@
 //! Lists in which every element, or every combination of keys, stands once.
 
 use crate::fingerprint;
-use crate::plan::{Features, Node};
+use crate::plan::{Features, PlanNode};
 use crate::structural::ListType;
 use scantling_value::{ErrorList, FieldError, Map, Path, Str, Value, deadline};
 use std::collections::HashMap;
 
 /// The duplicates in the sets and keyed lists of a value.
-pub fn duplicates(node: &Node, value: &Value) -> ErrorList {
+pub fn duplicates(node: &PlanNode, value: &Value) -> ErrorList {
     let mut errors = ErrorList::new();
     walk(node, value, &Path::ROOT, &mut errors);
     errors
 }
 
-fn walk(node: &Node, value: &Value, at: &Path<'_>, errors: &mut ErrorList) {
+fn walk(node: &PlanNode, value: &Value, at: &Path<'_>, errors: &mut ErrorList) {
     if !node.has(Features::KEYED) {
         return;
     }
@@ -43,11 +43,12 @@ fn walk(node: &Node, value: &Value, at: &Path<'_>, errors: &mut ErrorList) {
 }
 
 fn set(list: &[Value], at: &Path<'_>, errors: &mut ErrorList) {
-    let prints_differ = || fingerprint::all_differ(list.iter().map(|item| fingerprint::of(Some(item))));
-    if all_differ(list, alike, prints_differ) {
+    let prints_differ =
+        || fingerprint::all_differ(list.iter().map(|item| fingerprint::fingerprint(Some(item))));
+    if all_differ(list, are_equal_elements, prints_differ) {
         return;
     }
-    for i in second_ones(list.len(), |i| list.get(i).map(identity)) {
+    for i in repeated_elements(list.len(), |i| list.get(i).map(identity)) {
         if let Some(item) = list.get(i) {
             errors.push_with(|| FieldError::duplicate(&at.index(i), item.clone()));
         }
@@ -68,13 +69,13 @@ fn keyed(keys: &[Str], list: &[Value], at: &Path<'_>, errors: &mut ErrorList) {
     }
     let same_keys = |a: &Value, b: &Value| {
         keys.iter().all(|key| match (a.get(key), b.get(key)) {
-            (Some(a), Some(b)) => alike(a, b),
+            (Some(a), Some(b)) => are_equal_elements(a, b),
             (a, b) => a.is_none() && b.is_none(),
         })
     };
     let prints_differ = || {
-        let mut keys = fingerprint::Keys::new(keys);
-        fingerprint::all_differ(list.iter().map(|item| keys.of(item, |_| true).0))
+        let mut keys = fingerprint::KeyFingerprinter::new(keys);
+        fingerprint::all_differ(list.iter().map(|item| keys.fingerprint(item, |_| true).0))
     };
     if all_differ(list, same_keys, prints_differ) {
         return;
@@ -84,10 +85,10 @@ fn keyed(keys: &[Str], list: &[Value], at: &Path<'_>, errors: &mut ErrorList) {
         Some(match (keys, item) {
             // The value of a single key counts as it is, the values of several as the JSON of an object of them.
             ([key], item) => item.and_then(|item| item.get(key)).map(identity),
-            (_, item) => Some(Identity::Json(keys_of(keys, item).to_json())),
+            (_, item) => Some(ElementKey::Json(keys_of(keys, item).to_json())),
         })
     };
-    for i in second_ones(list.len(), identity) {
+    for i in repeated_elements(list.len(), identity) {
         let item = list.get(i).and_then(Value::as_object);
         errors.push_with(|| FieldError::duplicate(&at.index(i), keys_of(keys, item)));
     }
@@ -114,7 +115,7 @@ fn all_differ(
 }
 
 /// Whether two values may be the same. Numbers are compared by what they are worth, lists and objects not at all.
-fn alike(a: &Value, b: &Value) -> bool {
+fn are_equal_elements(a: &Value, b: &Value) -> bool {
     match (a, b) {
         #[expect(clippy::cast_precision_loss, reason = "a closer look follows")]
         (Value::Int(i), Value::Float(f)) | (Value::Float(f), Value::Int(i)) => *i as f64 == *f,
@@ -125,7 +126,7 @@ fn alike(a: &Value, b: &Value) -> bool {
 
 /// What makes an element the same as another.
 #[derive(Debug, PartialEq, Eq, Hash)]
-enum Identity<'v> {
+enum ElementKey<'v> {
     Null,
     Bool(bool),
     Int(i64),
@@ -135,20 +136,23 @@ enum Identity<'v> {
     Json(String),
 }
 
-fn identity(v: &Value) -> Identity<'_> {
+fn identity(v: &Value) -> ElementKey<'_> {
     match v {
-        Value::Null => Identity::Null,
-        Value::Bool(b) => Identity::Bool(*b),
-        Value::Int(i) => Identity::Int(*i),
+        Value::Null => ElementKey::Null,
+        Value::Bool(b) => ElementKey::Bool(*b),
+        Value::Int(i) => ElementKey::Int(*i),
         // Both zeros are equal.
-        Value::Float(f) => Identity::Float((f + 0.0).to_bits()),
-        Value::String(s) => Identity::String(s),
-        Value::Array(_) | Value::Object(_) => Identity::Json(v.to_json()),
+        Value::Float(f) => ElementKey::Float((f + 0.0).to_bits()),
+        Value::String(s) => ElementKey::String(s),
+        Value::Array(_) | Value::Object(_) => ElementKey::Json(v.to_json()),
     }
 }
 
 /// The places at which something stands for the second time. (What stands there a third time is not told again.)
-fn second_ones<T: std::hash::Hash + Eq>(len: usize, identity: impl Fn(usize) -> Option<T>) -> Vec<usize> {
+fn repeated_elements<T: std::hash::Hash + Eq>(
+    len: usize,
+    identity: impl Fn(usize) -> Option<T>,
+) -> Vec<usize> {
     if len < 2 {
         return Vec::new();
     }

@@ -11,15 +11,15 @@ pub use check::{
     NameRule, Scope, check_annotations, check_common, check_labels, check_new, check_readable, check_update,
     finalizer_warnings,
 };
-pub use coerce::{Coercion, Malformed, coerce};
+pub use coerce::{Coercion, MalformedFields, coerce};
 pub use embedded::{check_embedded, coerce_embedded};
-pub(crate) use embedded::{check_resource, coerce_one, kept};
+pub(crate) use embedded::{check_resource, coerce_one, typed_fields};
 
 use scantling_value::Value;
 
 /// A string of `metadata`; empty where absent.
-pub fn text<'v>(metadata: Option<&'v Value>, field: &str) -> &'v str {
-    metadata.map_or("", |m| m.text(field))
+pub fn string_field<'v>(metadata: Option<&'v Value>, field: &str) -> &'v str {
+    metadata.map_or("", |m| m.get_str(field))
 }
 
 /// The `generation` in `metadata`; 0 where absent.

@@ -2,7 +2,7 @@
 //! a bound, and floats as floats.
 
 use crate::format::{Format, FormatKind};
-use crate::plan::{Node, Types};
+use crate::plan::{PlanNode, Types};
 use crate::validate::{Sink, Stop};
 use scantling_value::go::cut;
 use scantling_value::{Path, Value};
@@ -29,7 +29,7 @@ pub(crate) fn in_range(value: &Value, types: Types, format: Option<&Format>) -> 
         return match value {
             Value::Int(i) => (low..=high).contains(i),
             Value::Float(f) => {
-                // The shortest digits of ±2^63 lie beyond the range.
+                // The shortest digits of ±2^63 lie out_of_bounds the range.
                 #[expect(clippy::cast_precision_loss, reason = "the limits of 32 bits are exact")]
                 let within = match format {
                     Some(FormatKind::Int32) => (low as f64..=high as f64).contains(f),
@@ -64,8 +64,13 @@ fn is_of_type(format: FormatKind, types: Types) -> bool {
     }
 }
 
-/// Checks the limits on a number.
-pub(crate) fn check<S: Sink>(node: &Node, value: &Value, at: &Path<'_>, sink: &mut S) -> Result<(), Stop> {
+/// ValueChecks the limits on a number.
+pub(crate) fn check<S: Sink>(
+    node: &PlanNode,
+    value: &Value,
+    at: &Path<'_>,
+    sink: &mut S,
+) -> Result<(), Stop> {
     let types = node.types();
     let checks = node.checks();
     let format = checks
@@ -73,33 +78,33 @@ pub(crate) fn check<S: Sink>(node: &Node, value: &Value, at: &Path<'_>, sink: &m
         .filter(|f| is_of_type(f.kind(), types));
     let name = format.map(Format::name);
     if !in_range(value, types, format) {
-        sink.fail(at, |spot| spot.out_of_range("Checked", types.names(), name))?;
+        sink.fail(at, |site| site.out_of_range("Checked", types.names(), name))?;
     }
     let (Some(v), Some(checks)) = (node.limits(), checks) else {
         return Ok(());
     };
     if let Some(factor) = v.multiple_of {
-        if checks.odd_bounds.multiple_of {
-            sink.fail(at, |spot| spot.out_of_range("MultipleOf", types.names(), name))?;
+        if checks.out_of_type_bounds.multiple_of {
+            sink.fail(at, |site| site.out_of_range("MultipleOf", types.names(), name))?;
         }
         multiple_of(
-            &Number::of(value, checks.odd_bounds.multiple_of),
+            &ComparableNumber::for_bound(value, checks.out_of_type_bounds.multiple_of),
             factor.0,
             at,
             sink,
         )?;
     }
     if let Some(min) = v.minimum {
-        if checks.odd_bounds.minimum {
-            sink.fail(at, |spot| {
-                spot.out_of_range("Minimum boundary", types.names(), name)
+        if checks.out_of_type_bounds.minimum {
+            sink.fail(at, |site| {
+                site.out_of_range("Minimum boundary", types.names(), name)
             })?;
         }
-        let number = Number::of(value, checks.odd_bounds.minimum);
+        let number = ComparableNumber::for_bound(value, checks.out_of_type_bounds.minimum);
         let exclusive = v.exclusive_minimum;
         let below = match number {
-            Number::Int(i) => i < cut(min.0) || (exclusive && i == cut(min.0)),
-            Number::Float(f) => f < min.0 || (exclusive && f <= min.0),
+            ComparableNumber::Int(i) => i < cut(min.0) || (exclusive && i == cut(min.0)),
+            ComparableNumber::Float(f) => f < min.0 || (exclusive && f <= min.0),
         };
         if below {
             let relation = if exclusive {
@@ -107,22 +112,22 @@ pub(crate) fn check<S: Sink>(node: &Node, value: &Value, at: &Path<'_>, sink: &m
             } else {
                 "greater than or equal to"
             };
-            sink.fail(at, |spot| {
-                spot.beyond(&number.value(), relation, &number.like(min.0))
+            sink.fail(at, |site| {
+                site.out_of_bounds(&number.value(), relation, &number.with_kind_of(min.0))
             })?;
         }
     }
     if let Some(max) = v.maximum {
-        if checks.odd_bounds.maximum {
-            sink.fail(at, |spot| {
-                spot.out_of_range("Maximum boundary", types.names(), name)
+        if checks.out_of_type_bounds.maximum {
+            sink.fail(at, |site| {
+                site.out_of_range("Maximum boundary", types.names(), name)
             })?;
         }
-        let number = Number::of(value, checks.odd_bounds.maximum);
+        let number = ComparableNumber::for_bound(value, checks.out_of_type_bounds.maximum);
         let exclusive = v.exclusive_maximum;
         let above = match number {
-            Number::Int(i) => i > cut(max.0) || (exclusive && i == cut(max.0)),
-            Number::Float(f) => f > max.0 || (exclusive && f >= max.0),
+            ComparableNumber::Int(i) => i > cut(max.0) || (exclusive && i == cut(max.0)),
+            ComparableNumber::Float(f) => f > max.0 || (exclusive && f >= max.0),
         };
         if above {
             let relation = if exclusive {
@@ -130,64 +135,71 @@ pub(crate) fn check<S: Sink>(node: &Node, value: &Value, at: &Path<'_>, sink: &m
             } else {
                 "less than or equal to"
             };
-            sink.fail(at, |spot| {
-                spot.beyond(&number.value(), relation, &number.like(max.0))
+            sink.fail(at, |site| {
+                site.out_of_bounds(&number.value(), relation, &number.with_kind_of(max.0))
             })?;
         }
     }
     Ok(())
 }
 
-fn multiple_of<S: Sink>(number: &Number, factor: f64, at: &Path<'_>, sink: &mut S) -> Result<(), Stop> {
-    let shown = number.like(factor);
+fn multiple_of<S: Sink>(
+    number: &ComparableNumber,
+    factor: f64,
+    at: &Path<'_>,
+    sink: &mut S,
+) -> Result<(), Stop> {
+    let shown = number.with_kind_of(factor);
     let positive = match shown {
         Value::Int(i) => i > 0,
         _ => factor > 0.0,
     };
     if !positive {
-        return sink.fail(at, |spot| spot.bad_factor(&shown));
+        return sink.fail(at, |site| site.not_multiple_of(&shown));
     }
     let is_multiple = match *number {
-        Number::Int(i) => i.checked_rem(cut(factor)) == Some(0),
-        Number::Float(f) if factor < 1.0 => is_integral(1.0 / factor * f),
-        Number::Float(f) => is_integral(f / factor),
+        ComparableNumber::Int(i) => i.checked_rem(cut(factor)) == Some(0),
+        ComparableNumber::Float(f) if factor < 1.0 => is_integral(1.0 / factor * f),
+        ComparableNumber::Float(f) => is_integral(f / factor),
     };
     if !is_multiple {
-        return sink.fail(at, |spot| spot.beyond(&number.value(), "a multiple of", &shown));
+        return sink.fail(at, |site| {
+            site.out_of_bounds(&number.value(), "a multiple of", &shown)
+        });
     }
     Ok(())
 }
 
 /// A number as it is compared.
-enum Number {
+enum ComparableNumber {
     Int(i64),
     Float(f64),
 }
 
-impl Number {
+impl ComparableNumber {
     /// Against a bound that is none of the type, integers compare as floats, too.
-    fn of(value: &Value, odd_bound: bool) -> Self {
+    fn for_bound(value: &Value, bound_out_of_type: bool) -> Self {
         #[expect(clippy::cast_precision_loss, reason = "a server compares as floats here")]
         match value {
-            Value::Int(i) if odd_bound => Number::Float(*i as f64),
-            Value::Int(i) => Number::Int(*i),
-            Value::Float(f) => Number::Float(*f),
-            _ => Number::Int(0),
+            Value::Int(i) if bound_out_of_type => ComparableNumber::Float(*i as f64),
+            Value::Int(i) => ComparableNumber::Int(*i),
+            Value::Float(f) => ComparableNumber::Float(*f),
+            _ => ComparableNumber::Int(0),
         }
     }
 
     fn value(&self) -> Value {
         match *self {
-            Number::Int(i) => Value::Int(i),
-            Number::Float(f) => Value::Float(f),
+            ComparableNumber::Int(i) => Value::Int(i),
+            ComparableNumber::Float(f) => Value::Float(f),
         }
     }
 
     /// A bound as it is compared with this number.
-    fn like(&self, bound: f64) -> Value {
+    fn with_kind_of(&self, bound: f64) -> Value {
         match self {
-            Number::Int(_) => Value::Int(cut(bound)),
-            Number::Float(_) => Value::Float(bound),
+            ComparableNumber::Int(_) => Value::Int(cut(bound)),
+            ComparableNumber::Float(_) => Value::Float(bound),
         }
     }
 }

@@ -1,27 +1,27 @@
 //! The compiled form of an accepted schema.
 //!
-//! A [`Plan`] is immutable, cheap to clone and safe to share. It is a tree of [`Node`]s that runs beside the
+//! A [`Plan`] is immutable, cheap to clone and safe to share. It is a tree of [`PlanNode`]s that runs beside the
 //! structural schema: a node adds to its schema what checking wants ready (patterns, formats, enumerations, the
 //! meaning of numeric bounds) and says in one word which algorithms have anything to do at it or below it, so that a
 //! walk never enters a part of an object that it has no business in. Nodes of equal schemas are one node across all
-//! definitions of a process (see [`Compiler`]).
+//! definitions of a process (see [`PlanCompiler`]).
 
 mod compile;
 mod dump;
-mod glance;
+mod fast_path;
 mod members;
 mod weight;
 
-pub use compile::Compiler;
-pub(crate) use glance::{Glance, Look};
-pub(crate) use members::{Members, path};
+pub use compile::PlanCompiler;
+pub(crate) use fast_path::{CheckKind, FastCheck};
+pub(crate) use members::{FieldLookup, path};
 
-use crate::enumeration::Listed;
+use crate::enumeration::EnumSet;
 use crate::format::Format;
 use crate::pattern::Pattern;
-use crate::rules::{Place, Rules};
+use crate::rules::{LazyRules, RuleScope};
 use crate::structural::{ListType, Structural, ValueValidation};
-use members::Name;
+use members::FieldHeader;
 use scantling_value::{Str, Value};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -29,12 +29,12 @@ use std::sync::Arc;
 /// The compiled schema of one version of a definition.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    root: Arc<Node>,
+    root: Arc<PlanNode>,
 }
 
 impl Plan {
     /// The root of the schema.
-    pub fn root(&self) -> &Arc<Node> {
+    pub fn root(&self) -> &Arc<PlanNode> {
         &self.root
     }
 
@@ -42,19 +42,19 @@ impl Plan {
     pub fn compile_rules(&self) {
         for node in self.nodes(Features::RULES) {
             if let Some(rules) = node.rules() {
-                rules.ready(&node.schema);
+                rules.compiled(&node.schema);
             }
         }
     }
 
-    /// Whether any default holds what its place does not.
+    /// Whether any default holds what its scope does not.
     pub(crate) fn has_unpruned_default(&self) -> bool {
         self.nodes(Features::DEFAULT)
             .any(|node| node.pruned_default.is_some())
     }
 
     /// The nodes at or below which an algorithm has something to do, each once.
-    fn nodes(&self, feature: Features) -> impl Iterator<Item = &Node> {
+    fn nodes(&self, feature: Features) -> impl Iterator<Item = &PlanNode> {
         let mut seen = HashSet::new();
         let mut open = vec![&*self.root];
         std::iter::from_fn(move || {
@@ -72,15 +72,15 @@ impl Plan {
 
 /// One compiled sub-schema.
 #[derive(Debug)]
-pub struct Node {
+pub struct PlanNode {
     /// The schema that this node was compiled from.
     schema: Arc<Structural>,
     /// The types that a value may have; empty where any will do.
     types: Types,
     /// Which values fit without a closer look.
-    glance: Glance,
+    fast_check: FastCheck,
     /// How the others are looked at.
-    look: Look,
+    check_kind: CheckKind,
     /// What there is to do at this node.
     here: Features,
     /// What there is to do below this node.
@@ -88,21 +88,21 @@ pub struct Node {
     /// What there is to do at this node or at any below it.
     within: Features,
     /// Beside `schema.properties`, slot by slot.
-    properties: Box<[Arc<Node>]>,
+    properties: Box<[Arc<PlanNode>]>,
     /// What is known of `schema.properties` without a look at them, slot by slot: looking for a name reads little else.
-    names: Box<[Name]>,
+    names: Box<[FieldHeader]>,
     /// The slots of the fields that have a default.
     defaults: Box<[u32]>,
     /// The values beside declared fields.
-    additional: Option<Arc<Node>>,
+    additional: Option<Arc<PlanNode>>,
     /// The elements of a list.
-    items: Option<Arc<Node>>,
+    items: Option<Arc<PlanNode>>,
     /// The limits on values; absent where there are none.
-    checks: Option<Box<Checks>>,
+    checks: Option<Box<ValueChecks>>,
     /// The rules; absent where there are none.
-    rules: Option<Box<Rules>>,
+    rules: Option<Box<LazyRules>>,
     /// Where the schema stands.
-    place: Place,
+    scope: RuleScope,
     /// How many checks are made of one value, at most.
     weight: u32,
     /// What the default is without the fields that its schema does not describe, where it has any: definitions that
@@ -110,7 +110,7 @@ pub struct Node {
     pruned_default: Option<Box<Value>>,
 }
 
-impl Node {
+impl PlanNode {
     /// The schema that this node was compiled from.
     pub fn schema(&self) -> &Arc<Structural> {
         &self.schema
@@ -151,24 +151,24 @@ impl Node {
         self.types
     }
 
-    pub(crate) fn glance(&self) -> Glance {
-        self.glance
+    pub(crate) fn fast_check(&self) -> FastCheck {
+        self.fast_check
     }
 
-    pub(crate) fn look(&self) -> Look {
-        self.look
+    pub(crate) fn check_kind(&self) -> CheckKind {
+        self.check_kind
     }
 
-    pub(crate) fn rules(&self) -> Option<&Rules> {
+    pub(crate) fn rules(&self) -> Option<&LazyRules> {
         self.rules.as_deref()
     }
 
     /// Whether values are whole resources, with metadata.
     pub(crate) fn is_resource(&self) -> bool {
-        self.place == Place::Root || self.is(Features::EMBEDDED)
+        self.scope == RuleScope::Root || self.is(Features::EMBEDDED)
     }
 
-    pub(crate) fn checks(&self) -> Option<&Checks> {
+    pub(crate) fn checks(&self) -> Option<&ValueChecks> {
         self.checks.as_deref()
     }
 
@@ -176,11 +176,11 @@ impl Node {
         self.schema.validation.as_deref()
     }
 
-    pub(crate) fn items(&self) -> Option<&Arc<Node>> {
+    pub(crate) fn items(&self) -> Option<&Arc<PlanNode>> {
         self.items.as_ref()
     }
 
-    pub(crate) fn additional(&self) -> Option<&Arc<Node>> {
+    pub(crate) fn additional(&self) -> Option<&Arc<PlanNode>> {
         self.additional.as_ref()
     }
 
@@ -191,7 +191,7 @@ impl Node {
     }
 
     /// The declared fields in order of their names.
-    pub(crate) fn fields(&self) -> impl ExactSizeIterator<Item = (&Str, &Arc<Node>)> {
+    pub(crate) fn fields(&self) -> impl ExactSizeIterator<Item = (&Str, &Arc<PlanNode>)> {
         self.schema
             .properties
             .iter()
@@ -200,7 +200,7 @@ impl Node {
     }
 
     /// The fields that have a default, with their defaults.
-    pub(crate) fn defaulted(&self) -> impl Iterator<Item = (&Str, &Node, &Value)> {
+    pub(crate) fn defaulted(&self) -> impl Iterator<Item = (&Str, &PlanNode, &Value)> {
         self.defaults.iter().filter_map(|slot| {
             let slot = usize::try_from(*slot).ok()?;
             let (name, _) = self.schema.properties.get(slot)?;
@@ -210,7 +210,7 @@ impl Node {
     }
 
     /// A declared field.
-    pub fn property(&self, name: &str) -> Option<&Arc<Node>> {
+    pub fn property(&self, name: &str) -> Option<&Arc<PlanNode>> {
         let slot = self
             .schema
             .properties
@@ -250,7 +250,7 @@ impl Node {
 
 /// What a plan is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Purpose {
+pub(crate) enum PlanPurpose {
     /// To check objects.
     Values,
     /// To check the defaults of a definition. Servers do so with another reading of the schema: formats that they do
@@ -260,7 +260,7 @@ pub(crate) enum Purpose {
 
 /// The limits on values in the form in which they are checked; plain numbers stay in the schema.
 #[derive(Debug, Default)]
-pub(crate) struct Checks {
+pub(crate) struct ValueChecks {
     /// `format`, where it means something.
     pub(crate) format: Option<Format>,
     /// `pattern`.
@@ -270,21 +270,21 @@ pub(crate) struct Checks {
     /// Whether there are junctors.
     pub(crate) junctors: bool,
     /// Which bounds are themselves no values of the type: every number is then an error.
-    pub(crate) odd_bounds: OddBounds,
+    pub(crate) out_of_type_bounds: OutOfTypeBounds,
     /// The strings of `enum`.
-    pub(crate) listed: Listed,
+    pub(crate) listed: EnumSet,
     /// `allOf`, `anyOf`, `oneOf`.
-    pub(crate) all_of: Box<[Arc<Node>]>,
-    pub(crate) any_of: Box<[Arc<Node>]>,
-    pub(crate) one_of: Box<[Arc<Node>]>,
+    pub(crate) all_of: Box<[Arc<PlanNode>]>,
+    pub(crate) any_of: Box<[Arc<PlanNode>]>,
+    pub(crate) one_of: Box<[Arc<PlanNode>]>,
     /// `not`.
-    pub(crate) not: Option<Arc<Node>>,
+    pub(crate) not: Option<Arc<PlanNode>>,
 }
 
-impl Checks {
+impl ValueChecks {
     /// Whether every text passes the junctors. Those of most values that are integers or strings say no more than that.
     fn pass_texts(&self) -> bool {
-        let passes = |branch: &Arc<Node>| branch.types == Types::STRING && branch.checks.is_none();
+        let passes = |branch: &Arc<PlanNode>| branch.types == Types::STRING && branch.checks.is_none();
         !self.junctors
             || (self.all_of.is_empty()
                 && self.one_of.is_empty()
@@ -300,7 +300,7 @@ impl Checks {
 
 /// Bounds that lie outside of the type and format which they bound.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct OddBounds {
+pub(crate) struct OutOfTypeBounds {
     pub(crate) multiple_of: bool,
     pub(crate) minimum: bool,
     pub(crate) maximum: bool,
@@ -322,7 +322,7 @@ impl Types {
 
     /// The type of a value; `null` has none.
     #[inline]
-    pub(crate) fn of(value: &Value) -> Types {
+    pub(crate) fn of_value(value: &Value) -> Types {
         match value {
             Value::Null => Types::NONE,
             Value::Bool(_) => Types::BOOLEAN,

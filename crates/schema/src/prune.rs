@@ -1,6 +1,6 @@
 //! Removes what a schema does not describe.
 
-use crate::plan::{Features, Members, Node};
+use crate::plan::{Features, FieldLookup, PlanNode};
 use crate::structural::Additional;
 use scantling_value::{Map, Path, TextList, Value, deadline};
 use std::cmp::Ordering;
@@ -8,26 +8,26 @@ use std::sync::Arc;
 
 /// What pruning does beside removing unknown fields.
 #[derive(Debug, Default)]
-pub struct Options {
+pub struct PruneOptions {
     /// Whether to remove `null`s that are neither values nor requests for a default.
-    pub nulls: Nulls,
+    pub nulls: NullPolicy,
     /// Whether to list the unknown fields.
-    pub unknown: Unknown,
+    pub unknown: UnknownFields,
 }
 
 /// What becomes of `null` where a schema does not allow it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Nulls {
+pub enum NullPolicy {
     /// It stays.
     #[default]
     Keep,
-    /// Members are removed, unless there is a default for them. Elements of lists stay.
+    /// FieldLookup are removed, unless there is a default for them. Elements of lists stay.
     Drop,
 }
 
 /// Whether unknown fields are listed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Unknown {
+pub enum UnknownFields {
     /// They are not.
     #[default]
     Ignore,
@@ -37,7 +37,7 @@ pub enum Unknown {
 
 /// Whether an object is a whole resource, whose `apiVersion`, `kind` and `metadata` need no schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum ValueRole {
     /// The object of a request or of the store.
     Resource,
     /// A part of an object, such as a default.
@@ -45,7 +45,7 @@ pub enum Place {
 }
 
 /// Removes unknown fields, and returns their paths in order if they are wanted.
-pub fn prune(node: &Node, value: &mut Value, place: Place, options: &Options) -> TextList {
+pub fn prune(node: &PlanNode, value: &mut Value, place: ValueRole, options: &PruneOptions) -> TextList {
     let mut pruner = Pruner {
         options,
         paths: TextList::new(),
@@ -53,8 +53,8 @@ pub fn prune(node: &Node, value: &mut Value, place: Place, options: &Options) ->
     pruner.value(
         Some(node),
         value,
-        place == Place::Resource,
-        Unlisted::Remove,
+        place == ValueRole::Resource,
+        UnlistedMembers::Remove,
         &Path::ROOT,
     );
     pruner.paths.sort();
@@ -68,38 +68,38 @@ pub(crate) fn is_meta(name: &str) -> bool {
 
 /// What happens to members that the schema does not list.
 #[derive(Clone, Copy, PartialEq)]
-enum Unlisted {
+enum UnlistedMembers {
     Remove,
     Keep,
 }
 
 /// An object that is being pruned.
-struct Object<'a> {
-    node: &'a Node,
+struct PrunedObject<'a> {
+    node: &'a PlanNode,
     resource: bool,
-    unlisted: Unlisted,
+    unlisted: UnlistedMembers,
     at: &'a Path<'a>,
 }
 
 struct Pruner<'o> {
-    options: &'o Options,
+    options: &'o PruneOptions,
     paths: TextList,
 }
 
 impl Pruner<'_> {
     fn value(
         &mut self,
-        node: Option<&Node>,
+        node: Option<&PlanNode>,
         value: &mut Value,
         resource: bool,
-        unlisted: Unlisted,
+        unlisted: UnlistedMembers,
         at: &Path<'_>,
     ) {
         let keeps = node.is_some_and(|n| n.is(Features::PRESERVE));
-        let unlisted = if keeps { Unlisted::Keep } else { unlisted };
+        let unlisted = if keeps { UnlistedMembers::Keep } else { unlisted };
         match (value, node) {
             (Value::Object(map), Some(node)) => self.object(node, map, resource, unlisted, at),
-            (Value::Object(map), None) if unlisted == Unlisted::Remove => {
+            (Value::Object(map), None) if unlisted == UnlistedMembers::Remove => {
                 for name in map.keys() {
                     self.record(at, name);
                 }
@@ -108,7 +108,7 @@ impl Pruner<'_> {
             (Value::Array(list), node) => {
                 // A list that keeps unknown fields keeps those of its elements.
                 let items = node.and_then(|n| n.items()).map(|n| &**n);
-                if items.is_none() && unlisted == Unlisted::Keep {
+                if items.is_none() && unlisted == UnlistedMembers::Keep {
                     return;
                 }
                 deadline::tick_for(list.len());
@@ -122,15 +122,22 @@ impl Pruner<'_> {
         }
     }
 
-    fn object(&mut self, node: &Node, map: &mut Map, resource: bool, unlisted: Unlisted, at: &Path<'_>) {
-        let place = Object {
+    fn object(
+        &mut self,
+        node: &PlanNode,
+        map: &mut Map,
+        resource: bool,
+        unlisted: UnlistedMembers,
+        at: &Path<'_>,
+    ) {
+        let place = PrunedObject {
             node,
             resource: resource || node.is(Features::EMBEDDED),
             unlisted,
             at,
         };
         deadline::tick_for(map.len());
-        let mut members = Members::of(node);
+        let mut members = FieldLookup::new(node);
         // Few objects have anything to remove: most are only looked at, and the first that goes starts a removal.
         let first = map.iter_mut().position(|(name, value)| {
             let is_declared = members.find(name).is_some();
@@ -140,7 +147,7 @@ impl Pruner<'_> {
                 return false;
             }
             let field = members.found().filter(|_| is_declared);
-            !self.keeps(&place, field, name, value)
+            !self.prune_member(&place, field, name, value)
         });
         if let Some(first) = first {
             self.remove_from(&place, members, map, first);
@@ -149,13 +156,19 @@ impl Pruner<'_> {
 
     /// Removes the member at a position, and those behind it that go, too.
     #[cold]
-    fn remove_from(&mut self, place: &Object<'_>, mut members: Members<'_>, map: &mut Map, first: usize) {
+    fn remove_from(
+        &mut self,
+        place: &PrunedObject<'_>,
+        mut members: FieldLookup<'_>,
+        map: &mut Map,
+        first: usize,
+    ) {
         let mut position = 0;
         map.retain(|name, value| {
             let keeps = match position.cmp(&first) {
                 Ordering::Less => true,
                 Ordering::Equal => false,
-                Ordering::Greater => self.keeps(place, members.declared(name), name, value),
+                Ordering::Greater => self.prune_member(place, members.declared(name), name, value),
             };
             position += 1;
             keeps
@@ -164,21 +177,21 @@ impl Pruner<'_> {
 
     /// Whether a member stays, which is pruned then.
     #[inline]
-    fn keeps(
+    fn prune_member(
         &mut self,
-        place: &Object<'_>,
-        field: Option<&Arc<Node>>,
+        place: &PrunedObject<'_>,
+        field: Option<&Arc<PlanNode>>,
         name: &str,
         value: &mut Value,
     ) -> bool {
-        let Object {
+        let PrunedObject {
             node,
             resource,
             unlisted,
             at,
         } = *place;
         let child = field.or(node.additional());
-        let drops_nulls = self.options.nulls == Nulls::Drop;
+        let drops_nulls = self.options.nulls == NullPolicy::Drop;
         if drops_nulls && value.is_null() && child.is_some_and(|child| child.drops_null()) {
             return false;
         }
@@ -191,7 +204,7 @@ impl Pruner<'_> {
             return true;
         }
         if child.is_none() && node.schema().additional.is_none() {
-            if unlisted == Unlisted::Keep {
+            if unlisted == UnlistedMembers::Keep {
                 return true;
             }
             if !at.is_root() || !is_meta(name) {
@@ -203,24 +216,24 @@ impl Pruner<'_> {
             // What stands beside declared fields without a schema of its own is kept, but nothing below it.
             let child = child.map(|child| &**child);
             debug_assert!(child.is_some() || matches!(node.schema().additional, Some(Additional::Any(_))));
-            self.value(child, value, false, Unlisted::Remove, &at.field(name));
+            self.value(child, value, false, UnlistedMembers::Remove, &at.field(name));
         }
         true
     }
 
     fn record(&mut self, at: &Path<'_>, name: &str) {
-        if self.options.unknown == Unknown::List {
+        if self.options.unknown == UnknownFields::List {
             self.paths.push_with(|| at.field(name).listed());
         }
     }
 }
 
 /// Removes members that are `null` without being allowed to and without a default.
-fn drop_nulls(node: &Node, value: &mut Value) {
+fn drop_nulls(node: &PlanNode, value: &mut Value) {
     deadline::tick();
     match value {
         Value::Object(map) => {
-            let mut members = Members::of(node);
+            let mut members = FieldLookup::new(node);
             map.retain(|name, value| {
                 let Some(child) = members.declared(name).or(node.additional()) else {
                     return true;

@@ -4,13 +4,13 @@
 
 mod v2;
 
-use crate::definition::{Definition, Spec, Version, canonical_schema};
+use crate::definition::{CrdVersion, Definition, Spec, canonical_schema};
 use crate::document::Schema;
 use scantling_value::{Map, Path, Str, Value};
 
 /// The document that a schema is published in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
+pub enum OpenApiVersion {
     /// OpenAPI v3, which can say everything.
     V3,
     /// OpenAPI v2, which has neither junctors nor `null`.
@@ -42,7 +42,7 @@ pub fn model_name(group: &str, version: &str, kind: &str) -> String {
 }
 
 /// The schema of a version's objects.
-pub fn object_schema(definition: &Definition, version: &Version, format: Format) -> Value {
+pub fn object_schema(definition: &Definition, version: &CrdVersion, openapi: OpenApiVersion) -> Value {
     let spec = &definition.spec;
     let schema = spec
         .schema_of(version)
@@ -52,18 +52,18 @@ pub fn object_schema(definition: &Definition, version: &Version, format: Format)
     let mut out = match schema {
         // A client would take listed properties for all there are.
         None => object([("type", "object".into())]),
-        Some(s) if format == Format::V2 && preserves(s) => object([("type", "object".into())]),
+        Some(s) if openapi == OpenApiVersion::V2 && preserves(s) => object([("type", "object".into())]),
         Some(s) => {
             let mut out = unfold(canonical_schema(s.members().clone()));
-            if format == Format::V2 {
+            if openapi == OpenApiVersion::V2 {
                 v2::weaken(&mut out);
             }
             edit_properties(&mut out, |properties| {
-                properties.insert("apiVersion", text(API_VERSION));
-                properties.insert("kind", text(KIND));
-                properties.insert("metadata", reference(OBJECT_META, METADATA, format));
+                properties.insert("apiVersion", string_schema(API_VERSION));
+                properties.insert("kind", string_schema(KIND));
+                properties.insert("metadata", reference(OBJECT_META, METADATA, openapi));
             });
-            embed(&mut out, format);
+            embed(&mut out, openapi);
             out
         }
     };
@@ -72,24 +72,24 @@ pub fn object_schema(definition: &Definition, version: &Version, format: Format)
 }
 
 /// The schema of a version's lists.
-pub fn list_schema(definition: &Definition, version: &Version, format: Format) -> Value {
+pub fn list_schema(definition: &Definition, version: &CrdVersion, openapi: OpenApiVersion) -> Value {
     let spec = &definition.spec;
     let name = model_name(&spec.group, &version.name, &spec.names.kind);
     let doc = format!(
         "List of {}. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md",
         spec.names.plural
     );
-    let item = object([("$ref", place(&name, format).into())]);
+    let item = object([("$ref", reference_path(&name, openapi).into())]);
     let items = object([
         ("description", doc.into()),
         ("items", item.into()),
         ("type", "array".into()),
     ]);
     let properties = object([
-        ("apiVersion", text(API_VERSION)),
+        ("apiVersion", string_schema(API_VERSION)),
         ("items", items.into()),
-        ("kind", text(KIND)),
-        ("metadata", reference(LIST_META, LIST_METADATA, format)),
+        ("kind", string_schema(KIND)),
+        ("metadata", reference(LIST_META, LIST_METADATA, openapi)),
     ]);
     let mut out = object([
         (
@@ -106,7 +106,7 @@ pub fn list_schema(definition: &Definition, version: &Version, format: Format) -
 
 /// Whether objects of a version merge by its schema. Those of other versions merge field by field, and lists as a whole:
 /// servers make no types of schemas that they cannot read, and of none of a definition where a list has no `items`.
-pub fn merges_by_schema(spec: &Spec, version: &Version) -> bool {
+pub fn merges_by_schema(spec: &Spec, version: &CrdVersion) -> bool {
     let is_read = |s: &Schema<'_>| s.unsupported().is_none() && !crate::definition::has_unknown_type(*s);
     let own = spec.schema_of(version).map(|s| Schema::new(s));
     own.is_some_and(|s| is_read(&s)) && !spec.schemas().filter(is_read).any(has_list_without_items)
@@ -129,7 +129,7 @@ fn is_publishable(s: Schema<'_>) -> bool {
         && crate::definition::structural_errors(s, &Path::ROOT).is_empty()
 }
 
-fn identify(out: &mut Map, definition: &Definition, version: &Version, kind: &Str) {
+fn identify(out: &mut Map, definition: &Definition, version: &CrdVersion, kind: &Str) {
     let spec = &definition.spec;
     let gvk = object([
         ("group", spec.group.clone().into()),
@@ -151,23 +151,23 @@ fn object<const N: usize>(members: [(&str, Value); N]) -> Map {
     Map::from_iter(members)
 }
 
-fn text(description: &str) -> Value {
+fn string_schema(description: &str) -> Value {
     object([("description", description.into()), ("type", "string".into())]).into()
 }
 
-fn place(name: &str, format: Format) -> String {
-    match format {
-        Format::V3 => format!("#/components/schemas/{name}"),
-        Format::V2 => format!("#/definitions/{name}"),
+fn reference_path(name: &str, openapi: OpenApiVersion) -> String {
+    match openapi {
+        OpenApiVersion::V3 => format!("#/components/schemas/{name}"),
+        OpenApiVersion::V2 => format!("#/definitions/{name}"),
     }
 }
 
 /// A reference with a description, which OpenAPI v3 does not allow side by side.
-fn reference(name: &str, description: &str, format: Format) -> Value {
-    let target = Value::from(place(name, format));
-    match format {
-        Format::V2 => object([("$ref", target), ("description", description.into())]).into(),
-        Format::V3 => {
+fn reference(name: &str, description: &str, openapi: OpenApiVersion) -> Value {
+    let target = Value::from(reference_path(name, openapi));
+    match openapi {
+        OpenApiVersion::V2 => object([("$ref", target), ("description", description.into())]).into(),
+        OpenApiVersion::V3 => {
             let target = object([("$ref", target)]);
             let all_of = Value::Array(vec![target.into()]);
             object([("allOf", all_of), ("description", description.into())]).into()
@@ -246,7 +246,7 @@ fn unfold_int_or_string(schema: &mut Map) {
     let types = ["integer", "string"].map(|t| Value::from(object([("type", t.into())])));
     let types = Value::Array(types.into());
     if schema.contains_key("anyOf") {
-        require(schema, object([("anyOf", types)]), Position::First);
+        require(schema, object([("anyOf", types)]), InsertAt::First);
     } else {
         schema.insert("anyOf", types);
     }
@@ -271,11 +271,11 @@ fn unfold_unions(schema: &mut Map) {
             .map(|name| object([("required", vec![name.clone()].into())]).into());
         let one_of = Value::Array(one_of.collect());
         if schema.contains_key("oneOf") {
-            require(schema, object([("oneOf", one_of)]), Position::Last);
+            require(schema, object([("oneOf", one_of)]), InsertAt::Last);
         } else {
             schema.insert("oneOf", one_of);
         }
-        let discriminator = union.text("discriminator");
+        let discriminator = union.string("discriminator");
         if discriminator.is_empty() {
             continue;
         }
@@ -290,16 +290,16 @@ fn unfold_unions(schema: &mut Map) {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Position {
+enum InsertAt {
     First,
     Last,
 }
 
 /// Adds a condition to those of `allOf`.
-fn require(schema: &mut Map, condition: Map, position: Position) {
+fn require(schema: &mut Map, condition: Map, position: InsertAt) {
     let all_of = schema.get_or_insert_with("allOf", || Value::Array(Vec::new()));
     if let Some(all_of) = all_of.as_array_mut() {
-        let at = if position == Position::First {
+        let at = if position == InsertAt::First {
             0
         } else {
             all_of.len()
@@ -310,18 +310,18 @@ fn require(schema: &mut Map, condition: Map, position: Position) {
 
 /// Adds what every embedded resource has. OpenAPI v2 clients take listed properties for all there are, so that
 /// resources with unknown fields get none there.
-fn embed(schema: &mut Map, format: Format) {
-    children(schema, |s| embed(s, format));
+fn embed(schema: &mut Map, openapi: OpenApiVersion) {
+    children(schema, |s| embed(s, openapi));
     let is = |schema: &Map, key: &str| schema.get(key).and_then(Value::as_bool) == Some(true);
     if !is(schema, "x-kubernetes-embedded-resource")
-        || (format == Format::V2 && is(schema, "x-kubernetes-preserve-unknown-fields"))
+        || (openapi == OpenApiVersion::V2 && is(schema, "x-kubernetes-preserve-unknown-fields"))
     {
         return;
     }
     edit_properties(schema, |properties| {
-        properties.insert("apiVersion", text(EMBEDDED_API_VERSION));
-        properties.insert("kind", text(EMBEDDED_KIND));
-        properties.insert("metadata", reference(OBJECT_META, METADATA, format));
+        properties.insert("apiVersion", string_schema(EMBEDDED_API_VERSION));
+        properties.insert("kind", string_schema(EMBEDDED_KIND));
+        properties.insert("metadata", reference(OBJECT_META, METADATA, openapi));
     });
     let required = schema.get_or_insert_with("required", || Value::Array(Vec::new()));
     if let Some(required) = required.as_array_mut() {

@@ -2,17 +2,17 @@
 
 mod check;
 mod compile;
+mod compiled;
 mod cost;
 pub(crate) mod escape;
-mod ready;
 mod run;
 mod shape;
 mod view;
 
-pub use check::{Check, ExpressionLimit};
-pub use compile::{Accepted, CompiledRule, Environments, Expression, Expressions, compile};
-pub(crate) use ready::{Context, Place, Rules, is_visible, shows_fields};
+pub use check::{ExpressionLimit, RuleCheck};
+pub use compile::{CompiledRule, Environments, Expression, Expressions, PreviouslyAccepted, compile};
+pub(crate) use compiled::{LazyRules, RuleContext, RuleScope, is_visible, shows_fields};
 pub(crate) use run::NOT_COMPILED;
-pub use run::{BUDGET, Meter, Options, Report, run};
+pub use run::{BUDGET, Meter, RuleOptions, RuleReport, run};
 pub use shape::Shapes;
 pub use view::View;

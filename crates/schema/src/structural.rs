@@ -11,7 +11,7 @@
 mod intern;
 
 pub use intern::Interner;
-pub(crate) use intern::{Draft, DraftAdditional, Slot};
+pub(crate) use intern::{InternKey, InternKeyAdditional, SchemaId};
 
 use scantling_value::{Str, Value};
 use std::hash::{Hash, Hasher};
@@ -170,11 +170,11 @@ pub struct ValueValidation {
     /// `format`; empty where none is given.
     pub format: Str,
     /// `maximum`.
-    pub maximum: Option<Number>,
+    pub maximum: Option<EqFloat>,
     /// `exclusiveMaximum`.
     pub exclusive_maximum: bool,
     /// `minimum`.
-    pub minimum: Option<Number>,
+    pub minimum: Option<EqFloat>,
     /// `exclusiveMinimum`.
     pub exclusive_minimum: bool,
     /// `maxLength`.
@@ -190,7 +190,7 @@ pub struct ValueValidation {
     /// `uniqueItems`.
     pub unique_items: bool,
     /// `multipleOf`.
-    pub multiple_of: Option<Number>,
+    pub multiple_of: Option<EqFloat>,
     /// `enum` in document order.
     pub enumeration: Box<[Json]>,
     /// `maxProperties`.
@@ -322,15 +322,15 @@ impl Structural {
 
 /// A number of a schema: a double that compares and hashes by its bits.
 #[derive(Clone, Copy, Debug)]
-pub struct Number(pub f64);
+pub struct EqFloat(pub f64);
 
-impl PartialEq for Number {
+impl PartialEq for EqFloat {
     fn eq(&self, other: &Self) -> bool {
         self.0.to_bits() == other.0.to_bits()
     }
 }
-impl Eq for Number {}
-impl Hash for Number {
+impl Eq for EqFloat {}
+impl Hash for EqFloat {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.0.to_bits().hash(state);
     }

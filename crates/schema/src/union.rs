@@ -1,28 +1,28 @@
 //! Sets of fields of which exactly one is set (`x-kubernetes-unions`).
 
 use crate::correlate::OldList;
-use crate::plan::{Features, Node};
+use crate::plan::{Features, PlanNode};
 use crate::structural::Union;
 use crate::validate::Ratchet;
 use scantling_value::{BadValue, ErrorKind, ErrorList, FieldError, Map, Path, Value, deadline};
 
 /// What is wrong with the unions of a value. With `ratchet`, an object that is what it was before is forgiven.
-pub fn violations(node: &Node, value: &Value, ratchet: Option<(&Ratchet<'_>, &Value)>) -> ErrorList {
-    let mut walk = Walk {
+pub fn violations(node: &PlanNode, value: &Value, ratchet: Option<(&Ratchet<'_>, &Value)>) -> ErrorList {
+    let mut checker = UnionChecker {
         ratchet: ratchet.map(|(r, _)| r),
         errors: ErrorList::new(),
     };
-    walk.value(node, value, ratchet.map(|(_, old)| old), &Path::ROOT);
-    walk.errors
+    checker.value(node, value, ratchet.map(|(_, old)| old), &Path::ROOT);
+    checker.errors
 }
 
-struct Walk<'r> {
+struct UnionChecker<'r> {
     ratchet: Option<&'r Ratchet<'r>>,
     errors: ErrorList,
 }
 
-impl Walk<'_> {
-    fn value(&mut self, node: &Node, value: &Value, old: Option<&Value>, at: &Path<'_>) {
+impl UnionChecker<'_> {
+    fn value(&mut self, node: &PlanNode, value: &Value, old: Option<&Value>, at: &Path<'_>) {
         if !node.has(Features::UNIONS) {
             return;
         }
@@ -39,7 +39,7 @@ impl Walk<'_> {
             }
             Value::Array(list) => {
                 let Some(items) = node.items() else { return };
-                let old = old.and_then(|old| OldList::of(node, old));
+                let old = old.and_then(|old| OldList::for_value(node, old));
                 for (i, item) in list.iter().enumerate() {
                     let before = old.as_ref().and_then(|old| old.get(item));
                     self.value(items, item, before, &at.index(i));
@@ -49,7 +49,7 @@ impl Walk<'_> {
         }
     }
 
-    fn object(&mut self, node: &Node, value: &Value, map: &Map, old: Option<&Value>, at: &Path<'_>) {
+    fn object(&mut self, node: &PlanNode, value: &Value, map: &Map, old: Option<&Value>, at: &Path<'_>) {
         let before = self.errors.total();
         for union in node.schema().unions() {
             deadline::tick_for(union.fields.len());

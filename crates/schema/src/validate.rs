@@ -1,45 +1,45 @@
-//! Checks values against the limits of a schema.
+//! ValueChecks values against the limits of a schema.
 //!
 //! A valid object costs no more than a walk that knows the common limits and stops at the first failure (`glance`);
 //! only an invalid one is walked again, to collect what a server says about it. That second walk serves the rarer limits
 //! of the first one, too: what it does with a failure is up to its [`Sink`]. It also counts what matched, because a
 //! server shows the failures of that branch of `anyOf` and `oneOf` of which most matched.
 
-mod glance;
+mod error_site;
+mod fast_path;
 mod junctor;
 mod sink;
-mod spot;
 
-pub use glance::is_valid;
+pub use fast_path::is_valid;
 pub use sink::Ratchet;
 pub(crate) use sink::{Sink, Stop};
 
 use crate::number;
-use crate::plan::{Checks, Features, Members, Node, Types};
+use crate::plan::{Features, FieldLookup, PlanNode, Types, ValueChecks};
 use crate::structural::{Additional, ValueValidation};
 use scantling_value::{ErrorList, Map, Path, Value, deadline};
-use sink::Collect;
+use sink::CollectErrors;
 use std::collections::HashMap;
 
 /// What is wrong with a value. Errors are shown below `prefix`; the texts name places from the value on.
 ///
 /// With `ratchet`, a failure is forgiven where the value it stands in is what it was before.
 pub fn validate(
-    node: &Node,
+    node: &PlanNode,
     value: &Value,
     prefix: &Path<'_>,
     ratchet: Option<(&Ratchet<'_>, &Value)>,
 ) -> ErrorList {
-    let kept = ratchet.and_then(|(ratchet, _)| ratchet.kept());
+    let kept = ratchet.and_then(|(ratchet, _)| ratchet.unchanged_elements());
     let valid = match kept {
-        Some(kept) => glance::is_valid_save(node, value, &kept.whole()),
+        Some(unchanged) => fast_path::is_valid_except(node, value, &unchanged.at_root()),
         None => is_valid(node, value),
     };
     if valid {
         debug_assert!(
             match kept {
                 Some(_) => collect(node, value, prefix, ratchet).is_empty(),
-                None => glance::fits_at_length(node, value),
+                None => fast_path::full_check(node, value),
             },
             "both walks agree on {}",
             value.to_json()
@@ -50,20 +50,20 @@ pub fn validate(
 }
 
 fn collect(
-    node: &Node,
+    node: &PlanNode,
     value: &Value,
     prefix: &Path<'_>,
     ratchet: Option<(&Ratchet<'_>, &Value)>,
 ) -> ErrorList {
-    let mut sink = Collect::new(prefix, ratchet.map(|(r, _)| r));
+    let mut sink = CollectErrors::new(prefix, ratchet.map(|(r, _)| r));
     // Collecting never stops early.
     let _ = check(node, value, ratchet.map(|(_, old)| old), &Path::ROOT, &mut sink);
     sink.into_errors()
 }
 
-/// Checks a value that was `old` before, and returns how much matched.
+/// ValueChecks a value that was `old` before, and returns how much matched.
 fn check<S: Sink>(
-    node: &Node,
+    node: &PlanNode,
     value: &Value,
     old: Option<&Value>,
     at: &Path<'_>,
@@ -84,7 +84,7 @@ fn check<S: Sink>(
 }
 
 fn check_value<S: Sink>(
-    node: &Node,
+    node: &PlanNode,
     value: &Value,
     old: Option<&Value>,
     at: &Path<'_>,
@@ -98,7 +98,7 @@ fn check_value<S: Sink>(
         if matches!(wanted, "" | "null") || node.schema().nullable {
             matched += 1;
         } else {
-            sink.fail(at, |spot| spot.wrong_type(wanted, "null"))?;
+            sink.fail(at, |site| site.wrong_type(wanted, "null"))?;
         }
         check_enum(limits, value, at, sink)?;
         return Ok(matched);
@@ -122,7 +122,7 @@ fn check_value<S: Sink>(
                 if let Some(format) = format.filter(|f| f.is_for_strings()) {
                     matched += 1;
                     if !format.matches(s) {
-                        sink.fail(at, |spot| spot.wrong_type(format.name(), s))?;
+                        sink.fail(at, |site| site.wrong_type(format.name(), s))?;
                     }
                 }
             }
@@ -145,7 +145,7 @@ fn check_value<S: Sink>(
 }
 
 /// The types that a value may have, as an error lists them; empty where any will do.
-fn type_names(node: &Node) -> &str {
+fn type_names(node: &PlanNode) -> &str {
     match (node.types().names(), node.limits()) {
         ("", Some(limits)) => &limits.unknown_type,
         (names, _) => names,
@@ -159,11 +159,11 @@ fn kind(value: &Value) -> (Types, &'static str) {
         Value::Float(_) => "float64",
         _ => "",
     };
-    (Types::of(value), format)
+    (Types::of_value(value), format)
 }
 
 /// Whether the type matches. A format takes part in it: on anything but numbers it admits strings and lists.
-fn check_type<S: Sink>(node: &Node, value: &Value, at: &Path<'_>, sink: &mut S) -> Result<bool, Stop> {
+fn check_type<S: Sink>(node: &PlanNode, value: &Value, at: &Path<'_>, sink: &mut S) -> Result<bool, Stop> {
     let types = node.types();
     let (actual, actual_format) = kind(value);
     let fits = types.contains(actual)
@@ -172,7 +172,7 @@ fn check_type<S: Sink>(node: &Node, value: &Value, at: &Path<'_>, sink: &mut S) 
     if let Some(format) = node.checks().and_then(|c| c.format.as_ref()) {
         let loose = matches!(value, Value::String(_) | Value::Array(_));
         if !loose && !fits && format.name() != actual_format {
-            sink.fail(at, |spot| spot.wrong_type(format.name(), actual_format))?;
+            sink.fail(at, |site| site.wrong_type(format.name(), actual_format))?;
             return Ok(false);
         }
         if loose && !types.contains(Types::NUMBER) && !types.contains(Types::INTEGER) {
@@ -180,7 +180,7 @@ fn check_type<S: Sink>(node: &Node, value: &Value, at: &Path<'_>, sink: &mut S) 
         }
     }
     if !fits {
-        sink.fail(at, |spot| spot.wrong_type(type_names(node), actual.names()))?;
+        sink.fail(at, |site| site.wrong_type(type_names(node), actual.names()))?;
     }
     Ok(fits)
 }
@@ -206,7 +206,7 @@ fn is_shorter(s: &str, min: i64) -> bool {
 /// Of the limits on a string, a server reports only the first that fails.
 fn check_string<S: Sink>(
     v: &ValueValidation,
-    checks: &Checks,
+    checks: &ValueChecks,
     s: &str,
     at: &Path<'_>,
     sink: &mut S,
@@ -215,23 +215,23 @@ fn check_string<S: Sink>(
     if let Some(max) = v.max_length
         && is_longer(s, max)
     {
-        return sink.fail(at, |spot| spot.too_long(max));
+        return sink.fail(at, |site| site.too_long(max));
     }
     if let Some(min) = v.min_length
         && is_shorter(s, min)
     {
-        return sink.fail(at, |spot| spot.too_short(s, min));
+        return sink.fail(at, |site| site.too_short(s, min));
     }
     if let Some(pattern) = &checks.pattern
         && !pattern.is_match(s)
     {
-        return sink.fail(at, |spot| spot.no_match(s, pattern));
+        return sink.fail(at, |site| site.no_match(s, pattern));
     }
     Ok(())
 }
 
 fn check_enum<S: Sink>(
-    limits: Option<(&ValueValidation, &Checks)>,
+    limits: Option<(&ValueValidation, &ValueChecks)>,
     value: &Value,
     at: &Path<'_>,
     sink: &mut S,
@@ -240,14 +240,14 @@ fn check_enum<S: Sink>(
         && !v.enumeration.is_empty()
         && !checks.listed.contains(value)
     {
-        sink.fail(at, |spot| spot.not_listed(value, &v.enumeration))?;
+        sink.fail(at, |site| site.not_in_enum(value, &v.enumeration))?;
     }
     Ok(())
 }
 
 fn check_list<S: Sink>(
-    node: &Node,
-    limits: Option<(&ValueValidation, &Checks)>,
+    node: &PlanNode,
+    limits: Option<(&ValueValidation, &ValueChecks)>,
     list: &[Value],
     old: Option<&Value>,
     at: &Path<'_>,
@@ -268,15 +268,15 @@ fn check_list<S: Sink>(
     if let Some(min) = v.min_items
         && size < min
     {
-        sink.fail(at, |spot| spot.too_few(size, min, "items"))?;
+        sink.fail(at, |site| site.too_few(size, min, "items"))?;
     }
     if let Some(max) = v.max_items
         && size > max
     {
-        sink.fail(at, |spot| spot.too_many(size, max))?;
+        sink.fail(at, |site| site.too_many(size, max))?;
     }
     if v.unique_items && repeats(list) {
-        sink.fail(at, |spot| spot.invalid("", "shouldn't contain duplicates"))?;
+        sink.fail(at, |site| site.invalid("", "shouldn't contain duplicates"))?;
     }
     Ok(matched)
 }
@@ -296,8 +296,8 @@ fn repeats(list: &[Value]) -> bool {
 }
 
 fn check_object<S: Sink>(
-    node: &Node,
-    limits: Option<(&ValueValidation, &Checks)>,
+    node: &PlanNode,
+    limits: Option<(&ValueValidation, &ValueChecks)>,
     map: &Map,
     old: Option<&Value>,
     at: &Path<'_>,
@@ -309,17 +309,17 @@ fn check_object<S: Sink>(
         if let Some(min) = v.min_properties
             && size < min
         {
-            sink.fail(at, |spot| spot.too_few(size, min, "properties"))?;
+            sink.fail(at, |site| site.too_few(size, min, "properties"))?;
         }
         if let Some(max) = v.max_properties
             && size > max
         {
-            sink.fail(at, |spot| spot.too_many(size, max))?;
+            sink.fail(at, |site| site.too_many(size, max))?;
         }
     }
     let old = old.and_then(Value::as_object);
     let closed = node.schema().additional == Some(Additional::Any(false));
-    let mut members = Members::of(node);
+    let mut members = FieldLookup::new(node);
     let mut required = 0;
     for (name, value) in map.iter() {
         // At the root these two name the type that both objects were converted to: their old value is not known.
@@ -333,7 +333,7 @@ fn check_object<S: Sink>(
         } else if let Some(additional) = node.additional() {
             matched += check(additional, value, before(), &at.key(name), sink)?;
         } else if closed {
-            sink.fail(at, |spot| spot.not_allowed(name))?;
+            sink.fail(at, |site| site.not_allowed(name))?;
         }
     }
     if let Some((v, _)) = limits
@@ -341,7 +341,7 @@ fn check_object<S: Sink>(
     {
         for name in &v.required {
             if !map.contains_key(name) {
-                sink.fail(at, |spot| spot.required(name))?;
+                sink.fail(at, |site| site.required(name))?;
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use flate2::read::GzDecoder;
 use scantling_cel::kubernetes::KubernetesVersion;
-use scantling_schema::definition::{ApiVersion, Definition, Gates, Setting};
+use scantling_schema::definition::{ApiVersion, Definition, Gates, ValidationContext};
 use scantling_schema::rules::Environments;
 use scantling_value::{Limits, Value, json};
 use std::collections::BTreeSet;
@@ -19,8 +19,8 @@ fn definitions_of_the_corpus_get_the_same_errors() {
         println!("SKIPPED: {CORPUS} is not there");
         return;
     };
-    let environments = Environments::of(KubernetesVersion::LATEST);
-    let setting = Setting {
+    let environments = Environments::for_version(KubernetesVersion::LATEST);
+    let setting = ValidationContext {
         api: ApiVersion::V1,
         gates: Gates::default(),
         environments: &environments,

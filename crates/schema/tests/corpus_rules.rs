@@ -5,7 +5,9 @@
 use flate2::read::GzDecoder;
 use scantling_cel::kubernetes::KubernetesVersion;
 use scantling_schema::document::Schema;
-use scantling_schema::rules::{Accepted, CompiledRule, Environments, Expression, Shapes, View, compile};
+use scantling_schema::rules::{
+    CompiledRule, Environments, Expression, PreviouslyAccepted, Shapes, View, compile,
+};
 use scantling_schema::structural::{Interner, Structural};
 use scantling_value::{Limits, Value, json};
 use std::collections::BTreeMap;
@@ -29,7 +31,7 @@ fn costs_and_errors() {
         );
         return;
     };
-    let environments = Environments::of(KubernetesVersion::new(1, 37));
+    let environments = Environments::for_version(KubernetesVersion::new(1, 37));
     let (mut interner, mut shapes) = (Interner::new(), Shapes::new());
     let (mut definitions, mut rules, mut wrong, mut report) = (0, 0, 0, String::new());
     for line in BufReader::new(GzDecoder::new(file)).lines() {
@@ -179,7 +181,7 @@ impl Walk<'_> {
         if let Some(shape) = view.shape()
             && !schema.rules.is_empty()
         {
-            let compiled = compile(&schema.rules, shape, self.environments, Accepted::None);
+            let compiled = compile(&schema.rules, shape, self.environments, PreviouslyAccepted::None);
             for (n, (rule, compiled)) in schema.rules.iter().zip(&compiled).enumerate() {
                 let key = (self.version.to_owned(), path.to_owned(), n as u64);
                 self.facts.insert(key, Fact::new(&rule.rule, compiled));

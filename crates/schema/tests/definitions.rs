@@ -6,7 +6,7 @@
 
 use expect_test::{Expect, expect};
 use scantling_cel::kubernetes::KubernetesVersion;
-use scantling_schema::definition::{ApiVersion, Definition, Gates, Setting};
+use scantling_schema::definition::{ApiVersion, Definition, Gates, ValidationContext};
 use scantling_schema::rules::Environments;
 use scantling_value::{ErrorList, Limits, json};
 
@@ -22,8 +22,8 @@ fn check(schema: &str) -> ErrorList {
     let received = Definition::decode(document, ApiVersion::V1, Gates::default()).unwrap();
     let mut definition = received.definition;
     definition.prepare_create(Gates::default());
-    let environments = Environments::of(KubernetesVersion::LATEST);
-    definition.validate(&Setting {
+    let environments = Environments::for_version(KubernetesVersion::LATEST);
+    definition.validate(&ValidationContext {
         api: ApiVersion::V1,
         gates: Gates::default(),
         environments: &environments,

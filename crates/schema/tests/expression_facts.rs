@@ -21,7 +21,7 @@ fn types_costs_and_mistakes() {
     let schema = Schema::new(&document)
         .structural(&mut Interner::new())
         .expect("the schema is structural");
-    let shape = Shapes::new().of(&schema).expect("expressions see objects");
+    let shape = Shapes::new().of_schema(&schema).expect("expressions see objects");
     let self_type = shape.ty("selfType1");
     let env = Env::new(Arc::new(kubernetes::for_stored_expressions(
         KubernetesVersion::new(1, 37),

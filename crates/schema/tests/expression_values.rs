@@ -32,7 +32,7 @@ fn values_errors_and_costs() {
     let schema = Schema::new(&document)
         .structural(&mut Interner::new())
         .expect("the schema is structural");
-    let shape = Shapes::new().of(&schema).expect("expressions see objects");
+    let shape = Shapes::new().of_schema(&schema).expect("expressions see objects");
     let env = Env::new(Arc::new(kubernetes::for_stored_expressions(
         KubernetesVersion::new(1, 37),
     )))

@@ -8,11 +8,11 @@
 
 use expect_test::{Expect, expect};
 use scantling_cel::kubernetes::KubernetesVersion;
-use scantling_schema::definition::{Accepted, ApiVersion, Definition, Gates, Setting};
+use scantling_schema::definition::{Accepted, ApiVersion, Definition, Gates, ValidationContext};
 use scantling_schema::document::Schema;
 use scantling_schema::immutable;
-use scantling_schema::plan::Compiler;
-use scantling_schema::publish::{self, Format};
+use scantling_schema::plan::PlanCompiler;
+use scantling_schema::publish::{self, OpenApiVersion};
 use scantling_schema::rules::Environments;
 use scantling_schema::structural::Interner;
 use scantling_value::{Limits, Value, json, yaml};
@@ -41,11 +41,11 @@ fn document(schema: &str, api: &str) -> Value {
 }
 
 fn accept(schema: &str, api: ApiVersion, gates: Gates) -> Result<(Accepted, Vec<String>), String> {
-    let environments = Environments::of(KubernetesVersion::LATEST);
+    let environments = Environments::for_version(KubernetesVersion::LATEST);
     let received =
         Definition::decode(document(schema, api.as_str()), api, gates).map_err(|e| e.to_string())?;
     let unknown = received.unknown().map(|p| format!("unknown field {p}")).collect();
-    let setting = Setting {
+    let setting = ValidationContext {
         api,
         gates,
         environments: &environments,
@@ -76,7 +76,7 @@ fn accepted(schema: &str) {
 
 /// The schema below `spec`, published.
 #[track_caller]
-fn published(schema: &str, format: Format, expect: Expect) {
+fn published(schema: &str, format: OpenApiVersion, expect: Expect) {
     let (definition, _) = accept(schema, ApiVersion::V1, ON).unwrap();
     let version = definition.spec.versions().first().unwrap();
     let published = publish::object_schema(&definition, version, format);
@@ -286,14 +286,14 @@ fn unions_are_published_unfolded() {
     let schema = union("{discriminator: type, fields: {emptyDir: EmptyDir, hostPath: HostPath}}");
     published(
         &schema,
-        Format::V3,
+        OpenApiVersion::V3,
         expect![[
             r#"{"oneOf":[{"required":["emptyDir"]},{"required":["hostPath"]}],"properties":{"emptyDir":{"type":"object"},"hostPath":{"type":"object"},"sharedField":{"type":"string"},"type":{"enum":["EmptyDir","HostPath"],"type":"string"}},"type":"object","x-kubernetes-unions":[{"discriminator":"type","fields":{"emptyDir":"EmptyDir","hostPath":"HostPath"}}]}"#
         ]],
     );
     published(
         &schema,
-        Format::V2,
+        OpenApiVersion::V2,
         expect![[
             r#"{"properties":{"emptyDir":{"type":"object"},"hostPath":{"type":"object"},"sharedField":{"type":"string"},"type":{"enum":["EmptyDir","HostPath"],"type":"string"}},"type":"object","x-kubernetes-unions":[{"discriminator":"type","fields":{"emptyDir":"EmptyDir","hostPath":"HostPath"}}]}"#
         ]],
@@ -304,7 +304,7 @@ fn unions_are_published_unfolded() {
     );
     published(
         &beside_another,
-        Format::V3,
+        OpenApiVersion::V3,
         expect![[
             r#"{"allOf":[{"oneOf":[{"required":["a"]},{"required":["b"]}]}],"oneOf":[{"required":["a"]},{"required":["b"]}],"properties":{"a":{"type":"string"},"b":{"type":"string","x-kubernetes-immutable":true}},"type":"object","x-kubernetes-unions":[{"fields":{"a":"","b":""}}]}"#
         ]],
@@ -365,7 +365,7 @@ fn built_in_kinds_use_the_same_plan() {
         binaryData: {type: object, additionalProperties: {type: string, x-kubernetes-immutable: true}}}}";
     let schema = yaml::decode(schema.as_bytes(), Limits::SAFE).unwrap();
     let structural = Schema::new(&schema).structural(&mut Interner::new()).unwrap();
-    let plan = Compiler::new().compile(&structural);
+    let plan = PlanCompiler::new().compile(&structural);
     let changes = |old: &str, new: &str| {
         let [old, new] = [old, new].map(|text| yaml::decode(text.as_bytes(), Limits::SAFE).unwrap());
         let (old, new) = (old.into_object().unwrap(), new.into_object().unwrap());

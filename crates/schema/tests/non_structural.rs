@@ -2,7 +2,7 @@
 //! `non_structural.jsonl` is a schema, an object, the object before an update (if it is one), and the errors.
 
 use scantling_schema::document::Schema;
-use scantling_schema::plan::Compiler;
+use scantling_schema::plan::PlanCompiler;
 use scantling_schema::structural::Interner;
 use scantling_schema::validate::{Ratchet, validate};
 use scantling_value::{Limits, Path, Value, json};
@@ -10,7 +10,7 @@ use scantling_value::{Limits, Path, Value, json};
 #[test]
 fn errors_are_those_of_kubernetes() {
     let mut interner = Interner::new();
-    let mut compiler = Compiler::new();
+    let mut compiler = PlanCompiler::new();
     for line in include_str!("non_structural.jsonl").lines() {
         let case = json::decode(line.as_bytes(), Limits::SAFE).unwrap();
         let schema = Schema::new(case.get("schema").unwrap()).for_values(&mut interner);

@@ -8,8 +8,8 @@
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
 use scantling_schema::document::Schema;
-use scantling_schema::plan::{Compiler, Plan};
-use scantling_schema::prune::{self, Nulls, Place, Unknown};
+use scantling_schema::plan::{Plan, PlanCompiler};
+use scantling_schema::prune::{self, NullPolicy, UnknownFields, ValueRole};
 use scantling_schema::structural::Interner;
 use scantling_schema::validate::{Ratchet, is_valid, validate};
 use scantling_schema::{default, immutable, listtype};
@@ -18,7 +18,7 @@ use scantling_value::{Limits, Path, Value, yaml};
 fn plan(schema: &str) -> Plan {
     let schema = yaml::decode(schema.as_bytes(), Limits::SAFE).unwrap();
     let structural = Schema::new(&schema).structural(&mut Interner::new()).unwrap();
-    Compiler::new().compile(&structural)
+    PlanCompiler::new().compile(&structural)
 }
 
 fn value(text: &str) -> Value {
@@ -176,7 +176,7 @@ fn equal_schemas_are_one_node() {
         "{type: object, properties: {a: {type: object, properties: {x: {type: string}}}, b: {type: object, properties: {x: {type: string}}}}}",
     );
     let structural = Schema::new(&schema).structural(&mut Interner::new()).unwrap();
-    let mut compiler = Compiler::new();
+    let mut compiler = PlanCompiler::new();
     let plan = compiler.compile(&structural);
     assert!(std::sync::Arc::ptr_eq(
         plan.root().property("a").unwrap(),
@@ -241,11 +241,11 @@ proptest! {
     #[test]
     fn pruning_and_defaulting_twice_is_doing_it_once(v in any_value()) {
         let plan = plan(SCHEMA);
-        let options = prune::Options { nulls: Nulls::Drop, unknown: Unknown::List };
+        let options = prune::PruneOptions { nulls: NullPolicy::Drop, unknown: UnknownFields::List };
         let mut once = v;
-        prune::prune(plan.root(), &mut once, Place::Part, &options);
+        prune::prune(plan.root(), &mut once, ValueRole::Part, &options);
         let pruned = once.clone();
-        prop_assert!(prune::prune(plan.root(), &mut once, Place::Part, &options).is_empty());
+        prop_assert!(prune::prune(plan.root(), &mut once, ValueRole::Part, &options).is_empty());
         prop_assert_eq!(&once, &pruned);
         default::fill(plan.root(), &mut once).unwrap();
         let filled = once.clone();
@@ -256,9 +256,9 @@ proptest! {
     #[test]
     fn what_did_not_change_is_forgiven_and_not_told(v in any_value()) {
         let plan = plan(SCHEMA);
-        let options = prune::Options { nulls: Nulls::Drop, unknown: Unknown::Ignore };
+        let options = prune::PruneOptions { nulls: NullPolicy::Drop, unknown: UnknownFields::Ignore };
         let mut v = v;
-        prune::prune(plan.root(), &mut v, Place::Part, &options);
+        prune::prune(plan.root(), &mut v, ValueRole::Part, &options);
         let open = v.get("p").and_then(Value::as_object).is_some_and(|p| p.keys().any(|k| k != "num"));
         prop_assume!(!open);
         let ratchet = Ratchet::new(None);
@@ -274,9 +274,9 @@ proptest! {
     fn what_is_known_to_be_kept_changes_no_answer(old in keyed_list(), new in keyed_list()) {
         let plan = plan(KEYED);
         let (before, after) = (old.as_object().unwrap(), new.as_object().unwrap());
-        let kept = immutable::changes(plan.root(), before, after).kept;
+        let kept = immutable::changes(plan.root(), before, after).unchanged;
         let unknowing = Ratchet::new(None);
-        let knowing = Ratchet::new(None).knowing(&kept);
+        let knowing = Ratchet::new(None).with_unchanged(&kept);
         let told = |ratchet| {
             let errors = validate(plan.root(), &new, &Path::ROOT, Some((ratchet, &old)));
             errors.iter().map(ToString::to_string).collect::<Vec<_>>()

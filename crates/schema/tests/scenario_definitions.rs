@@ -9,8 +9,8 @@
 
 use saphyr::{LoadableYamlNode, Scalar, Yaml};
 use scantling_cel::kubernetes::KubernetesVersion;
-use scantling_schema::definition::{Accepted, ApiVersion, Definition, Gates, Setting};
-use scantling_schema::publish::{self, Format};
+use scantling_schema::definition::{Accepted, ApiVersion, Definition, Gates, ValidationContext};
+use scantling_schema::publish::{self, OpenApiVersion};
 use scantling_schema::rules::Environments;
 use scantling_value::{FieldError, Limits, Value, aggregate, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -66,7 +66,7 @@ fn is_refused_as_patch(step: &Value, wanted: &Value) -> bool {
 fn writes_of_definitions_get_the_recorded_answers() {
     let mut areas: BTreeMap<String, (usize, usize)> = BTreeMap::new();
     let mut differences = Vec::new();
-    let environments = Environments::of(KubernetesVersion::LATEST);
+    let environments = Environments::for_version(KubernetesVersion::LATEST);
     let mut files: Vec<_> = glob(SCENARIOS, "yaml");
     files.sort();
     for file in files {
@@ -389,11 +389,11 @@ impl Server<'_> {
         for (kind, got) in [
             (
                 &names.kind,
-                publish::object_schema(definition, version, Format::V3),
+                publish::object_schema(definition, version, OpenApiVersion::V3),
             ),
             (
                 &names.list_kind,
-                publish::list_schema(definition, version, Format::V3),
+                publish::list_schema(definition, version, OpenApiVersion::V3),
             ),
         ] {
             let name = publish::model_name(group, &version.name, kind);
@@ -408,8 +408,8 @@ impl Server<'_> {
         Some(None)
     }
 
-    fn setting(&self) -> Setting<'_> {
-        Setting {
+    fn setting(&self) -> ValidationContext<'_> {
+        ValidationContext {
             api: ApiVersion::V1,
             gates: Gates::default(),
             environments: self.environments,
@@ -477,7 +477,7 @@ impl Server<'_> {
                 let all = self.stored.clone();
                 for d in self.stored.values_mut() {
                     let group = d.spec.group.clone();
-                    d.settle(
+                    d.update_conditions(
                         all.values().filter(|o| o.spec.group == group),
                         "2026-01-01T00:00:00Z",
                     );

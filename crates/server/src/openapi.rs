@@ -21,7 +21,7 @@ use crate::status::{ApiError, ApiResult};
 use bytes::Bytes;
 use hyper::header;
 use parts::{Form, Parts};
-use scantling_schema::publish::Format;
+use scantling_schema::publish::OpenApiVersion;
 use scantling_value::{Limits, Map, Str, Value, json};
 use sha2::Digest as _;
 use std::collections::BTreeMap;
@@ -373,7 +373,7 @@ fn document(kinds: &Kinds, group: &str, version: &str) -> Result<Value, String> 
     for (kind, v) in kinds_of(kinds, group, version) {
         let writer = paths::Writer::new(kind, v);
         paths.extend(writer.paths());
-        let published = kind.strategy.published(kind, &[v], Format::V3)?;
+        let published = kind.strategy.published(kind, &[v], OpenApiVersion::V3)?;
         schemas.extend(
             published
                 .into_iter()

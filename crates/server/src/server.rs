@@ -16,7 +16,7 @@ use crate::kinds::kind::Kinds;
 use crate::metrics::Metrics;
 use crate::openapi;
 use arc_swap::ArcSwap;
-use scantling_schema::gates::{Applied, Gates};
+use scantling_schema::gates::{AppliedGates, Gates};
 use scantling_store::{KeySpace, Store, StoreError, Write};
 use scantling_value::{Map, Value};
 use std::fmt;
@@ -110,7 +110,7 @@ impl Server {
         let address = listener.local_addr().map_err(|e| StartError(e.to_string()))?;
         let (stop, stopped) = watch::channel(false);
         let metrics = Arc::new(Metrics::new());
-        let Applied { gates, notes } = Gates::apply(&config.feature_gates).map_err(fail)?;
+        let AppliedGates { gates, notes } = Gates::apply(&config.feature_gates).map_err(fail)?;
         for note in notes {
             tracing::warn!("{note}");
         }

@@ -69,7 +69,7 @@ impl Deadline {
 
     /// Does work that has to end in time. Within it, another deadline may be observed; the innermost counts.
     pub fn observe<T>(self, work: impl FnOnce() -> T) -> Result<T, DeadlineExceeded> {
-        let _observed = Observed {
+        let _observed = RestoreOuter {
             outer: CURRENT.replace(Some(self)),
             steps: STEPS.replace(self.interval),
         };
@@ -82,12 +82,12 @@ impl Deadline {
 }
 
 /// Puts back what counted before.
-struct Observed {
+struct RestoreOuter {
     outer: Option<Deadline>,
     steps: u32,
 }
 
-impl Drop for Observed {
+impl Drop for RestoreOuter {
     fn drop(&mut self) {
         CURRENT.set(self.outer);
         STEPS.set(self.steps);
@@ -96,7 +96,7 @@ impl Drop for Observed {
 
 /// Does work without a deadline: work that changes what others share, and must not be left half done.
 pub fn suspended<T>(work: impl FnOnce() -> T) -> T {
-    let _observed = Observed {
+    let _observed = RestoreOuter {
         outer: CURRENT.take(),
         steps: STEPS.get(),
     };
@@ -115,7 +115,7 @@ pub fn tick_by(steps: u32) {
     let left = STEPS.get();
     match left.checked_sub(steps) {
         Some(left @ 1..) => STEPS.set(left),
-        _ => ask(steps),
+        _ => check_now(steps),
     }
 }
 
@@ -140,7 +140,7 @@ pub fn tick_for(elements: usize) {
 
 #[cold]
 #[inline(never)]
-fn ask(steps: u32) {
+fn check_now(steps: u32) {
     let deadline = CURRENT.get();
     STEPS.set(deadline.map_or(INTERVAL, |deadline| deadline.interval));
     AT_ONCE.set(steps);

@@ -223,9 +223,9 @@ impl FieldError {
         FieldError(Box::new(Repr {
             kind,
             field: bound::display(at),
-            at: bound::path(at),
-            value: bound::value(value.into()),
-            detail: bound::text(detail.into()),
+            at: bound::bounded_path(at),
+            value: bound::bounded_value(value.into()),
+            detail: bound::truncate(detail.into()),
             omitted: 0,
         }))
     }
@@ -240,10 +240,10 @@ impl FieldError {
     ) -> Self {
         FieldError(Box::new(Repr {
             kind,
-            field: bound::text(field.into()),
+            field: bound::truncate(field.into()),
             at: PathBuf::default(),
-            value: bound::value(value.into()),
-            detail: bound::text(detail.into()),
+            value: bound::bounded_value(value.into()),
+            detail: bound::truncate(detail.into()),
             omitted: 0,
         }))
     }
@@ -280,7 +280,7 @@ impl FieldError {
         let value = match &self.0.value {
             BadValue::Omitted => 0,
             BadValue::Raw(text) => text.len(),
-            BadValue::Value(value) => bound::written(value),
+            BadValue::Value(value) => bound::displayed_len(value),
         };
         self.0.field.len() + value + self.0.detail.len() + self.0.at.bytes()
     }
@@ -288,7 +288,7 @@ impl FieldError {
     /// Points the error at a document place without changing its field text.
     #[must_use]
     pub fn located(mut self, at: &Path<'_>) -> Self {
-        self.0.at = bound::path(at);
+        self.0.at = bound::bounded_path(at);
         self
     }
 

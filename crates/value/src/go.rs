@@ -146,7 +146,7 @@ pub(crate) fn value_syntax_of_yaml(value: &Value) -> String {
 }
 
 fn write_syntax(out: &mut String, value: &Value, map_type: &'static str) {
-    let syntax = |opening| Brackets {
+    let syntax = |opening| ListDelimiters {
         opening,
         closing: "}",
         separator: ", ",
@@ -164,19 +164,19 @@ fn write_syntax(out: &mut String, value: &Value, map_type: &'static str) {
 
 /// How lists and maps are written.
 #[derive(Clone, Copy)]
-struct Brackets {
+struct ListDelimiters {
     opening: &'static str,
     closing: &'static str,
     separator: &'static str,
 }
 
-const BARE: Brackets = Brackets {
+const BARE: ListDelimiters = ListDelimiters {
     opening: "[",
     closing: "]",
     separator: " ",
 };
 
-const BARE_MAP: Brackets = Brackets {
+const BARE_MAP: ListDelimiters = ListDelimiters {
     opening: "map[",
     ..BARE
 };
@@ -185,7 +185,12 @@ fn write_bare(out: &mut String, key: &str) {
     out.push_str(key);
 }
 
-fn write_list(out: &mut String, items: &[Value], brackets: Brackets, write: impl Fn(&mut String, &Value)) {
+fn write_list(
+    out: &mut String,
+    items: &[Value],
+    brackets: ListDelimiters,
+    write: impl Fn(&mut String, &Value),
+) {
     out.push_str(brackets.opening);
     for (i, item) in items.iter().enumerate() {
         out.push_str(if i > 0 { brackets.separator } else { "" });
@@ -197,7 +202,7 @@ fn write_list(out: &mut String, items: &[Value], brackets: Brackets, write: impl
 fn write_map(
     out: &mut String,
     map: &Map,
-    brackets: Brackets,
+    brackets: ListDelimiters,
     write_key: impl Fn(&mut String, &str),
     write: impl Fn(&mut String, &Value),
 ) {

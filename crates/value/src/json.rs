@@ -3,15 +3,15 @@
 mod fields;
 mod locate;
 mod parse;
-mod words;
+mod raw;
+mod swar;
 mod write;
-mod written;
 
 pub use fields::sort_findings;
 pub(crate) use locate::locate;
 pub(crate) use parse::push_coerced;
+pub use raw::{RawJson, RawNumber, decode_raw};
 pub use write::Escape;
-pub use written::{Written, WrittenNumber, decode_written};
 
 use crate::{DecodeError, Decoded, Limits, Value};
 
@@ -28,11 +28,11 @@ pub fn decode_any_range(text: &[u8], limits: Limits) -> Result<Value, DecodeErro
 
 /// Decodes one JSON document and lists the fields that stand twice.
 pub fn decode_strict(text: &[u8], limits: Limits) -> Result<Decoded, DecodeError> {
-    let (value, repeats) = parse::parse(text, limits)?.in_range()?;
+    let (value, duplicate_keys) = parse::parse(text, limits)?.in_range()?;
     // Texts with duplicates are rare: their paths are found by a second, slower walk.
-    let duplicates = match repeats {
-        parse::Repeats::None => Vec::new(),
-        parse::Repeats::Some => fields::duplicates(text),
+    let duplicates = match duplicate_keys {
+        parse::DuplicateKeys::None => Vec::new(),
+        parse::DuplicateKeys::Some => fields::duplicates(text),
     };
     Ok(Decoded { value, duplicates })
 }

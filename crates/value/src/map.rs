@@ -67,8 +67,14 @@ impl Map {
 
     /// The string in the member of that name; empty where the member is absent or not a string.
     #[inline]
-    pub fn text(&self, key: &str) -> &str {
+    pub fn get_str(&self, key: &str) -> &str {
         self.get(key).and_then(Value::as_str).unwrap_or("")
+    }
+
+    /// Former name of [`Map::get_str`].
+    #[deprecated(note = "use `get_str`")]
+    pub fn text(&self, key: &str) -> &str {
+        self.get_str(key)
     }
 
     /// The value of a key, to change it.

@@ -69,7 +69,7 @@ impl<'a> Path<'a> {
 
     /// The path in the notation of lists of unknown fields, in which a name may be empty: `spec..a`.
     pub fn listed(&self) -> String {
-        Listed(self.segments()).to_string()
+        FindingPath(self.segments()).to_string()
     }
 
     /// The steps from the root.
@@ -87,7 +87,7 @@ impl<'a> Path<'a> {
 
 /// How a field without a name is written.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Nameless {
+pub(crate) enum EmptyName {
     /// Like a key, as in errors, which tell fields from keys by whether there is a name.
     Key,
     /// After a dot, as in lists of unknown fields.
@@ -98,12 +98,12 @@ pub(crate) enum Nameless {
 pub(crate) fn write_segments<'a>(
     f: &mut fmt::Formatter<'_>,
     segments: impl IntoIterator<Item = Segment<'a>>,
-    nameless: Nameless,
+    nameless: EmptyName,
 ) -> fmt::Result {
     let mut first = true;
     for s in segments {
         match s {
-            Segment::Field("") if nameless == Nameless::Key => f.write_str("[]")?,
+            Segment::Field("") if nameless == EmptyName::Key => f.write_str("[]")?,
             Segment::Field(n) if first => f.write_str(n)?,
             Segment::Field(n) => write!(f, ".{n}")?,
             Segment::Key(k) => write!(f, "[{k}]")?,
@@ -115,17 +115,17 @@ pub(crate) fn write_segments<'a>(
 }
 
 /// Steps in the notation of lists of unknown fields.
-struct Listed<'a>(Vec<Segment<'a>>);
+struct FindingPath<'a>(Vec<Segment<'a>>);
 
-impl fmt::Display for Listed<'_> {
+impl fmt::Display for FindingPath<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write_segments(f, self.0.iter().copied(), Nameless::Field)
+        write_segments(f, self.0.iter().copied(), EmptyName::Field)
     }
 }
 
 impl fmt::Display for Path<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write_segments(f, self.segments(), Nameless::Key)
+        write_segments(f, self.segments(), EmptyName::Key)
     }
 }
 
@@ -165,7 +165,7 @@ impl PathBuf {
 
     /// The path in the notation of lists of unknown fields, see [`Path::listed`].
     pub fn listed(&self) -> String {
-        Listed(self.segments().collect()).to_string()
+        FindingPath(self.segments().collect()).to_string()
     }
 }
 
@@ -184,6 +184,6 @@ impl From<&Path<'_>> for PathBuf {
 
 impl fmt::Display for PathBuf {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write_segments(f, self.segments(), Nameless::Key)
+        write_segments(f, self.segments(), EmptyName::Key)
     }
 }

@@ -109,7 +109,7 @@ struct Problem(Box<ProblemRepr>);
 
 #[derive(Debug)]
 struct ProblemRepr {
-    source: Source,
+    source: ProblemOrigin,
     text: Cow<'static, str>,
     at: Mark,
     context: Mark,
@@ -117,7 +117,7 @@ struct ProblemRepr {
 
 /// Who found a problem: it decides how the text begins and how lines are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Source {
+enum ProblemOrigin {
     Scanner,
     Parser,
     /// The text has no place.
@@ -128,7 +128,7 @@ enum Source {
 
 impl Problem {
     #[cold]
-    fn new(source: Source, text: Cow<'static, str>, at: Mark, context: Mark) -> Self {
+    fn new(source: ProblemOrigin, text: Cow<'static, str>, at: Mark, context: Mark) -> Self {
         Problem(Box::new(ProblemRepr {
             source,
             text,
@@ -138,19 +138,24 @@ impl Problem {
     }
 
     fn scanner(text: impl Into<Cow<'static, str>>, at: Mark, context: Mark) -> Self {
-        Problem::new(Source::Scanner, text.into(), at, context)
+        Problem::new(ProblemOrigin::Scanner, text.into(), at, context)
     }
 
     fn parser(text: impl Into<Cow<'static, str>>, at: Mark, context: Mark) -> Self {
-        Problem::new(Source::Parser, text.into(), at, context)
+        Problem::new(ProblemOrigin::Parser, text.into(), at, context)
     }
 
     fn plain(text: impl Into<Cow<'static, str>>) -> Self {
-        Problem::new(Source::Decoder, text.into(), Mark::default(), Mark::default())
+        Problem::new(
+            ProblemOrigin::Decoder,
+            text.into(),
+            Mark::default(),
+            Mark::default(),
+        )
     }
 
     fn json(text: impl Into<Cow<'static, str>>) -> Self {
-        Problem::new(Source::Json, text.into(), Mark::default(), Mark::default())
+        Problem::new(ProblemOrigin::Json, text.into(), Mark::default(), Mark::default())
     }
 
     /// The error in a server's words. It counts lines from one where the scanner found the problem, from zero
@@ -164,21 +169,21 @@ impl Problem {
         } = *self.0;
         let line = match (at.line, source) {
             (0, _) => context.line,
-            (line, Source::Scanner) => line + 1,
+            (line, ProblemOrigin::Scanner) => line + 1,
             (line, _) => line,
         };
         let message = match (source, line) {
-            (Source::Json, _) => problem.into_owned(),
+            (ProblemOrigin::Json, _) => problem.into_owned(),
             (_, 0) => format!("yaml: {problem}"),
             _ => format!("yaml: line {line}: {problem}"),
         };
         let offset = match source {
-            Source::Scanner | Source::Parser => text
+            ProblemOrigin::Scanner | ProblemOrigin::Parser => text
                 .char_indices()
                 .nth(at.index)
                 .map_or(text.len(), |(o, _)| o)
                 .into(),
-            Source::Decoder | Source::Json => None,
+            ProblemOrigin::Decoder | ProblemOrigin::Json => None,
         };
         DecodeError::new(message, offset)
     }

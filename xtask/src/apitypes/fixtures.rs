@@ -1,7 +1,7 @@
 //! Kubernetes' own round-trip fixtures: every kind as JSON and as protobuf, with all fields set.
 
 use super::git::Repository;
-use scantling_apitypes::{Extensions, Table, protobuf};
+use scantling_apitypes::{Extensions, TypeTable, protobuf};
 use scantling_value::{Limits, Value, json};
 use std::collections::BTreeMap;
 
@@ -40,7 +40,7 @@ pub(super) fn check(repository: &Repository, commit: &str) -> Result<usize, Stri
 
 /// `name` is `<group>.<version>.<kind>`.
 fn round_trip(name: &str, text: &[u8], binary: &[u8]) -> Result<(), String> {
-    let table = Table::latest();
+    let table = TypeTable::latest();
     let mut parts = name.rsplitn(3, '.');
     let (kind, version, group) = (parts.next(), parts.next(), parts.next());
     let group = group.filter(|g| *g != "core").unwrap_or_default();

@@ -2,7 +2,7 @@
 
 use super::git::Repository;
 use scantling_apitypes::openapi::Undescribed;
-use scantling_apitypes::{Extensions, Table};
+use scantling_apitypes::{Extensions, TypeTable};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ pub(super) fn check(repository: &Repository, commit: &str) -> Result<usize, Stri
             published.insert(name.clone(), schema.clone());
         }
     }
-    let table = Table::latest();
+    let table = TypeTable::latest();
     let mut problems = Vec::new();
     for (name, schema) in &published {
         let Some(definition) = table.model(name) else {

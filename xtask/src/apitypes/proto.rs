@@ -1,7 +1,7 @@
 //! Comparison of the table's field numbers with Kubernetes' `.proto` files.
 
 use super::git::Repository;
-use scantling_apitypes::Table;
+use scantling_apitypes::TypeTable;
 use std::collections::BTreeSet;
 
 /// Compares the numbers of all messages, and returns how many there are.
@@ -9,7 +9,7 @@ pub(super) fn check(repository: &Repository, commit: &str) -> Result<usize, Stri
     let files = repository.files(commit, &["staging/src/k8s.io"], |path| {
         path.ends_with("/generated.proto")
     })?;
-    let table = Table::latest();
+    let table = TypeTable::latest();
     let mut count = 0;
     let mut problems = Vec::new();
     for (path, text) in &files {

@@ -8,12 +8,12 @@
 //! So it is with `register` instead of a name: all definitions are.
 
 use flate2::read::GzDecoder;
-use scantling_admit::{Gates, Identity, Operation, Options, Outcome, Request, Resource, Workshop, admit};
+use scantling_admit::{Gates, NewObjectMeta, WriteOperation, AdmitOptions, AdmitOutcome, Request, Resource, ResourceCompiler, admit};
 use scantling_cel::kubernetes::KubernetesVersion;
-use scantling_schema::definition::{Accepted, ApiVersion, Definition, Setting};
+use scantling_schema::definition::{Accepted, ApiVersion, Definition, ValidationContext};
 use scantling_schema::document::Schema;
 use scantling_schema::meta::Scope;
-use scantling_schema::plan::Compiler;
+use scantling_schema::plan::PlanCompiler;
 use scantling_schema::rules::Environments;
 use scantling_schema::structural::Interner;
 use scantling_value::{Limits, Map, Str, Value, json};
@@ -89,7 +89,7 @@ fn micros(d: Duration) -> f64 {
     d.as_secs_f64() * 1e6
 }
 
-fn resource(crd: &Value, version: &str, workshop: &mut Workshop) -> Option<Resource> {
+fn resource(crd: &Value, version: &str, workshop: &mut ResourceCompiler) -> Option<Resource> {
     let received = Definition::decode(crd.clone(), ApiVersion::V1, Gates::default()).ok()?;
     let spec = received.definition.spec;
     workshop.resource(&spec, spec.version(version)?).ok()
@@ -145,7 +145,7 @@ fn subjects(path: &str) -> impl Iterator<Item = (String, Resource, Value)> {
         let name = text(crd, &["metadata", "name"]);
         let (_, index, _) = SUBJECTS.iter().find(|(n, ..)| *n == name)?;
         let sample = &entry.get("objects").and_then(Value::as_array).unwrap()[*index];
-        let resource = resource(crd, text(sample, &["version"]), &mut Workshop::default()).unwrap();
+        let resource = resource(crd, text(sample, &["version"]), &mut ResourceCompiler::default()).unwrap();
         let mut object = sample.get("object").unwrap().clone();
         let metadata = metadata(&mut object);
         match resource.scope {
@@ -168,22 +168,22 @@ fn repeat(path: &str, name: &str, rounds: usize) {
         drop(black_box(json::decode(&bytes, Limits::SERVER)));
         black_box(write(
             &resource,
-            Operation::Create(&identity()),
+            WriteOperation::Create(&identity()),
             &object,
-            &Options::default(),
+            &AdmitOptions::default(),
         ));
     }
 }
 
-fn identity() -> Identity {
-    Identity {
+fn identity() -> NewObjectMeta {
+    NewObjectMeta {
         uid: "5b8c1a0e".into(),
         created: "2026-08-01T00:00:00Z".into(),
         suffix: "x7k2p".into(),
     }
 }
 
-fn write(resource: &Resource, operation: Operation<'_>, object: &Value, options: &Options<'_>) -> Outcome {
+fn write(resource: &Resource, operation: WriteOperation<'_>, object: &Value, options: &AdmitOptions<'_>) -> AdmitOutcome {
     let request = Request {
         operation,
         object: object.clone(),
@@ -221,20 +221,20 @@ fn grown(object: &Value) -> Value {
 fn measure(name: &str, resource: &Resource, object: &Value, go: Option<f64>) {
     let identity = identity();
     let bytes = object.to_json().into_bytes();
-    let options = Options::default();
-    let plain = Options {
+    let options = AdmitOptions::default();
+    let plain = AdmitOptions {
         gates: Gates {
             ratcheting: false,
             ..Gates::default()
         },
-        ..Options::default()
+        ..AdmitOptions::default()
     };
-    let create = || write(resource, Operation::Create(&identity), object, &options);
+    let create = || write(resource, WriteOperation::Create(&identity), object, &options);
     let stored = create();
     assert!(stored.refusal.is_none(), "{name}: {:?}", stored.refusal);
     let mut old = stored.object;
     metadata(&mut old).insert("resourceVersion", Value::from(Str::from("1")));
-    let update = |options| write(resource, Operation::Update(&old), &old, options);
+    let update = |options| write(resource, WriteOperation::Update(&old), &old, options);
     let [decode, clone, create, clone_old, update, without] = times([
         &mut || drop(black_box(json::decode(&bytes, Limits::SERVER).unwrap())),
         &mut || drop(black_box(object.clone())),
@@ -297,18 +297,18 @@ fn immutability() {
         .unwrap();
     let item = list[50].as_object_mut().unwrap();
     item.insert("field3", Value::from("another text"));
-    let options = Options {
+    let options = AdmitOptions {
         gates: Gates {
             immutability: true,
             ..Gates::default()
         },
-        ..Options::default()
+        ..AdmitOptions::default()
     };
     let resource = |mark: &str| {
         let schema = json::decode(schema(mark).as_bytes(), Limits::SERVER).unwrap();
         let structural = Schema::new(&schema).structural(&mut Interner::new()).unwrap();
         Resource {
-            plan: Compiler::new().compile(&structural),
+            plan: PlanCompiler::new().compile(&structural),
             kind: "Thing".into(),
             api_version: "example.com/v1".into(),
             scope: Scope::Cluster,
@@ -318,7 +318,7 @@ fn immutability() {
         }
     };
     let (plain, marked) = (resource(""), resource(r#", "x-kubernetes-immutable": true"#));
-    let update = |resource: &Resource| write(resource, Operation::Update(&old), &object, &options);
+    let update = |resource: &Resource| write(resource, WriteOperation::Update(&old), &object, &options);
     for resource in [&plain, &marked] {
         let refusal = update(resource).refusal;
         assert!(refusal.is_none(), "{refusal:?}");
@@ -346,7 +346,7 @@ const COMPILED_BY_GO: &[(&str, f64)] = &[
 ];
 
 fn definitions(path: &str) {
-    let (mut interner, mut compiler) = (Interner::new(), Compiler::new());
+    let (mut interner, mut compiler) = (Interner::new(), PlanCompiler::new());
     let mut plans = Vec::new();
     let (mut n, mut structural_bytes, mut plan_bytes, mut rule_bytes) = (0usize, 0usize, 0usize, 0usize);
     let mut lazy = Vec::new();
@@ -421,12 +421,12 @@ fn definitions(path: &str) {
         let spec = spec.definition.spec;
         let version = spec.version(version).unwrap();
         // Nothing is shared with other definitions, as at the start of a process.
-        let compile = || Workshop::default().resource(&spec, version).unwrap();
+        let compile = || ResourceCompiler::default().resource(&spec, version).unwrap();
         // What was compiled is kept: a server does not throw it away either.
         let (mut idle, mut made) = (Vec::new(), Vec::new());
         let mut ready = Vec::new();
         let [nothing, lazy, forced] = times([
-            &mut || idle.push(Workshop::default()),
+            &mut || idle.push(ResourceCompiler::default()),
             &mut || made.push(compile()),
             &mut || {
                 ready.push(compile());
@@ -451,8 +451,8 @@ fn texts(path: &str) -> Vec<Vec<u8>> {
 /// Does with definitions what a server does when clients send them: decodes them, checks them with all their defaults
 /// and rules, and settles their names.
 fn register(texts: &[Vec<u8>]) -> Vec<Accepted> {
-    let environments = Environments::of(KubernetesVersion::LATEST);
-    let setting = Setting {
+    let environments = Environments::for_version(KubernetesVersion::LATEST);
+    let setting = ValidationContext {
         api: ApiVersion::V1,
         gates: Gates::default(),
         environments: &environments,

@@ -3,11 +3,11 @@
 use super::patch;
 use super::read::{Step, text};
 use scantling_admit::{
-    FieldValidation, Gates, Identity, Operation, Options, Outcome, Refusal, Request, Resource, Workshop,
-    admit, load,
+    AdmissionError, AdmitOptions, AdmitOutcome, FieldValidation, Gates, NewObjectMeta, Request, Resource,
+    ResourceCompiler, WriteOperation, admit, prune_and_default_stored,
 };
 use scantling_cel::kubernetes::KubernetesVersion;
-use scantling_schema::definition::{ApiVersion, Definition, Setting};
+use scantling_schema::definition::{ApiVersion, Definition, ValidationContext};
 use scantling_schema::meta::Scope;
 use scantling_schema::rules::Environments;
 use scantling_value::{FieldError, Limits, Map, Value, json, yaml};
@@ -29,7 +29,7 @@ const GATES: Gates = Gates {
 pub(crate) struct World {
     definitions: BTreeMap<String, Value>,
     objects: BTreeMap<String, Value>,
-    workshop: Workshop,
+    workshop: ResourceCompiler,
 }
 
 /// Where a request points.
@@ -157,7 +157,7 @@ impl World {
             old.as_object_mut()
                 .unwrap()
                 .insert("apiVersion", Value::from(resource.api_version.clone()));
-            load(&resource, &mut old).unwrap();
+            prune_and_default_stored(&resource, &mut old).unwrap();
             old
         });
         let found_in_text;
@@ -202,14 +202,14 @@ impl World {
         if step.verb == "GET" || !matches!(step.status, 200 | 201) {
             return None;
         }
-        let object = resource.scale.as_ref()?.with_wanted(&old, replicas).ok()?;
+        let object = resource.scale.as_ref()?.with_replicas(&old, replicas).ok()?;
         let request = Request {
-            operation: Operation::Update(&old),
+            operation: WriteOperation::Update(&old),
             object,
-            found_in_text: &[],
+            findings: &[],
         };
-        let outcome = admit(resource, request, &Options::default());
-        if let Some(refusal) = &outcome.refusal {
+        let outcome = admit(resource, request, &AdmitOptions::default());
+        if let Some(refusal) = &outcome.error {
             return Some(Err(format!("  refused: {refusal:?}")));
         }
         self.objects.insert(key, outcome.object);
@@ -271,35 +271,35 @@ impl World {
             Some("Ignore") => FieldValidation::Ignore,
             Some(_) => return None,
         };
-        let identity = Identity {
+        let identity = NewObjectMeta {
             uid: "u".into(),
             created: "2026-08-01T00:00:00Z".into(),
             suffix: "".into(),
         };
         let operation = match (old, target.subresource.as_deref()) {
-            (None, _) => Operation::Create(&identity),
-            (Some(old), Some("status")) => Operation::UpdateStatus(old),
-            (Some(old), _) => Operation::Update(old),
+            (None, _) => WriteOperation::Create(&identity),
+            (Some(old), Some("status")) => WriteOperation::UpdateStatus(old),
+            (Some(old), _) => WriteOperation::Update(old),
         };
         if target.subresource.as_deref() == Some("status") && !resource.status {
             return None;
         }
-        let options = Options {
+        let options = AdmitOptions {
             gates: GATES,
             field_validation: mode,
-            ..Options::default()
+            ..AdmitOptions::default()
         };
         let outcome = admit(
             resource,
             Request {
                 operation,
                 object,
-                found_in_text,
+                findings: found_in_text,
             },
             &options,
         );
         let answer = compare(step, &outcome);
-        if step.ours && outcome.refusal.is_none() {
+        if step.ours && outcome.error.is_none() {
             let mut stored = outcome.object;
             let metadata = stored.as_object_mut()?.get_mut("metadata")?.as_object_mut()?;
             metadata.insert("resourceVersion", Value::from("1"));
@@ -319,8 +319,8 @@ impl World {
         };
         let mut received = Definition::decode(document.clone(), api, GATES).map_err(|e| e.to_string())?;
         received.definition.prepare_create(GATES);
-        let environments = Environments::of(KubernetesVersion::LATEST);
-        let setting = Setting {
+        let environments = Environments::for_version(KubernetesVersion::LATEST);
+        let setting = ValidationContext {
             api,
             gates: GATES,
             environments: &environments,
@@ -353,7 +353,7 @@ impl World {
         let crd = self
             .definitions
             .get(&format!("{}.{}", target.plural, target.group))?;
-        let received = Definition::decode(crd.clone(), ApiVersion::of(crd), GATES).ok()?;
+        let received = Definition::decode(crd.clone(), ApiVersion::of_document(crd), GATES).ok()?;
         let spec = received.definition.spec;
         let version = spec.version(&target.version).filter(|v| v.served)?;
         let resource = self.workshop.resource(&spec, version);
@@ -361,14 +361,14 @@ impl World {
     }
 }
 
-fn compare(step: &Step, outcome: &Outcome) -> Result<(), String> {
-    let status = outcome.refusal.as_ref().map_or(200, |r| i64::from(r.status()));
+fn compare(step: &Step, outcome: &AdmitOutcome) -> Result<(), String> {
+    let status = outcome.error.as_ref().map_or(200, |r| i64::from(r.status()));
     let wanted = if step.status == 201 { 200 } else { step.status };
     // A patched object that is refused as undecodable or as strict is the patch's fault, not the object's.
     let patch_refused = step.verb == "PATCH"
         && matches!(
-            outcome.refusal,
-            Some(Refusal::Undecodable(_) | Refusal::Strict(_))
+            outcome.error,
+            Some(AdmissionError::Undecodable(_) | AdmissionError::Strict(_))
         )
         && step.status == 422;
     if patch_refused {
@@ -377,7 +377,7 @@ fn compare(step: &Step, outcome: &Outcome) -> Result<(), String> {
     if status != wanted {
         return Err(format!(
             "  status {status}, wanted {wanted}\n  ours {:?}\n  want {}",
-            outcome.refusal,
+            outcome.error,
             step.answer.to_json()
         ));
     }
@@ -396,17 +396,19 @@ fn compare(step: &Step, outcome: &Outcome) -> Result<(), String> {
     }
     if step.ours {
         return same_errors(
-            outcome.refusal.as_ref().map_or(&[], Refusal::errors),
+            outcome.error.as_ref().map_or(&[], AdmissionError::errors),
             &step.answer,
         );
     }
-    match &outcome.refusal {
+    match &outcome.error {
         None => same_object(&outcome.object, &step.answer),
-        Some(Refusal::Invalid(errors) | Refusal::Immutable(errors)) => same_causes(errors, &step.answer),
-        Some(Refusal::Undecodable(why)) => same_message(why, &step.answer),
-        Some(Refusal::TooLarge(why)) => same_message(&why.to_string(), &step.answer),
-        Some(Refusal::Internal(why)) => same_message(why, &step.answer),
-        Some(Refusal::Strict(found)) => same_message(
+        Some(AdmissionError::Invalid(errors) | AdmissionError::Immutable(errors)) => {
+            same_causes(errors, &step.answer)
+        }
+        Some(AdmissionError::Undecodable(why)) => same_message(why, &step.answer),
+        Some(AdmissionError::TooLarge(why)) => same_message(&why.to_string(), &step.answer),
+        Some(AdmissionError::Internal(why)) => same_message(why, &step.answer),
+        Some(AdmissionError::Strict(found)) => same_message(
             &format!("strict decoding error: {}", found.join(", ")),
             &step.answer,
         ),

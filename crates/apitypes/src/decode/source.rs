@@ -1,10 +1,10 @@
 //! What objects are decoded from: values, or texts as they were written.
 
-use scantling_value::json::Written;
+use scantling_value::json::RawJson;
 use scantling_value::{Str, Value};
 
 /// A document, or a part of one.
-pub trait Source: Sized {
+pub trait DecodeSource: Sized {
     /// Whether a member may occur more than once.
     const HAS_DUPLICATES: bool;
 
@@ -13,20 +13,20 @@ pub trait Source: Sized {
     /// The first number in it that no floating-point number holds, as it was written.
     fn out_of_range(&self) -> Option<Str>;
     /// Its outermost level.
-    fn node(self) -> Node<Self>;
+    fn node(self) -> SourceNode<Self>;
     /// The value that it is, whatever its type.
     fn into_value(self) -> Value;
 }
 
 /// One level of a document.
 #[derive(Debug)]
-pub enum Node<S: Source> {
+pub enum SourceNode<S: DecodeSource> {
     /// `null`
     Null,
     /// A boolean.
     Bool(bool),
     /// A number.
-    Number(Number),
+    Number(SourceNumber),
     /// A string.
     String(Str),
     /// The elements of an array.
@@ -37,13 +37,13 @@ pub enum Node<S: Source> {
 
 /// A number and, where it is known, how it was written.
 #[derive(Debug)]
-pub struct Number {
+pub struct SourceNumber {
     /// The number.
     pub value: Value,
     text: Option<Str>,
 }
 
-impl Number {
+impl SourceNumber {
     /// The number as it was written, as far as that is known.
     pub(super) fn literal(&self) -> String {
         match &self.text {
@@ -53,21 +53,21 @@ impl Number {
     }
 }
 
-impl<S: Source> Node<S> {
+impl<S: DecodeSource> SourceNode<S> {
     /// What Go's decoder calls it.
     pub(super) fn kind(&self) -> &'static str {
         match self {
-            Node::Null => "null",
-            Node::Bool(_) => "bool",
-            Node::Number(_) => "number",
-            Node::String(_) => "string",
-            Node::List(_) => "array",
-            Node::Object(_) => "object",
+            SourceNode::Null => "null",
+            SourceNode::Bool(_) => "bool",
+            SourceNode::Number(_) => "number",
+            SourceNode::String(_) => "string",
+            SourceNode::List(_) => "array",
+            SourceNode::Object(_) => "object",
         }
     }
 }
 
-impl Source for Value {
+impl DecodeSource for Value {
     const HAS_DUPLICATES: bool = false;
 
     fn is_null(&self) -> bool {
@@ -78,14 +78,16 @@ impl Source for Value {
         None
     }
 
-    fn node(self) -> Node<Value> {
+    fn node(self) -> SourceNode<Value> {
         match self {
-            Value::Null => Node::Null,
-            Value::Bool(b) => Node::Bool(b),
-            value @ (Value::Int(_) | Value::Float(_)) => Node::Number(Number { value, text: None }),
-            Value::String(s) => Node::String(s),
-            Value::Array(items) => Node::List(items),
-            Value::Object(members) => Node::Object(members.into_iter()),
+            Value::Null => SourceNode::Null,
+            Value::Bool(b) => SourceNode::Bool(b),
+            value @ (Value::Int(_) | Value::Float(_)) => {
+                SourceNode::Number(SourceNumber { value, text: None })
+            }
+            Value::String(s) => SourceNode::String(s),
+            Value::Array(items) => SourceNode::List(items),
+            Value::Object(members) => SourceNode::Object(members.into_iter()),
         }
     }
 
@@ -94,28 +96,28 @@ impl Source for Value {
     }
 }
 
-impl Source for Written {
+impl DecodeSource for RawJson {
     const HAS_DUPLICATES: bool = true;
 
     fn is_null(&self) -> bool {
-        matches!(self, Written::Null)
+        matches!(self, RawJson::Null)
     }
 
     fn out_of_range(&self) -> Option<Str> {
-        Written::out_of_range(self).cloned()
+        RawJson::out_of_range(self).cloned()
     }
 
-    fn node(self) -> Node<Written> {
+    fn node(self) -> SourceNode<RawJson> {
         match self {
-            Written::Null => Node::Null,
-            Written::Bool(b) => Node::Bool(b),
-            Written::Number(number) => Node::Number(Number {
+            RawJson::Null => SourceNode::Null,
+            RawJson::Bool(b) => SourceNode::Bool(b),
+            RawJson::Number(number) => SourceNode::Number(SourceNumber {
                 value: number.value,
                 text: Some(number.text),
             }),
-            Written::Text(s) => Node::String(s),
-            Written::Array(items) => Node::List(items),
-            Written::Object(members) => Node::Object(members.into_iter()),
+            RawJson::Text(s) => SourceNode::String(s),
+            RawJson::Array(items) => SourceNode::List(items),
+            RawJson::Object(members) => SourceNode::Object(members.into_iter()),
         }
     }
 

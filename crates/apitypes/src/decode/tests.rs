@@ -1,14 +1,14 @@
 //! Findings and errors of decoding.
 
 use super::*;
-use crate::Table;
+use crate::TypeTable;
 use expect_test::{Expect, expect};
 
 /// What becomes of a text of a kind: findings, and the object as it is written; or the error.
 fn decode(group: &str, version: &str, kind: &str, text: &str) -> String {
-    let table = Table::latest();
+    let table = TypeTable::latest();
     let definition = table.kind(group, version, kind).unwrap();
-    let document = written(text.as_bytes()).unwrap();
+    let document = decode_raw(text.as_bytes()).unwrap();
     let decoded = match table.decode(definition, document, Extensions::NONE) {
         Ok(decoded) => decoded,
         Err(e) => return e.to_string(),
@@ -110,7 +110,7 @@ fn inlined_structs_are_fields_of_their_holder() {
 
 #[test]
 fn objects_that_were_made_are_converted() {
-    let table = Table::latest();
+    let table = TypeTable::latest();
     let definition = table.kind("apps", "v1", "Deployment").unwrap();
     let convert = |text: &str| {
         let mut object = json::decode(text.as_bytes(), Limits::SAFE).unwrap();

@@ -1,7 +1,7 @@
 //! The envelope around a message: four bytes, then version, kind and content.
 
-use super::wire::{self, Content, bytes, string};
-use crate::Table;
+use super::wire::{self, WireValue, bytes, string};
+use crate::TypeTable;
 use scantling_value::{Limits, Value};
 
 /// What a message in the envelope begins with.
@@ -41,16 +41,16 @@ pub fn open(body: &[u8]) -> Result<Envelope<'_>, String> {
     };
     for field in wire::fields(inner) {
         match field? {
-            (1, Content::Bytes(type_meta)) => {
+            (1, WireValue::Bytes(type_meta)) => {
                 for field in wire::fields(type_meta) {
                     match field? {
-                        (1, Content::Bytes(b)) => envelope.api_version = super::read::text(b)?,
-                        (2, Content::Bytes(b)) => envelope.kind = super::read::text(b)?,
+                        (1, WireValue::Bytes(b)) => envelope.api_version = super::read::utf8(b)?,
+                        (2, WireValue::Bytes(b)) => envelope.kind = super::read::utf8(b)?,
                         _ => {}
                     }
                 }
             }
-            (2, Content::Bytes(b)) => envelope.message = b,
+            (2, WireValue::Bytes(b)) => envelope.message = b,
             _ => {}
         }
     }
@@ -71,7 +71,7 @@ pub fn wrap(api_version: &str, kind: &str, message: &[u8]) -> Vec<u8> {
     out
 }
 
-impl Table {
+impl TypeTable {
     /// The object in an envelope, with its version and kind; nothing where the kind has no protobuf encoding.
     pub fn read_envelope(&self, envelope: &Envelope<'_>) -> Option<Result<Value, String>> {
         let definition = self.protobuf_kind(envelope.api_version, envelope.kind)?;
@@ -95,10 +95,10 @@ impl Table {
     }
 
     /// The type of a kind that has a protobuf encoding.
-    pub fn protobuf_kind(&self, api_version: &str, kind: &str) -> Option<&crate::Definition> {
+    pub fn protobuf_kind(&self, api_version: &str, kind: &str) -> Option<&crate::TypeDef> {
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         let definition = self.kind(group, version, kind)?;
-        (!definition.facts.has("no-protobuf")).then_some(definition)
+        (!definition.attributes.has("no-protobuf")).then_some(definition)
     }
 }
 

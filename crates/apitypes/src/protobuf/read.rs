@@ -1,19 +1,14 @@
 //! Reading messages.
 
-use super::wire::{self, Content};
+use super::wire::{self, WireValue};
 use crate::decode::base64;
-use crate::{Codec, Definition, Field, Form, Struct, Table, Type};
+use crate::{Codec, FieldDef, GoType, StructDef, TypeDef, TypeKind, TypeTable};
 use scantling_notation::timestamp::{self, Moment};
 use scantling_value::{Limits, Map, Value, deadline, json};
 
-impl Table {
+impl TypeTable {
     /// Reads a message of a type. Fields that are unset or zero are left out, save for pointers.
-    pub fn read_protobuf(
-        &self,
-        definition: &Definition,
-        message: &[u8],
-        depth: usize,
-    ) -> Result<Map, String> {
+    pub fn read_protobuf(&self, definition: &TypeDef, message: &[u8], depth: usize) -> Result<Map, String> {
         let mut out = Map::new();
         if let Some(s) = definition.as_struct() {
             self.read_message(s, message, depth, &mut out)?;
@@ -21,7 +16,7 @@ impl Table {
         Ok(out)
     }
 
-    fn read_message(&self, s: &Struct, message: &[u8], depth: usize, out: &mut Map) -> Result<(), String> {
+    fn read_message(&self, s: &StructDef, message: &[u8], depth: usize, out: &mut Map) -> Result<(), String> {
         let depth = depth.checked_sub(1).ok_or("exceeded max depth")?;
         for found in wire::fields(message) {
             deadline::tick();
@@ -29,12 +24,12 @@ impl Table {
             // Fields that newer clients know and this table does not are skipped, as any reader of protobuf does.
             let Some(field) = s.number(n) else { continue };
             if field.is_inlined() {
-                if let (Some(s), Content::Bytes(message)) = (self.struct_of(&field.ty), content) {
+                if let (Some(s), WireValue::Bytes(message)) = (self.struct_of(&field.ty), content) {
                     self.read_message(s, message, depth, out)?;
                 }
                 continue;
             }
-            let reader = Reader {
+            let reader = FieldReader {
                 table: self,
                 field,
                 depth,
@@ -46,41 +41,41 @@ impl Table {
 }
 
 /// Reads the content of one field.
-struct Reader<'t> {
-    table: &'t Table,
-    field: &'t Field,
+struct FieldReader<'t> {
+    table: &'t TypeTable,
+    field: &'t FieldDef,
     depth: usize,
 }
 
-impl Reader<'_> {
-    fn wrong_type(&self, content: Content<'_>) -> String {
+impl FieldReader<'_> {
+    fn wrong_type(&self, content: WireValue<'_>) -> String {
         let (wire_type, name) = (content.wire_type(), self.field.go_name());
         format!("proto: wrong wireType = {wire_type} for field {name}")
     }
 
-    fn field(&self, ty: &Type, content: Content<'_>, out: &mut Map) -> Result<(), String> {
+    fn field(&self, ty: &GoType, content: WireValue<'_>, out: &mut Map) -> Result<(), String> {
         let name = self.field.name;
         match ty {
-            Type::Pointer(inner) => {
+            GoType::Pointer(inner) => {
                 out.insert(name, self.value(inner, content)?);
             }
-            Type::List(element) => {
+            GoType::List(element) => {
                 let value = self.value(element, content)?;
                 let list = out.get_or_insert_with(name, || Value::Array(Vec::new()));
                 if let Some(list) = list.as_array_mut() {
                     list.push(value);
                 }
             }
-            Type::Map(entry) => {
+            GoType::Map(entry) => {
                 let (key, value) = self.entry(&entry.1, content)?;
                 let map = out.get_or_insert_with(name, || Map::new().into());
                 if let Some(map) = map.as_object_mut() {
                     map.insert(key, value);
                 }
             }
-            Type::Named(id) => {
+            GoType::Named(id) => {
                 let definition = self.table.get(*id);
-                if let (Form::Named(inner), false) = (&definition.form, definition.is_message) {
+                if let (TypeKind::Named(inner), false) = (&definition.kind, definition.is_message) {
                     return self.field(inner, content, out);
                 }
                 let value = self.value(ty, content)?;
@@ -98,14 +93,14 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn entry(&self, ty: &Type, content: Content<'_>) -> Result<(String, Value), String> {
-        let Content::Bytes(entry) = content else {
+    fn entry(&self, ty: &GoType, content: WireValue<'_>) -> Result<(String, Value), String> {
+        let WireValue::Bytes(entry) = content else {
             return Err(self.wrong_type(content));
         };
         let (mut key, mut value) = (String::new(), None);
         for part in wire::fields(entry) {
             match part? {
-                (1, Content::Bytes(b)) => text(b)?.clone_into(&mut key),
+                (1, WireValue::Bytes(b)) => utf8(b)?.clone_into(&mut key),
                 (2, content) => value = Some(self.value(ty, content)?),
                 _ => {}
             }
@@ -114,28 +109,30 @@ impl Reader<'_> {
         Ok((key, value.unwrap_or_else(|| self.table.zero(ty))))
     }
 
-    fn value(&self, ty: &Type, content: Content<'_>) -> Result<Value, String> {
+    fn value(&self, ty: &GoType, content: WireValue<'_>) -> Result<Value, String> {
         Ok(match (ty, content) {
-            (Type::String, Content::Bytes(b)) => text(b)?.into(),
-            (Type::Int64, Content::Varint(n)) => Value::Int(n.cast_signed()),
-            (Type::Int32, Content::Varint(n)) => Value::Int(i64::from(n as i32)),
-            (Type::Bool, Content::Varint(n)) => Value::Bool(n != 0),
-            (Type::Float64, Content::Fixed64(b)) => from_double(f64::from_le_bytes(b)),
-            (Type::Bytes, Content::Bytes(b)) => base64::encode(b).into(),
-            (Type::Pointer(inner), content) => self.value(inner, content)?,
-            (Type::Named(id), content) => {
+            (GoType::String, WireValue::Bytes(b)) => utf8(b)?.into(),
+            (GoType::Int64, WireValue::Varint(n)) => Value::Int(n.cast_signed()),
+            (GoType::Int32, WireValue::Varint(n)) => Value::Int(i64::from(n as i32)),
+            (GoType::Bool, WireValue::Varint(n)) => Value::Bool(n != 0),
+            (GoType::Float64, WireValue::Fixed64(b)) => from_double(f64::from_le_bytes(b)),
+            (GoType::Bytes, WireValue::Bytes(b)) => base64::encode(b).into(),
+            (GoType::Pointer(inner), content) => self.value(inner, content)?,
+            (GoType::Named(id), content) => {
                 let definition = self.table.get(*id);
-                match (&definition.form, content) {
-                    (Form::Named(Type::List(element)), Content::Bytes(b)) if definition.is_message => {
+                match (&definition.kind, content) {
+                    (TypeKind::Named(GoType::List(element)), WireValue::Bytes(b))
+                        if definition.is_message =>
+                    {
                         Value::Array(self.repeated(1, element, b)?)
                     }
-                    (Form::Named(inner), content) => self.value(inner, content)?,
-                    (Form::Struct(s), Content::Bytes(b)) => {
+                    (TypeKind::Named(inner), content) => self.value(inner, content)?,
+                    (TypeKind::Struct(s), WireValue::Bytes(b)) => {
                         let mut members = Map::new();
                         self.table.read_message(s, b, self.depth, &mut members)?;
                         members.into()
                     }
-                    (Form::Custom(codec), Content::Bytes(b)) => self.custom(*codec, definition, b)?,
+                    (TypeKind::Custom(codec), WireValue::Bytes(b)) => self.custom(*codec, definition, b)?,
                     (_, content) => return Err(self.wrong_type(content)),
                 }
             }
@@ -144,7 +141,7 @@ impl Reader<'_> {
     }
 
     /// The values of a repeated field of a message.
-    fn repeated(&self, n: u64, ty: &Type, message: &[u8]) -> Result<Vec<Value>, String> {
+    fn repeated(&self, n: u64, ty: &GoType, message: &[u8]) -> Result<Vec<Value>, String> {
         let mut list = Vec::new();
         for part in wire::fields(message) {
             let (number, content) = part?;
@@ -155,18 +152,18 @@ impl Reader<'_> {
         Ok(list)
     }
 
-    fn custom(&self, codec: Codec, definition: &Definition, message: &[u8]) -> Result<Value, String> {
+    fn custom(&self, codec: Codec, definition: &TypeDef, message: &[u8]) -> Result<Value, String> {
         let inner = || -> Result<&[u8], String> {
             let mut out: &[u8] = &[];
             for part in wire::fields(message) {
-                if let (1, Content::Bytes(b)) = part? {
+                if let (1, WireValue::Bytes(b)) = part? {
                     out = b;
                 }
             }
             Ok(out)
         };
         Ok(match codec {
-            Codec::Quantity => text(inner()?)?.into(),
+            Codec::Quantity => utf8(inner()?)?.into(),
             Codec::IntOrString => int_or_string(message)?,
             Codec::Time => time(message, false)?,
             Codec::MicroTime => time(message, true)?,
@@ -192,12 +189,12 @@ impl Reader<'_> {
     }
 
     /// A schema wins over a list, and a list over a boolean, which is always there.
-    fn schema_or(&self, codec: Codec, definition: &Definition, message: &[u8]) -> Result<Value, String> {
+    fn schema_or(&self, codec: Codec, definition: &TypeDef, message: &[u8]) -> Result<Value, String> {
         let package = self.table.package(definition);
         let schema = self
             .table
             .find(package.id, crate::SCHEMA)
-            .map(|d| Type::Named(d.id));
+            .map(|d| GoType::Named(d.id));
         let schema = schema.ok_or("no schema")?;
         let (schema_number, list_number) = match codec {
             Codec::SchemaOrBool => (2, 0),
@@ -208,11 +205,11 @@ impl Reader<'_> {
         }
         Ok(match codec {
             Codec::SchemaOrBool => self
-                .repeated(1, &Type::Bool, message)?
+                .repeated(1, &GoType::Bool, message)?
                 .pop()
                 .unwrap_or(Value::Bool(false)),
             Codec::SchemaOrList => Value::Array(self.repeated(list_number, &schema, message)?),
-            _ => Value::Array(self.repeated(list_number, &Type::String, message)?),
+            _ => Value::Array(self.repeated(list_number, &GoType::String, message)?),
         })
     }
 }
@@ -221,9 +218,9 @@ fn int_or_string(message: &[u8]) -> Result<Value, String> {
     let (mut is_string, mut int, mut string) = (false, 0, "");
     for part in wire::fields(message) {
         match part? {
-            (1, Content::Varint(n)) => is_string = n == 1,
-            (2, Content::Varint(n)) => int = i64::from(n as i32),
-            (3, Content::Bytes(b)) => string = text(b)?,
+            (1, WireValue::Varint(n)) => is_string = n == 1,
+            (2, WireValue::Varint(n)) => int = i64::from(n as i32),
+            (3, WireValue::Bytes(b)) => string = utf8(b)?,
             _ => {}
         }
     }
@@ -238,8 +235,8 @@ fn time(message: &[u8], has_micros: bool) -> Result<Value, String> {
     let (mut seconds, mut nanos) = (0, 0);
     for part in wire::fields(message) {
         match part? {
-            (1, Content::Varint(n)) => seconds = n.cast_signed(),
-            (2, Content::Varint(n)) => {
+            (1, WireValue::Varint(n)) => seconds = n.cast_signed(),
+            (2, WireValue::Varint(n)) => {
                 nanos = u32::try_from(n).map_err(|_| "a time is out of range".to_owned())?;
             }
             _ => {}
@@ -261,7 +258,7 @@ fn time(message: &[u8], has_micros: bool) -> Result<Value, String> {
     })
 }
 
-pub(super) fn text(bytes: &[u8]) -> Result<&str, String> {
+pub(super) fn utf8(bytes: &[u8]) -> Result<&str, String> {
     std::str::from_utf8(bytes).map_err(|_| "a text is not UTF-8".to_owned())
 }
 

@@ -1,17 +1,17 @@
 //! Objects that use every type of a field, there and back, and the bytes in between.
 
 use super::*;
-use crate::Table;
+use crate::TypeTable;
 use expect_test::expect;
 use scantling_value::{Limits, Value, json};
 
 fn write(object: &Value) -> Option<Vec<u8>> {
-    Table::latest().write_envelope(object)
+    TypeTable::latest().write_envelope(object)
 }
 
 fn read(body: &[u8]) -> Result<Value, String> {
     let envelope = open(body)?;
-    let read = Table::latest().read_envelope(&envelope);
+    let read = TypeTable::latest().read_envelope(&envelope);
     read.unwrap_or_else(|| Err("no protobuf encoding".to_owned()))
 }
 
@@ -124,7 +124,7 @@ fn fields_of_managers_that_are_no_json_become_a_text() {
 fn wrong_wire_types_name_the_field() {
     let mut message = Vec::new();
     number(&mut message, 1, 7);
-    let table = Table::latest();
+    let table = TypeTable::latest();
     let meta = table.known("meta/v1", "ObjectMeta");
     let read = table.read_protobuf(meta, &message, Limits::SAFE.depth);
     assert_eq!(read.unwrap_err(), "proto: wrong wireType = 0 for field Name");
@@ -138,8 +138,8 @@ fn depth_is_limited() {
         bytes(&mut outer, 28, &not);
         not = outer;
     }
-    let schema = Table::latest().known("apiextensions/v1", "JSONSchemaProps");
-    let read = Table::latest().read_protobuf(schema, &not, Limits::SAFE.depth);
+    let schema = TypeTable::latest().known("apiextensions/v1", "JSONSchemaProps");
+    let read = TypeTable::latest().read_protobuf(schema, &not, Limits::SAFE.depth);
     assert_eq!(read.unwrap_err(), "exceeded max depth");
 }
 

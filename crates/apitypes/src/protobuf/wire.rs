@@ -44,7 +44,7 @@ pub fn double(out: &mut Vec<u8>, field: u64, n: f64) {
 
 /// What a field of a message holds.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Content<'b> {
+pub(super) enum WireValue<'b> {
     Varint(u64),
     Fixed64([u8; 8]),
     Bytes(&'b [u8]),
@@ -52,20 +52,20 @@ pub(super) enum Content<'b> {
     Fixed32,
 }
 
-impl Content<'_> {
+impl WireValue<'_> {
     /// The number of the wire type.
     pub(super) fn wire_type(self) -> u8 {
         match self {
-            Content::Varint(_) => 0,
-            Content::Fixed64(_) => 1,
-            Content::Bytes(_) => 2,
-            Content::Fixed32 => 5,
+            WireValue::Varint(_) => 0,
+            WireValue::Fixed64(_) => 1,
+            WireValue::Bytes(_) => 2,
+            WireValue::Fixed32 => 5,
         }
     }
 }
 
 /// The fields of a message, in their order; the last one is an error where the message is malformed.
-pub(super) fn fields(rest: &[u8]) -> impl Iterator<Item = Result<(u64, Content<'_>), String>> {
+pub(super) fn fields(rest: &[u8]) -> impl Iterator<Item = Result<(u64, WireValue<'_>), String>> {
     let mut rest = rest;
     std::iter::from_fn(move || {
         if rest.is_empty() {
@@ -79,27 +79,27 @@ pub(super) fn fields(rest: &[u8]) -> impl Iterator<Item = Result<(u64, Content<'
     })
 }
 
-fn next<'b>(rest: &mut &'b [u8]) -> Result<(u64, Content<'b>), String> {
+fn next<'b>(rest: &mut &'b [u8]) -> Result<(u64, WireValue<'b>), String> {
     let cut = || "unexpected EOF".to_owned();
     let tag = read_varint(rest).ok_or_else(cut)?;
     let content = match tag & 7 {
-        0 => Content::Varint(read_varint(rest).ok_or_else(cut)?),
+        0 => WireValue::Varint(read_varint(rest).ok_or_else(cut)?),
         1 => {
             let (content, after) = rest.split_first_chunk().ok_or_else(cut)?;
             *rest = after;
-            Content::Fixed64(*content)
+            WireValue::Fixed64(*content)
         }
         2 => {
             let length = read_varint(rest).and_then(|n| usize::try_from(n).ok());
             let parts = length.and_then(|n| rest.split_at_checked(n));
             let (content, after) = parts.ok_or_else(cut)?;
             *rest = after;
-            Content::Bytes(content)
+            WireValue::Bytes(content)
         }
         5 => {
             let (_, after) = rest.split_first_chunk::<4>().ok_or_else(cut)?;
             *rest = after;
-            Content::Fixed32
+            WireValue::Fixed32
         }
         other => return Err(format!("proto: illegal wireType {other}")),
     };

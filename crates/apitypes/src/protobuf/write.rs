@@ -2,19 +2,19 @@
 
 use super::wire::{boolean, bytes, double, number, string};
 use crate::decode::base64;
-use crate::{Codec, Definition, Form, Struct, Table, Type};
+use crate::{Codec, GoType, StructDef, TypeDef, TypeKind, TypeTable};
 use scantling_notation::timestamp;
 use scantling_value::{Map, Value};
 
-impl Table {
+impl TypeTable {
     /// Writes an object of a type as a message, without an envelope.
-    pub fn write_protobuf(&self, definition: &Definition, members: &Map, out: &mut Vec<u8>) {
+    pub fn write_protobuf(&self, definition: &TypeDef, members: &Map, out: &mut Vec<u8>) {
         if let Some(s) = definition.as_struct() {
             self.write_message(s, members, out);
         }
     }
 
-    fn write_message(&self, s: &Struct, members: &Map, out: &mut Vec<u8>) {
+    fn write_message(&self, s: &StructDef, members: &Map, out: &mut Vec<u8>) {
         for field in s.numbered() {
             let n = u64::from(field.number);
             if field.is_inlined() {
@@ -28,15 +28,15 @@ impl Table {
         }
     }
 
-    fn write_field(&self, n: u64, ty: &Type, value: Option<&Value>, out: &mut Vec<u8>) {
+    fn write_field(&self, n: u64, ty: &GoType, value: Option<&Value>, out: &mut Vec<u8>) {
         match (ty, value) {
-            (Type::Pointer(inner), Some(value)) => self.write_content(n, inner, value, out),
-            (Type::Bytes, Some(value)) => self.write_content(n, ty, value, out),
-            (Type::Pointer(_) | Type::Bytes | Type::List(_) | Type::Map(_), None) => {}
-            (Type::List(element), Some(Value::Array(items))) => {
+            (GoType::Pointer(inner), Some(value)) => self.write_content(n, inner, value, out),
+            (GoType::Bytes, Some(value)) => self.write_content(n, ty, value, out),
+            (GoType::Pointer(_) | GoType::Bytes | GoType::List(_) | GoType::Map(_), None) => {}
+            (GoType::List(element), Some(Value::Array(items))) => {
                 items.iter().for_each(|v| self.write_content(n, element, v, out));
             }
-            (Type::Map(entry), Some(Value::Object(entries))) => {
+            (GoType::Map(entry), Some(Value::Object(entries))) => {
                 for (key, value) in entries.iter() {
                     nested(out, n, |out| {
                         string(out, 1, key);
@@ -44,11 +44,11 @@ impl Table {
                     });
                 }
             }
-            (Type::Named(id), value) => {
+            (GoType::Named(id), value) => {
                 let definition = self.get(*id);
-                match (&definition.form, value) {
-                    (Form::Named(Type::List(_)), None) if definition.is_message => {}
-                    (Form::Named(inner), value) if !definition.is_message => {
+                match (&definition.kind, value) {
+                    (TypeKind::Named(GoType::List(_)), None) if definition.is_message => {}
+                    (TypeKind::Named(inner), value) if !definition.is_message => {
                         self.write_field(n, inner, value, out);
                     }
                     (_, value) => self.write_content(n, ty, value.unwrap_or(&Value::Null), out),
@@ -59,32 +59,34 @@ impl Table {
     }
 
     /// Writes a value that is there, or the zero value of its type for `null`.
-    fn write_content(&self, n: u64, ty: &Type, value: &Value, out: &mut Vec<u8>) {
+    fn write_content(&self, n: u64, ty: &GoType, value: &Value, out: &mut Vec<u8>) {
         match ty {
-            Type::String => string(out, n, value.as_str().unwrap_or_default()),
-            Type::Int32 | Type::Int64 => number(out, n, value.as_int().unwrap_or_default()),
-            Type::Bool => boolean(out, n, value.as_bool().unwrap_or_default()),
-            Type::Float64 => double(out, n, as_double(value)),
-            Type::Bytes => {
+            GoType::String => string(out, n, value.as_str().unwrap_or_default()),
+            GoType::Int32 | GoType::Int64 => number(out, n, value.as_int().unwrap_or_default()),
+            GoType::Bool => boolean(out, n, value.as_bool().unwrap_or_default()),
+            GoType::Float64 => double(out, n, as_double(value)),
+            GoType::Bytes => {
                 let text = value.as_str().unwrap_or_default();
                 bytes(out, n, &base64::decode(text).unwrap_or_default());
             }
-            Type::Pointer(inner) => self.write_content(n, inner, value, out),
+            GoType::Pointer(inner) => self.write_content(n, inner, value, out),
             // Lists and maps within lists and maps have messages of their own, and `any` has no encoding.
-            Type::List(_) | Type::Map(_) | Type::Any => {}
-            Type::Named(id) => {
+            GoType::List(_) | GoType::Map(_) | GoType::Any => {}
+            GoType::Named(id) => {
                 let definition = self.get(*id);
-                match &definition.form {
-                    Form::Struct(s) => nested(out, n, |out| match value.as_object() {
+                match &definition.kind {
+                    TypeKind::Struct(s) => nested(out, n, |out| match value.as_object() {
                         Some(members) => self.write_message(s, members, out),
                         None => self.write_message(s, &Map::new(), out),
                     }),
-                    Form::Named(Type::List(element)) if definition.is_message => nested(out, n, |out| {
-                        let items = value.as_array().unwrap_or_default();
-                        items.iter().for_each(|v| self.write_content(1, element, v, out));
-                    }),
-                    Form::Named(inner) => self.write_content(n, inner, value, out),
-                    Form::Custom(codec) => {
+                    TypeKind::Named(GoType::List(element)) if definition.is_message => {
+                        nested(out, n, |out| {
+                            let items = value.as_array().unwrap_or_default();
+                            items.iter().for_each(|v| self.write_content(1, element, v, out));
+                        })
+                    }
+                    TypeKind::Named(inner) => self.write_content(n, inner, value, out),
+                    TypeKind::Custom(codec) => {
                         nested(out, n, |out| self.write_custom(*codec, definition, value, out));
                     }
                 }
@@ -93,10 +95,10 @@ impl Table {
     }
 
     /// Writes the content of the message that a custom type has.
-    fn write_custom(&self, codec: Codec, definition: &Definition, value: &Value, out: &mut Vec<u8>) {
+    fn write_custom(&self, codec: Codec, definition: &TypeDef, value: &Value, out: &mut Vec<u8>) {
         let schema = || {
             self.find(self.package(definition).id, crate::SCHEMA)
-                .map(|d| Type::Named(d.id))
+                .map(|d| GoType::Named(d.id))
         };
         match (codec, value) {
             (Codec::Quantity, value) => string(out, 1, value.as_str().unwrap_or("0")),
@@ -133,7 +135,7 @@ impl Table {
             (Codec::SchemaOrStrings, Value::Array(items)) => {
                 items
                     .iter()
-                    .for_each(|v| self.write_content(2, &Type::String, v, out));
+                    .for_each(|v| self.write_content(2, &GoType::String, v, out));
             }
             (Codec::SchemaOrList | Codec::SchemaOrStrings, _) => {}
         }

@@ -1,8 +1,8 @@
 //! Reading the table.
 
 use super::{
-    Codec, Definition, Extensions, Facts, Field, Form, Package, Presence, Release, Resource, Struct,
-    Subresource, Table, Type, TypeId,
+    ApiPackage, ApiResource, ApiSubresource, Attributes, Codec, Extensions, FieldDef, GoType, Presence,
+    Release, StructDef, TypeDef, TypeId, TypeKind, TypeTable,
 };
 use std::collections::BTreeMap;
 use std::fmt;
@@ -23,15 +23,15 @@ impl fmt::Display for TableError {
 
 impl std::error::Error for TableError {}
 
-impl Table {
+impl TypeTable {
     /// Reads the table of a release from its files.
     pub(super) fn parse(
         files: &[&'static [(&'static str, &'static str)]],
         release: Release,
-    ) -> Result<Table, TableError> {
-        let mut parser = Parser {
+    ) -> Result<TypeTable, TableError> {
+        let mut parser = TableParser {
             release,
-            table: Table {
+            table: TypeTable {
                 packages: Vec::new(),
                 definitions: Vec::new(),
                 resources: Vec::new(),
@@ -58,17 +58,17 @@ impl Table {
         let is_struct: Vec<bool> = self
             .definitions
             .iter()
-            .map(|d| matches!(self.underlying(&Type::Named(d.id)), Type::Named(_)))
+            .map(|d| matches!(self.underlying(&GoType::Named(d.id)), GoType::Named(_)))
             .collect();
         for definition in &mut self.definitions {
-            let Form::Struct(s) = &mut definition.form else {
+            let TypeKind::Struct(s) = &mut definition.kind else {
                 continue;
             };
             for field in &mut s.declared {
-                let Type::Named(id) = field.ty else { continue };
+                let GoType::Named(id) = field.ty else { continue };
                 let is_struct = is_struct.get(usize::from(id.0)) == Some(&true);
-                if is_struct && field.presence == Presence::OmitEmpty && !field.facts.has("omitzero") {
-                    field.presence = Presence::Always;
+                if is_struct && field.presence == Presence::OmitEmpty && !field.attributes.has("omitzero") {
+                    field.presence = Presence::Required;
                 }
             }
         }
@@ -76,9 +76,9 @@ impl Table {
 
     /// Puts the fields of inlined structs in their places.
     fn inline(&mut self) {
-        let members: Vec<Vec<Field>> = self.definitions.iter().map(|d| self.flattened(&d.form)).collect();
+        let members: Vec<Vec<FieldDef>> = self.definitions.iter().map(|d| self.flattened(&d.kind)).collect();
         for (definition, members) in self.definitions.iter_mut().zip(members) {
-            if let Form::Struct(s) = &mut definition.form {
+            if let TypeKind::Struct(s) = &mut definition.kind {
                 let mut sorted: Vec<u16> = (0..).take(members.len()).collect();
                 sorted.sort_by_key(|at| members.get(usize::from(*at)).map(|f| f.name));
                 s.sorted = sorted;
@@ -92,16 +92,16 @@ impl Table {
         }
     }
 
-    fn flattened(&self, form: &Form) -> Vec<Field> {
-        let Form::Struct(s) = form else {
+    fn flattened(&self, kind: &TypeKind) -> Vec<FieldDef> {
+        let TypeKind::Struct(s) = kind else {
             return Vec::new();
         };
         let mut members = Vec::with_capacity(s.declared.len());
         for field in &s.declared {
             match self.underlying(&field.ty) {
-                Type::Named(id) if field.is_inlined() => {
+                GoType::Named(id) if field.is_inlined() => {
                     let inlined = self.get(*id);
-                    members.extend(self.flattened(&inlined.form).into_iter().map(|mut field| {
+                    members.extend(self.flattened(&inlined.kind).into_iter().map(|mut field| {
                         field.embedded.insert(0, inlined.name);
                         field
                     }));
@@ -113,24 +113,24 @@ impl Table {
     }
 }
 
-struct Parser {
+struct TableParser {
     release: Release,
-    table: Table,
+    table: TypeTable,
     /// The package that is being read.
     id: &'static str,
     line: usize,
 }
 
-/// A line: its words up to the facts, and those.
-struct Line {
+/// A line: its words up to the attributes, and those.
+struct TableLine {
     keyword: &'static str,
     rest: &'static str,
 }
 
-impl Line {
-    fn new(text: &'static str) -> Line {
+impl TableLine {
+    fn new(text: &'static str) -> TableLine {
         let (keyword, rest) = text.split_once(' ').unwrap_or((text, ""));
-        Line { keyword, rest }
+        TableLine { keyword, rest }
     }
 
     fn word(&mut self) -> &'static str {
@@ -139,12 +139,12 @@ impl Line {
         word
     }
 
-    fn facts(&self) -> Facts {
-        Facts::new(self.rest)
+    fn attributes(&self) -> Attributes {
+        Attributes::new(self.rest)
     }
 }
 
-impl Parser {
+impl TableParser {
     fn error(&self, problem: impl Into<String>) -> TableError {
         TableError {
             package: self.id.to_owned(),
@@ -158,18 +158,18 @@ impl Parser {
         self.id = id;
         for (number, line) in text.lines().enumerate() {
             self.line = number + 1;
-            let mut line = Line::new(line);
+            let mut line = TableLine::new(line);
             match line.keyword {
                 "package" => {
                     let path = line.word();
-                    let facts = line.facts();
-                    if !facts.is_in(self.release) {
+                    let attributes = line.attributes();
+                    if !attributes.is_in(self.release) {
                         return Ok(());
                     }
-                    let package = Package {
+                    let package = ApiPackage {
                         id,
                         path,
-                        group: facts.value("group"),
+                        group: attributes.value("group"),
                     };
                     let at = u16::try_from(self.table.packages.len())
                         .map_err(|_| self.error("too many packages"))?;
@@ -180,7 +180,7 @@ impl Parser {
                 }
                 "struct" | "type" | "custom" => {
                     let name = line.word();
-                    if line.facts().is_in(self.release) {
+                    if line.attributes().is_in(self.release) {
                         let next = u16::try_from(self.table.names.len());
                         let next = TypeId(next.map_err(|_| self.error("too many types"))?);
                         self.table.names.insert((id, name), next);
@@ -201,7 +201,7 @@ impl Parser {
         let mut lines = text.lines().enumerate().peekable();
         while let Some((number, text)) = lines.next() {
             self.line = number + 1;
-            let mut line = Line::new(text);
+            let mut line = TableLine::new(text);
             let mut indented = Vec::new();
             while let Some((number, text)) = lines.next_if(|(_, text)| text.starts_with("  ")) {
                 indented.push((number + 1, text.trim_start()));
@@ -214,8 +214,8 @@ impl Parser {
                     let fields = self.fields(indented)?;
                     let extended = self.table.names.get(&(self.id, line.word()));
                     let extended = extended.and_then(|id| self.table.definitions.get_mut(usize::from(id.0)));
-                    match extended.map(|d| &mut d.form) {
-                        Some(Form::Struct(s)) => s.declared.extend(fields),
+                    match extended.map(|d| &mut d.kind) {
+                        Some(TypeKind::Struct(s)) => s.declared.extend(fields),
                         _ => return Err(self.error("an extension of no struct")),
                     }
                 }
@@ -225,69 +225,71 @@ impl Parser {
         Ok(())
     }
 
-    fn resource(&mut self, line: &mut Line, package: u16, indented: Vec<(usize, &'static str)>) {
+    fn resource(&mut self, line: &mut TableLine, package: u16, indented: Vec<(usize, &'static str)>) {
         let name = line.word();
-        let facts = line.facts();
-        if !facts.is_in(self.release) {
+        let attributes = line.attributes();
+        if !attributes.is_in(self.release) {
             return;
         }
         let Some(package) = self.table.packages.get(usize::from(package)) else {
             return;
         };
         let subresources = indented.into_iter().map(|(_, text)| {
-            let line = Line::new(text);
-            Subresource {
+            let line = TableLine::new(text);
+            ApiSubresource {
                 name: line.keyword,
-                facts: line.facts(),
+                attributes: line.attributes(),
             }
         });
-        self.table.resources.push(Resource {
+        self.table.resources.push(ApiResource {
             group: package.group.unwrap_or_default(),
             version: package.version(),
             name,
-            subresources: subresources.filter(|s| s.facts.is_in(self.release)).collect(),
-            facts,
+            subresources: subresources
+                .filter(|s| s.attributes.is_in(self.release))
+                .collect(),
+            attributes,
         });
     }
 
     fn definition(
         &mut self,
-        line: &mut Line,
+        line: &mut TableLine,
         package: u16,
         indented: Vec<(usize, &'static str)>,
     ) -> Result<(), TableError> {
         let name = line.word();
-        if !line.facts().is_in(self.release) {
+        if !line.attributes().is_in(self.release) {
             return Ok(());
         }
         let Some(id) = self.table.names.get(&(self.id, name)).copied() else {
             return Err(self.error("a type without a name"));
         };
-        let form = match line.keyword {
-            "struct" => Form::Struct(Struct {
+        let kind = match line.keyword {
+            "struct" => TypeKind::Struct(StructDef {
                 declared: self.fields(indented)?,
                 members: Vec::new(),
                 sorted: Vec::new(),
                 numbered: Vec::new(),
             }),
-            "custom" => Form::Custom(self.codec(line.word())?),
-            _ => Form::Named(self.ty(line.word())?),
+            "custom" => TypeKind::Custom(self.codec(line.word())?),
+            _ => TypeKind::Named(self.ty(line.word())?),
         };
         if usize::from(id.0) != self.table.definitions.len() {
             return Err(self.error("a type that is declared twice"));
         }
-        self.table.definitions.push(Definition {
+        self.table.definitions.push(TypeDef {
             id,
             name,
-            form,
-            is_message: line.facts().has("message"),
-            facts: line.facts(),
+            kind,
+            is_message: line.attributes().has("message"),
+            attributes: line.attributes(),
             package,
         });
         Ok(())
     }
 
-    fn fields(&mut self, indented: Vec<(usize, &'static str)>) -> Result<Vec<Field>, TableError> {
+    fn fields(&mut self, indented: Vec<(usize, &'static str)>) -> Result<Vec<FieldDef>, TableError> {
         let mut fields = Vec::with_capacity(indented.len());
         for (number, text) in indented {
             self.line = number;
@@ -296,11 +298,11 @@ impl Parser {
         Ok(fields)
     }
 
-    fn field(&self, text: &'static str) -> Result<Option<Field>, TableError> {
-        let mut line = Line::new(text);
+    fn field(&self, text: &'static str) -> Result<Option<FieldDef>, TableError> {
+        let mut line = TableLine::new(text);
         let ty = line.word();
-        let facts = line.facts();
-        if !facts.is_in(self.release) {
+        let attributes = line.attributes();
+        if !attributes.is_in(self.release) {
             return Ok(None);
         }
         let ty = self.ty(ty)?;
@@ -308,7 +310,7 @@ impl Parser {
         let (mut is_always, mut is_required, mut go_name) = (false, false, None);
         let mut extension = Extensions::NONE;
         // Tags come last, and are not needed here.
-        for word in facts.words().take_while(|word| !word.starts_with('+')) {
+        for word in attributes.words().take_while(|word| !word.starts_with('+')) {
             match word {
                 "always" => is_always = true,
                 "required" => is_required = true,
@@ -324,8 +326,8 @@ impl Parser {
             }
         }
         let presence = match ty {
-            _ if is_always => Presence::Always,
-            Type::Pointer(_) => Presence::Pointer,
+            _ if is_always => Presence::Required,
+            GoType::Pointer(_) => Presence::Pointer,
             _ => Presence::OmitEmpty,
         };
         let name = if line.keyword == "inline" {
@@ -333,7 +335,7 @@ impl Parser {
         } else {
             line.keyword
         };
-        Ok(Some(Field {
+        Ok(Some(FieldDef {
             name,
             go_name,
             ty,
@@ -342,7 +344,7 @@ impl Parser {
             is_required,
             extension,
             embedded: Vec::new(),
-            facts,
+            attributes,
         }))
     }
 
@@ -371,33 +373,33 @@ impl Parser {
         })
     }
 
-    fn ty(&self, text: &'static str) -> Result<Type, TableError> {
+    fn ty(&self, text: &'static str) -> Result<GoType, TableError> {
         if let Some(inner) = text.strip_prefix('*') {
-            return Ok(Type::Pointer(Box::new(self.ty(inner)?)));
+            return Ok(GoType::Pointer(Box::new(self.ty(inner)?)));
         }
         if let Some(element) = text.strip_prefix("[]") {
             return Ok(match element {
-                "byte" => Type::Bytes,
-                _ => Type::List(Box::new(self.ty(element)?)),
+                "byte" => GoType::Bytes,
+                _ => GoType::List(Box::new(self.ty(element)?)),
             });
         }
         if let Some(rest) = text.strip_prefix("map[") {
             let (key, value) = rest
                 .split_once(']')
                 .ok_or_else(|| self.error("a map without a key"))?;
-            return Ok(Type::Map(Box::new((self.ty(key)?, self.ty(value)?))));
+            return Ok(GoType::Map(Box::new((self.ty(key)?, self.ty(value)?))));
         }
         Ok(match text {
-            "bool" => Type::Bool,
-            "int32" => Type::Int32,
-            "int64" => Type::Int64,
-            "float64" => Type::Float64,
-            "string" => Type::String,
-            "any" => Type::Any,
+            "bool" => GoType::Bool,
+            "int32" => GoType::Int32,
+            "int64" => GoType::Int64,
+            "float64" => GoType::Float64,
+            "string" => GoType::String,
+            "any" => GoType::Any,
             name => {
                 let name = name.rsplit_once('.').unwrap_or((self.id, name));
                 let id = self.table.names.get(&name);
-                Type::Named(*id.ok_or_else(|| self.error(format!("unknown type {text:?}")))?)
+                GoType::Named(*id.ok_or_else(|| self.error(format!("unknown type {text:?}")))?)
             }
         })
     }

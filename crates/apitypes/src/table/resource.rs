@@ -1,10 +1,10 @@
 //! Resources: what discovery says about kinds.
 
-use super::Facts;
+use super::Attributes;
 
 /// A resource of a group and version.
 #[derive(Debug)]
-pub struct Resource {
+pub struct ApiResource {
     /// The API group; empty for the core group.
     pub group: &'static str,
     /// The version.
@@ -12,18 +12,18 @@ pub struct Resource {
     /// The plural name, as in paths.
     pub name: &'static str,
     /// Subresources, by name.
-    pub subresources: Vec<Subresource>,
-    /// All facts.
-    pub facts: Facts,
+    pub subresources: Vec<ApiSubresource>,
+    /// All attributes.
+    pub attributes: Attributes,
 }
 
 /// A subresource.
 #[derive(Debug)]
-pub struct Subresource {
+pub struct ApiSubresource {
     /// The last part of its path.
     pub name: &'static str,
-    /// All facts.
-    pub facts: Facts,
+    /// All attributes.
+    pub attributes: Attributes,
 }
 
 /// Whether objects belong to a namespace.
@@ -35,35 +35,35 @@ pub enum Scope {
     Cluster,
 }
 
-impl Resource {
+impl ApiResource {
     /// The kind.
     pub fn kind(&self) -> &'static str {
-        self.facts.value("kind").unwrap_or_default()
+        self.attributes.value("kind").unwrap_or_default()
     }
 
     /// The singular name.
     pub fn singular(&self) -> &'static str {
-        self.facts.value("singular").unwrap_or_default()
+        self.attributes.value("singular").unwrap_or_default()
     }
 
     /// Short names.
     pub fn short_names(&self) -> Vec<&'static str> {
-        self.facts.values("short")
+        self.attributes.values("short")
     }
 
     /// Categories, such as `all`.
     pub fn categories(&self) -> Vec<&'static str> {
-        self.facts.values("categories")
+        self.attributes.values("categories")
     }
 
     /// The verbs that the resource has.
     pub fn verbs(&self) -> Vec<&'static str> {
-        self.facts.values("verbs")
+        self.attributes.values("verbs")
     }
 
     /// Whether objects belong to a namespace.
     pub fn scope(&self) -> Scope {
-        if self.facts.has("namespaced") {
+        if self.attributes.has("namespaced") {
             Scope::Namespaced
         } else {
             Scope::Cluster
@@ -72,14 +72,14 @@ impl Resource {
 
     /// The hash of the version in which objects are stored.
     pub fn storage_version_hash(&self) -> Option<&'static str> {
-        self.facts.value("hash")
+        self.attributes.value("hash")
     }
 }
 
-impl Subresource {
+impl ApiSubresource {
     /// The group, version and kind; group and version are nothing where they are those of the resource.
     pub fn kind(&self) -> (Option<&'static str>, Option<&'static str>, &'static str) {
-        let kind = self.facts.value("kind").unwrap_or_default();
+        let kind = self.attributes.value("kind").unwrap_or_default();
         let mut parts = kind.rsplitn(3, '/');
         let kind = parts.next().unwrap_or_default();
         let version = parts.next();
@@ -89,6 +89,6 @@ impl Subresource {
 
     /// The verbs that the subresource has.
     pub fn verbs(&self) -> Vec<&'static str> {
-        self.facts.values("verbs")
+        self.attributes.values("verbs")
     }
 }

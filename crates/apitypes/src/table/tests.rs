@@ -12,7 +12,7 @@ fn releases() -> impl Iterator<Item = Release> {
 fn every_release_is_read() {
     for release in releases() {
         // All references are resolved while reading.
-        let table = Table::parse(&[FILES, EXTENSIONS], release).unwrap();
+        let table = TypeTable::parse(&[FILES, EXTENSIONS], release).unwrap();
         assert!(table.definitions.len() > 1000, "{release}");
         for definition in table.definitions() {
             assert_eq!(table.get(definition.id).name, definition.name);
@@ -23,7 +23,7 @@ fn every_release_is_read() {
 #[test]
 fn names_and_numbers_are_unique() {
     for release in releases() {
-        let table = Table::of(release);
+        let table = TypeTable::for_release(release);
         for definition in table.definitions() {
             let Some(s) = definition.as_struct() else { continue };
             let at = format!("{}.{}", table.package(definition).id, definition.name);
@@ -41,12 +41,12 @@ fn names_and_numbers_are_unique() {
 
 #[test]
 fn keys_of_lists_are_fields_of_their_elements() {
-    let table = Table::latest();
+    let table = TypeTable::latest();
     for definition in table.definitions() {
         for field in definition.members() {
-            let keys = field.facts.list().map(|(_, keys)| keys).unwrap_or_default();
-            let merged = field.facts.patch().and_then(|(_, key)| key);
-            let Type::List(element) = table.underlying(&field.ty) else {
+            let keys = field.attributes.list().map(|(_, keys)| keys).unwrap_or_default();
+            let merged = field.attributes.patch().and_then(|(_, key)| key);
+            let GoType::List(element) = table.underlying(&field.ty) else {
                 assert!(
                     keys.is_empty() && merged.is_none(),
                     "{}.{}",
@@ -67,7 +67,7 @@ fn keys_of_lists_are_fields_of_their_elements() {
 #[test]
 fn every_resource_has_a_type() {
     for release in releases() {
-        let table = Table::of(release);
+        let table = TypeTable::for_release(release);
         for resource in table.resources() {
             let (group, version) = (resource.group, resource.version);
             let found = table.kind(group, version, resource.kind());
@@ -87,7 +87,7 @@ fn every_resource_has_a_type() {
 
 #[test]
 fn kinds_of_the_newest_release() {
-    let table = Table::latest();
+    let table = TypeTable::latest();
     let stable = |version: &str| !version.contains("alpha") && !version.contains("beta");
     let all = table.resources().len();
     let served = table.resources().iter().filter(|r| stable(r.version)).count();
@@ -107,10 +107,10 @@ fn kinds_of_the_newest_release() {
 #[test]
 fn fields_come_and_go_with_releases() {
     let has = |minor, kind: &str, field: &str| {
-        let table = Table::of(Release::new(minor).unwrap());
+        let table = TypeTable::for_release(Release::new(minor).unwrap());
         table
             .find("core/v1", kind)
-            .and_then(Definition::as_struct)
+            .and_then(TypeDef::as_struct)
             .is_some_and(|s| s.field(field).is_some())
     };
     assert!(!has(33, "PodSpec", "hostnameOverride") && has(34, "PodSpec", "hostnameOverride"));
@@ -119,9 +119,9 @@ fn fields_come_and_go_with_releases() {
 
 #[test]
 fn types_are_named_as_in_go() {
-    let table = Table::latest();
+    let table = TypeTable::latest();
     let name = |package: &str, ty: &str, field: &str| {
-        let s = table.find(package, ty).and_then(Definition::as_struct).unwrap();
+        let s = table.find(package, ty).and_then(TypeDef::as_struct).unwrap();
         table.go_type(&s.field(field).unwrap().ty)
     };
     assert_eq!(name("core/v1", "PodSpec", "containers"), "[]v1.Container");

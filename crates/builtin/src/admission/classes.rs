@@ -11,7 +11,7 @@ pub(crate) const STORAGE_CLASS_DEFAULTS: [&str; 2] = [
 
 /// Whether an object has an annotation with the value `true`.
 fn has_flag(object: &Value, annotation: &str) -> bool {
-    object.text_at(["metadata", "annotations", annotation]) == "true"
+    object.str_at(["metadata", "annotations", annotation]) == "true"
 }
 
 /// The name of the default class: of those that carry one of the annotations, the newest, then the first by name.
@@ -21,8 +21,8 @@ pub(crate) fn default_class<'c>(classes: &'c [Value], annotations: &[&str]) -> O
         .filter(|c| annotations.iter().any(|a| has_flag(c, a)));
     let default = marked.min_by_key(|c| {
         // Timestamps have one form, so that their text sorts as they do.
-        let created = c.text_at(["metadata", "creationTimestamp"]);
-        (Reverse(created), c.text_at(["metadata", "name"]))
+        let created = c.str_at(["metadata", "creationTimestamp"]);
+        (Reverse(created), c.str_at(["metadata", "name"]))
     });
-    default.map(|c| c.text_at(["metadata", "name"]))
+    default.map(|c| c.str_at(["metadata", "name"]))
 }

@@ -32,7 +32,7 @@ impl Plugin for DefaultTolerationSeconds {
         // Both are judged by the tolerations that the client gave.
         let given = spec.get("tolerations").and_then(Value::as_array).unwrap_or(&[]);
         let is_or_empty = |toleration: &Value, field: &str, value: &str| {
-            let text = toleration.text(field);
+            let text = toleration.get_str(field);
             text.is_empty() || text == value
         };
         let tolerates = |taint: &str| {

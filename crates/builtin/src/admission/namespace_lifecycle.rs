@@ -36,7 +36,7 @@ impl Plugin for NamespaceLifecycle {
         let Some(namespace) = found.one() else {
             return Err(Denial::not_found("namespaces", name));
         };
-        if namespace.text_at(["status", "phase"]) != "Terminating" {
+        if namespace.str_at(["status", "phase"]) != "Terminating" {
             return Ok(());
         }
         let why = format!("unable to create new content in namespace {name} because it is being terminated");

@@ -34,7 +34,7 @@ impl Plugin for PersistentVolumeClaimResize {
         if requested_storage(object) <= requested_storage(old) {
             return Ok(());
         }
-        if old.text_at(["status", "phase"]) != "Bound" {
+        if old.str_at(["status", "phase"]) != "Bound" {
             return Err(request.forbidden(object, "Only bound persistent volume claims can be expanded"));
         }
         let keeps_class = !class_name(object).is_empty() && class_name(object) == class_name(old);

@@ -26,9 +26,9 @@ impl Plugin for PodTopologyLabels {
 
     fn lookups(&self, object: &Value, request: &Request<'_>) -> Vec<Lookup> {
         let node = match request.subresource {
-            BINDING if object.text_at(["target", "kind"]) == "Node" => object.text_at(["target", "name"]),
+            BINDING if object.str_at(["target", "kind"]) == "Node" => object.str_at(["target", "name"]),
             BINDING => "",
-            _ => object.text_at(["spec", "nodeName"]),
+            _ => object.str_at(["spec", "nodeName"]),
         };
         match node {
             "" => Vec::new(),

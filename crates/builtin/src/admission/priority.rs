@@ -23,7 +23,7 @@ impl Plugin for Priority {
 
     fn lookups(&self, object: &Value, request: &Request<'_>) -> Vec<Lookup> {
         let is_pod = request.is_for("", "pods");
-        let class = object.text_at(["spec", "priorityClassName"]);
+        let class = object.str_at(["spec", "priorityClassName"]);
         let is_default = object.get("globalDefault").and_then(Value::as_bool) == Some(true);
         match request.action {
             Action::Create if is_pod && !class.is_empty() => vec![Lookup::one(GROUP, KIND, class)],
@@ -57,8 +57,8 @@ impl Plugin for Priority {
         let Some(default) = global_default(found.all()) else {
             return Ok(());
         };
-        let name = default.text_at(["metadata", "name"]);
-        if request.action == Action::Create || name != object.text_at(["metadata", "name"]) {
+        let name = default.str_at(["metadata", "name"]);
+        if request.action == Action::Create || name != object.str_at(["metadata", "name"]) {
             let why =
                 format!("PriorityClass {name} is already marked as default. Only one default can exist");
             return Err(request.forbidden(object, why));
@@ -93,7 +93,7 @@ fn keep_priority(pod: &mut Map, old: &Value) {
 fn set_priority(pod: &mut Map, request: &Request<'_>, found: &Found<'_>) -> Result<(), Box<Denial>> {
     let as_value = Value::Object(pod.clone());
     let refuse = |why: String| Err(request.forbidden(&as_value, why));
-    let asked = as_value.text_at(["spec", "priorityClassName"]);
+    let asked = as_value.str_at(["spec", "priorityClassName"]);
     let class = match asked {
         "" => global_default(found.all()),
         name => match found.one() {
@@ -104,9 +104,9 @@ fn set_priority(pod: &mut Map, request: &Request<'_>, found: &Found<'_>) -> Resu
     let (name, value, policy) = match class {
         None => ("", 0, "PreemptLowerPriority"),
         Some(c) => (
-            c.text_at(["metadata", "name"]),
+            c.str_at(["metadata", "name"]),
             class_value(c),
-            c.text("preemptionPolicy"),
+            c.get_str("preemptionPolicy"),
         ),
     };
     let given = as_value.at(["spec", "priority"]).and_then(Value::as_int);
@@ -116,7 +116,7 @@ fn set_priority(pod: &mut Map, request: &Request<'_>, found: &Found<'_>) -> Resu
              computed {value} from the given PriorityClass name"
         ));
     }
-    let given = as_value.text_at(["spec", "preemptionPolicy"]);
+    let given = as_value.str_at(["spec", "preemptionPolicy"]);
     if !policy.is_empty() && !given.is_empty() && given != policy {
         return refuse(format!(
             "the string value of PreemptionPolicy ({given}) must not be provided in pod spec; priority admission \

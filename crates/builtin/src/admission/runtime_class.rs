@@ -146,15 +146,15 @@ fn includes(wide: &Value, narrow: &Value) -> bool {
         return true;
     }
     let seconds = |t: &Value| t.get("tolerationSeconds").and_then(Value::as_int);
-    let same = |field: &str| wide.text(field) == narrow.text(field);
-    let exists = wide.text("operator") == "Exists";
-    let covers_key = same("key") || (wide.text("key").is_empty() && exists);
-    let covers_effect = same("effect") || wide.text("effect").is_empty();
-    let covers_time = wide.text("effect") != "NoExecute"
+    let same = |field: &str| wide.get_str(field) == narrow.get_str(field);
+    let exists = wide.get_str("operator") == "Exists";
+    let covers_key = same("key") || (wide.get_str("key").is_empty() && exists);
+    let covers_effect = same("effect") || wide.get_str("effect").is_empty();
+    let covers_time = wide.get_str("effect") != "NoExecute"
         || seconds(wide).is_none_or(|most| seconds(narrow).is_some_and(|s| s <= most));
-    let covers_value = match wide.text("operator") {
+    let covers_value = match wide.get_str("operator") {
         "Exists" => true,
-        "Equal" | "" => narrow.text("operator") == "Equal" && same("value"),
+        "Equal" | "" => narrow.get_str("operator") == "Equal" && same("value"),
         _ => false,
     };
     covers_key && covers_effect && covers_time && covers_value

@@ -32,7 +32,7 @@ impl Plugin for TaintNodesByCondition {
         let taints = spec.get("taints").and_then(Value::as_array).unwrap_or(&[]);
         let is_there = taints
             .iter()
-            .any(|t| t.text("key") == KEY && t.text("effect") == EFFECT);
+            .any(|t| t.get_str("key") == KEY && t.get_str("effect") == EFFECT);
         if !is_there {
             let taint = Map::from_iter([("effect", Value::from(EFFECT)), ("key", Value::from(KEY))]);
             append(spec, "taints", taint);

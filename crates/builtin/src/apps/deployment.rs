@@ -114,7 +114,7 @@ fn default_strategy(spec: &mut Map) {
         return;
     };
     set_default_text(strategy, "type", "RollingUpdate");
-    if strategy.text("type") == "RollingUpdate"
+    if strategy.get_str("type") == "RollingUpdate"
         && let Some(rolling) = object_in(strategy, "rollingUpdate")
     {
         set_default(rolling, "maxUnavailable", "25%");

@@ -131,11 +131,11 @@ fn default_strategy(spec: &mut Map, context: &Context<'_>) {
     let Some(strategy) = object_in(spec, "updateStrategy") else {
         return;
     };
-    if strategy.text("type").is_empty() {
+    if strategy.get_str("type").is_empty() {
         strategy.insert("type", "RollingUpdate".into());
         object_in(strategy, "rollingUpdate");
     }
-    if strategy.text("type") == "RollingUpdate"
+    if strategy.get_str("type") == "RollingUpdate"
         && let Some(rolling) = object_if_set(strategy, "rollingUpdate")
     {
         set_default(rolling, "partition", 0_i64);
@@ -191,7 +191,7 @@ fn check_spec(spec: &Cursor<'_, '_>, write: &Write<'_>, errors: &mut ErrorList) 
 }
 
 fn check_strategy(strategy: &Cursor<'_, '_>, write: &Write<'_>, errors: &mut ErrorList) {
-    let was_recreate = |old: &Value| old.text_at(["spec", "updateStrategy", "type"]) == "Recreate";
+    let was_recreate = |old: &Value| old.str_at(["spec", "updateStrategy", "type"]) == "Recreate";
     let allows_recreate = (write.context.enabled)(RECREATE_GATE) || write.old().is_some_and(was_recreate);
     let rolling = strategy.field("rollingUpdate");
     match strategy.field("type").str() {
@@ -277,7 +277,7 @@ fn template_as_used(spec: Option<&Value>) -> Value {
 fn add_claim_volumes(pod: &mut Map, claims: &[Value]) {
     let mut names: Vec<&str> = claims
         .iter()
-        .map(|claim| claim.text_at(["metadata", "name"]))
+        .map(|claim| claim.str_at(["metadata", "name"]))
         .collect();
     names.sort_unstable();
     names.dedup();
@@ -291,7 +291,11 @@ fn add_claim_volumes(pod: &mut Map, claims: &[Value]) {
     };
     let mut volumes: Vec<Value> = names.iter().map(volume).collect();
     let own = pod.get("volumes").and_then(Value::as_array).unwrap_or(&[]);
-    volumes.extend(own.iter().filter(|v| !names.contains(&v.text("name"))).cloned());
+    volumes.extend(
+        own.iter()
+            .filter(|v| !names.contains(&v.get_str("name")))
+            .cloned(),
+    );
     pod.insert("volumes", Value::Array(volumes));
 }
 

@@ -105,7 +105,7 @@ pub(crate) fn check_collision_count(status: &Cursor<'_, '_>, old: &Value, errors
 
 /// Adds a warning about a name that cannot be the name of a pod.
 pub(crate) fn warn_about_name(object: &Value, warnings: &mut Vec<String>) {
-    let wrong = names::dns1123_label(object.text_at(["metadata", "name"]));
+    let wrong = names::dns1123_label(object.str_at(["metadata", "name"]));
     if !wrong.is_empty() {
         let wrong = wrong.join(" ");
         warnings.push(format!(

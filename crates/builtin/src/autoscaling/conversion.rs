@@ -6,7 +6,7 @@
 use super::{DEFAULT_CPU_UTILIZATION, cpu_utilization};
 use crate::checks::go;
 use crate::prepare::object_in;
-use scantling_apitypes::Table;
+use scantling_apitypes::TypeTable;
 use scantling_value::{BadValue, Limits, Map, Value, json};
 
 const METRICS: &str = "autoscaling.alpha.kubernetes.io/metrics";
@@ -110,7 +110,7 @@ pub fn autoscaler_to_v1(object: &mut Map) {
     let status = object.remove("status").unwrap_or_default();
     let mut annotations = Vec::new();
     let is_cpu =
-        |metric: &Value| metric.text("type") == "Resource" && metric.text_at(["resource", "name"]) == "cpu";
+        |metric: &Value| metric.get_str("type") == "Resource" && metric.str_at(["resource", "name"]) == "cpu";
     let utilization = |metric: &Value| metric.at(["resource", "target", "averageUtilization"]).cloned();
 
     let mut new_spec = members(&spec, &["scaleTargetRef", "minReplicas", "maxReplicas"]);
@@ -311,7 +311,7 @@ fn complete_target(source: &str, members: &mut Map) {
     let kind = match source {
         "object" if has(target, "averageValue") => {
             // v1 cannot omit the value, which would be 0.
-            if target.text("value") == "0" {
+            if target.get_str("value") == "0" {
                 target.remove("value");
             }
             "AverageValue"
@@ -326,7 +326,7 @@ fn complete_target(source: &str, members: &mut Map) {
 
 /// Writes structs of v1 as JSON.
 fn encode(items: &[Value], ty: &str) -> String {
-    let table = Table::latest();
+    let table = TypeTable::latest();
     let definition = table.known(PACKAGE, ty);
     let mut out = b"[".to_vec();
     for (i, item) in items.iter().enumerate() {
@@ -342,7 +342,7 @@ fn encode(items: &[Value], ty: &str) -> String {
 
 /// Reads a list of structs of v1; none if the text is no such list.
 fn decode(text: &str, ty: &str) -> Option<Vec<Value>> {
-    let table = Table::latest();
+    let table = TypeTable::latest();
     let definition = table.known(PACKAGE, ty);
     let items = parse(text)?;
     let decode = |item: &Value| {

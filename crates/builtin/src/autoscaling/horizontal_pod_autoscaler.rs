@@ -149,7 +149,7 @@ fn check_spec(spec: &Cursor<'_, '_>, write: &Write<'_>, errors: &mut ErrorList) 
 /// The version of the target is not checked where an update leaves it as it is.
 fn target_version_rule(target: &Cursor<'_, '_>, write: &Write<'_>) -> metrics::VersionRule {
     let is_same = |old: &Value| {
-        let old = |name| old.text_at(["spec", "scaleTargetRef", name]);
+        let old = |name| old.str_at(["spec", "scaleTargetRef", name]);
         ["apiVersion", "kind"]
             .iter()
             .all(|name| old(name) == target.field(name).str())
@@ -166,10 +166,10 @@ fn target_version_rule(target: &Cursor<'_, '_>, write: &Write<'_>) -> metrics::V
 /// The versions of described objects are not checked where the stored object has an invalid one.
 fn described_version_rule(write: &Write<'_>) -> metrics::VersionRule {
     let is_invalid = |metric: &Value| {
-        metric.text("type") == "Object"
+        metric.get_str("type") == "Object"
             && metric.get("object").is_some()
             && metric
-                .text_at(["object", "describedObject", "apiVersion"])
+                .str_at(["object", "describedObject", "apiVersion"])
                 .matches('/')
                 .count()
                 > 1

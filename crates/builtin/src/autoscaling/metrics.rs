@@ -58,7 +58,8 @@ pub(super) fn check_all(
     for metric in metrics.items() {
         check(&metric, described, errors);
     }
-    let is_outside = |metric: &scantling_value::Value| matches!(metric.text("type"), "Object" | "External");
+    let is_outside =
+        |metric: &scantling_value::Value| matches!(metric.get_str("type"), "Object" | "External");
     if scales_to_zero && !metrics.list().iter().any(is_outside) {
         let why = "must specify at least one Object or External metric to support scaling to zero replicas";
         errors.forbidden(metrics, why);

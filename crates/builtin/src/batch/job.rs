@@ -101,7 +101,7 @@ impl BuiltinKind for Job {
                 let succeeded = object.at(["status", "succeeded"]).and_then(Value::as_int);
                 succeeded.unwrap_or(0).to_string()
             }
-            _ => object.text_at(field.split('.')).to_owned(),
+            _ => object.str_at(field.split('.')).to_owned(),
         }
     }
 }
@@ -178,7 +178,7 @@ pub(super) fn drop_disabled_fields(object: &mut Map, write: &Write<'_>, path: &[
 /// Adds labels with the name and the UID to the pods, and a selector of the UID, unless the user manages selectors.
 fn generate_selector(object: &mut Map) {
     let metadata = object.get("metadata");
-    let text = |field| scantling_schema::meta::text(metadata, field).to_owned();
+    let text = |field| scantling_schema::meta::string_field(metadata, field).to_owned();
     let (name, uid) = (text("name"), text("uid"));
     let labels = metadata.and_then(|m| m.get("labels")).cloned();
     let Some(spec) = object_if_set(object, "spec") else {

@@ -43,7 +43,7 @@ pub(super) fn check_failure_policy(spec: &Cursor<'_, '_>, policy: &Cursor<'_, '_
     let containers: BTreeSet<&str> = lists
         .iter()
         .flat_map(|l| l.iter())
-        .map(|c| c.text("name"))
+        .map(|c| c.get_str("name"))
         .collect();
     let has_index_limit = spec.field("backoffLimitPerIndex").is_set();
     for rule in rules.items() {

@@ -262,7 +262,7 @@ fn check_template_update(
 
 /// Whether a status has a condition with that status.
 pub(super) fn has_condition(status: &Cursor<'_, '_>, name: &str, value: &str) -> bool {
-    let matches = |c: &Value| c.text("type") == name && c.text("status") == value;
+    let matches = |c: &Value| c.get_str("type") == name && c.get_str("status") == value;
     status.field("conditions").list().iter().any(matches)
 }
 
@@ -318,7 +318,7 @@ fn check_pod_resources_only(template: &Cursor<'_, '_>, mut old: Map, errors: &mu
                 continue;
             };
             for (old, new) in old_list.iter_mut().zip(new_list) {
-                if old.text("name") == new.text("name")
+                if old.get_str("name") == new.get_str("name")
                     && let (Some(old), Some(new)) = (old.as_object_mut(), new.as_object())
                 {
                     take(old, new, "resources");

@@ -1,7 +1,7 @@
 //! Filling in defaults.
 
 use crate::prepare::set_default;
-use scantling_apitypes::{Presence, Table};
+use scantling_apitypes::{Presence, TypeTable};
 use scantling_value::{Limits, Map, Value, json};
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -20,14 +20,15 @@ type Static = (&'static str, Presence, Value);
 pub(crate) fn set_static(object: &mut Map, name: &str) {
     static DEFAULTS: OnceLock<BTreeMap<&'static str, Vec<Static>>> = OnceLock::new();
     let defaults = DEFAULTS.get_or_init(|| {
-        let table = Table::latest();
-        let of_core = |d: &&scantling_apitypes::Definition| table.package(d).id == "core/v1";
+        let table = TypeTable::latest();
+        let of_core = |d: &&scantling_apitypes::TypeDef| table.package(d).id == "core/v1";
         let definitions = table.definitions().iter().filter(of_core);
         definitions
             .map(|d| {
                 let defaults = d.members().iter().filter_map(|field| {
-                    let default = json::decode(field.facts.default()?.as_bytes(), Limits::SERVER).ok()?;
-                    let is_pointer = matches!(field.ty, scantling_apitypes::Type::Pointer(_));
+                    let default =
+                        json::decode(field.attributes.default()?.as_bytes(), Limits::SERVER).ok()?;
+                    let is_pointer = matches!(field.ty, scantling_apitypes::GoType::Pointer(_));
                     let presence = if is_pointer {
                         Presence::Pointer
                     } else {
@@ -43,7 +44,7 @@ pub(crate) fn set_static(object: &mut Map, name: &str) {
     for (field, presence, value) in defaults.get(name).into_iter().flatten() {
         match presence {
             Presence::Pointer => set_default(object, field, value.clone()),
-            Presence::Always | Presence::OmitEmpty => set_if_empty(object, field, value.clone()),
+            Presence::Required | Presence::OmitEmpty => set_if_empty(object, field, value.clone()),
         }
     }
 }

@@ -4,7 +4,7 @@
 //! object uses a field of the same gate.
 
 use crate::Context;
-use scantling_apitypes::{Definition, Table, Type, TypeId};
+use scantling_apitypes::{GoType, TypeDef, TypeId, TypeTable};
 use scantling_value::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
@@ -23,12 +23,12 @@ type Plan = BTreeMap<TypeId, Vec<Step>>;
 fn plan() -> &'static Plan {
     static PLAN: OnceLock<Plan> = OnceLock::new();
     PLAN.get_or_init(|| {
-        let table = Table::latest();
+        let table = TypeTable::latest();
         let mut reaching: BTreeSet<TypeId> = BTreeSet::new();
-        let leads = |d: &Definition, reaching: &BTreeSet<TypeId>| {
+        let leads = |d: &TypeDef, reaching: &BTreeSet<TypeId>| {
             d.members().iter().any(|field| {
                 let into = held_struct(table, &field.ty);
-                field.facts.value("gate").is_some() || into.is_some_and(|id| reaching.contains(&id))
+                field.attributes.value("gate").is_some() || into.is_some_and(|id| reaching.contains(&id))
             })
         };
         loop {
@@ -42,9 +42,9 @@ fn plan() -> &'static Plan {
             }
             reaching.extend(found);
         }
-        let steps = |d: &Definition| {
+        let steps = |d: &TypeDef| {
             let steps = d.members().iter().filter_map(|field| {
-                let gate = field.facts.value("gate");
+                let gate = field.attributes.value("gate");
                 let into = held_struct(table, &field.ty).filter(|id| reaching.contains(id));
                 (gate.is_some() || into.is_some()).then_some(Step {
                     field: field.name,
@@ -59,11 +59,11 @@ fn plan() -> &'static Plan {
 }
 
 /// The struct that a type holds, behind pointers, lists and maps.
-fn held_struct(table: &Table, ty: &Type) -> Option<TypeId> {
+fn held_struct(table: &TypeTable, ty: &GoType) -> Option<TypeId> {
     match table.underlying(ty) {
-        Type::List(element) => held_struct(table, element),
-        Type::Map(entry) => held_struct(table, &entry.1),
-        Type::Named(id) => table.get(*id).as_struct().map(|_| *id),
+        GoType::List(element) => held_struct(table, element),
+        GoType::Map(entry) => held_struct(table, &entry.1),
+        GoType::Named(id) => table.get(*id).as_struct().map(|_| *id),
         _ => None,
     }
 }
@@ -76,7 +76,7 @@ pub(crate) fn drop_disabled(
     old: Option<&Value>,
     context: &Context<'_>,
 ) {
-    let Some(definition) = Table::latest().find(package, name) else {
+    let Some(definition) = TypeTable::latest().find(package, name) else {
         return;
     };
     let is_dropped =

@@ -3,16 +3,16 @@
 //! Kubernetes' internal types have no JSON tags, so that they print with all fields under their Go names. Types of the API
 //! machinery (selectors, metadata, times) have tags and print as usual.
 
-use scantling_apitypes::{Codec, Definition, Field, Form, Table, Type};
+use scantling_apitypes::{Codec, FieldDef, GoType, TypeDef, TypeKind, TypeTable};
 use scantling_value::{BadValue, Map, Value};
 
 /// A struct; an absent one prints with all fields unset.
 pub(crate) fn structure(package: &str, name: &str, value: Option<&Value>) -> BadValue {
-    let table = Table::latest();
+    let table = TypeTable::latest();
     BadValue::Raw(match table.find(package, name) {
         Some(definition) => {
             let mut out = String::new();
-            write(table, &Type::Named(definition.id), value, &mut out);
+            write(table, &GoType::Named(definition.id), value, &mut out);
             out
         }
         None => value.map_or_else(|| "null".to_owned(), Value::to_json),
@@ -29,28 +29,28 @@ pub(crate) fn pointer(package: &str, name: &str, value: Option<&Value>) -> BadVa
 
 /// A list of structs.
 pub(crate) fn list(package: &str, name: &str, value: Option<&Value>) -> BadValue {
-    let table = Table::latest();
+    let table = TypeTable::latest();
     let Some((definition, items)) = table.find(package, name).zip(value.and_then(Value::as_array)) else {
         return Value::Null.into();
     };
     let mut out = String::new();
-    write_list(table, &Type::Named(definition.id), items, &mut out);
+    write_list(table, &GoType::Named(definition.id), items, &mut out);
     BadValue::Raw(out)
 }
 
-fn write(table: &Table, ty: &Type, value: Option<&Value>, out: &mut String) {
+fn write(table: &TypeTable, ty: &GoType, value: Option<&Value>, out: &mut String) {
     let value = value.filter(|v| !v.is_null());
     match ty {
-        Type::Pointer(inner) => match value {
+        GoType::Pointer(inner) => match value {
             None => out.push_str("null"),
             value => write(table, inner, value, out),
         },
-        Type::Named(id) => write_named(table, table.get(*id), value, out),
-        Type::List(element) => match value.and_then(Value::as_array) {
+        GoType::Named(id) => write_named(table, table.get(*id), value, out),
+        GoType::List(element) => match value.and_then(Value::as_array) {
             None => out.push_str("null"),
             Some(items) => write_list(table, element, items, out),
         },
-        Type::Map(entry) => match value.and_then(Value::as_object) {
+        GoType::Map(entry) => match value.and_then(Value::as_object) {
             None => out.push_str("null"),
             Some(members) => write_map(table, &entry.1, members, out),
         },
@@ -61,7 +61,7 @@ fn write(table: &Table, ty: &Type, value: Option<&Value>, out: &mut String) {
     }
 }
 
-fn write_list(table: &Table, element: &Type, items: &[Value], out: &mut String) {
+fn write_list(table: &TypeTable, element: &GoType, items: &[Value], out: &mut String) {
     out.push('[');
     for (i, item) in items.iter().enumerate() {
         if i > 0 {
@@ -72,7 +72,7 @@ fn write_list(table: &Table, element: &Type, items: &[Value], out: &mut String) 
     out.push(']');
 }
 
-fn write_map(table: &Table, element: &Type, members: &Map, out: &mut String) {
+fn write_map(table: &TypeTable, element: &GoType, members: &Map, out: &mut String) {
     let mut separator = '{';
     for (key, value) in members.iter() {
         out.push(std::mem::replace(&mut separator, ','));
@@ -83,32 +83,32 @@ fn write_map(table: &Table, element: &Type, members: &Map, out: &mut String) {
     out.push_str(if separator == '{' { "{}" } else { "}" });
 }
 
-fn write_named(table: &Table, definition: &Definition, value: Option<&Value>, out: &mut String) {
-    match &definition.form {
-        Form::Named(inner) => write(table, inner, value, out),
-        Form::Custom(codec) => match (codec, value) {
+fn write_named(table: &TypeTable, definition: &TypeDef, value: Option<&Value>, out: &mut String) {
+    match &definition.kind {
+        TypeKind::Named(inner) => write(table, inner, value, out),
+        TypeKind::Custom(codec) => match (codec, value) {
             (_, Some(value)) => out.push_str(&value.to_json()),
             (Codec::Quantity, None) => out.push_str("\"0\""),
             (Codec::IntOrString, None) => out.push('0'),
             (_, None) => out.push_str("null"),
         },
-        Form::Struct(_) if has_tags(table, definition) => {
+        TypeKind::Struct(_) if has_tags(table, definition) => {
             let members = value.and_then(Value::as_object).cloned().unwrap_or_default();
             let canonical = table.canonical(definition, members);
             let mut bytes = Vec::new();
             table.write_json(definition, &canonical.into(), &mut bytes);
             out.push_str(&String::from_utf8_lossy(&bytes));
         }
-        Form::Struct(_) => write_struct(table, definition, value, out),
+        TypeKind::Struct(_) => write_struct(table, definition, value, out),
     }
 }
 
 /// Whether the internal type has JSON tags: it is the type of the API machinery.
-fn has_tags(table: &Table, definition: &Definition) -> bool {
+fn has_tags(table: &TypeTable, definition: &TypeDef) -> bool {
     table.package(definition).id == "meta/v1"
 }
 
-fn write_struct(table: &Table, definition: &Definition, value: Option<&Value>, out: &mut String) {
+fn write_struct(table: &TypeTable, definition: &TypeDef, value: Option<&Value>, out: &mut String) {
     let mut separator = '{';
     for field in definition.members() {
         let value = value.and_then(|v| v.get(field.name));
@@ -134,6 +134,6 @@ fn write_struct(table: &Table, definition: &Definition, value: Option<&Value>, o
 }
 
 /// Whether internal types embed the field's struct, so that its fields print as fields of the outer struct.
-fn is_embedded(field: &Field) -> bool {
+fn is_embedded(field: &FieldDef) -> bool {
     field.name == "metadata" && field.go_name() == "ObjectMeta"
 }

@@ -122,14 +122,14 @@ pub(crate) fn selects(selector: Option<&Value>, labels: Option<&Value>) -> bool 
     let labels_match = matched_labels(selector)
         .is_none_or(|wanted| wanted.iter().all(|(key, value)| has(key, value.as_str())));
     let meets = |requirement: &Value| {
-        let actual = label(requirement.text("key"));
+        let actual = label(requirement.get_str("key"));
         let is_listed = actual.is_some_and(|actual| {
             requirement
                 .list("values")
                 .iter()
                 .any(|v| v.as_str() == Some(actual))
         });
-        match requirement.text("operator") {
+        match requirement.get_str("operator") {
             "In" => is_listed,
             "NotIn" => !is_listed,
             "Exists" => actual.is_some(),

@@ -2,7 +2,7 @@
 
 use super::{Report, go};
 use crate::{Cursor, Operation, Write};
-use scantling_apitypes::{Codec, Table, Type};
+use scantling_apitypes::{Codec, GoType, TypeTable};
 use scantling_value::{ErrorList, Map, Str, Value};
 
 /// Why a change of an immutable field is refused.
@@ -42,32 +42,32 @@ fn all_members(a: &Map, b: &Map, holds: impl Fn(&str, Option<&Value>, Option<&Va
 /// pointers equal their zero value where they are absent. The type is one of the table of API types, for example `core/v1`
 /// and `PodSpec`.
 pub(crate) fn same_of(package: &str, name: &str, a: Option<&Value>, b: Option<&Value>) -> bool {
-    let table = Table::latest();
+    let table = TypeTable::latest();
     a == b
         || match table.find(package, name) {
-            Some(definition) => same_type(table, &Type::Named(definition.id), a, b),
+            Some(definition) => same_type(table, &GoType::Named(definition.id), a, b),
             None => same(a, b),
         }
 }
 
 static EMPTY: Map = Map::new();
 
-fn same_type(table: &Table, ty: &Type, a: Option<&Value>, b: Option<&Value>) -> bool {
+fn same_type(table: &TypeTable, ty: &GoType, a: Option<&Value>, b: Option<&Value>) -> bool {
     let set = |v: &&Value| !is_unset(v);
     match (a, b) {
         (None, None) => true,
         // A pointer to an empty struct is not the same as no pointer.
-        (Some(_), None) | (None, Some(_)) if matches!(ty, Type::Pointer(_)) => {
+        (Some(_), None) | (None, Some(_)) if matches!(ty, GoType::Pointer(_)) => {
             a.is_none_or(Value::is_null) && b.is_none_or(Value::is_null)
         }
         _ if a == b => true,
         _ => match table.underlying(ty) {
-            Type::List(element) => {
+            GoType::List(element) => {
                 let [a, b] = [a, b].map(|v| v.and_then(Value::as_array).unwrap_or(&[]));
                 let mut pairs = a.iter().zip(b);
                 a.len() == b.len() && pairs.all(|(a, b)| same_type(table, element, Some(a), Some(b)))
             }
-            Type::Map(entry) => {
+            GoType::Map(entry) => {
                 let (a, b) = (a.filter(set), b.filter(set));
                 let both = a.and_then(Value::as_object).zip(b.and_then(Value::as_object));
                 both.map_or(a.is_none() && b.is_none(), |(a, b)| {
@@ -77,10 +77,10 @@ fn same_type(table: &Table, ty: &Type, a: Option<&Value>, b: Option<&Value>) -> 
                         })
                 })
             }
-            Type::Named(_) if table.codec_of(ty) == Some(Codec::Quantity) => {
+            GoType::Named(_) if table.codec_of(ty) == Some(Codec::Quantity) => {
                 super::resources::quantity(a) == super::resources::quantity(b)
             }
-            Type::Named(_) => match table.struct_of(ty) {
+            GoType::Named(_) => match table.struct_of(ty) {
                 Some(s) => {
                     let [a, b] = [a, b].map(|v| v.and_then(Value::as_object).unwrap_or(&EMPTY));
                     all_members(a, b, |name, a, b| match s.field(name) {

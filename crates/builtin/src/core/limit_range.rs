@@ -28,7 +28,7 @@ impl BuiltinKind for LimitRange {
     fn default(&self, object: &mut Map, _context: &Context<'_>) {
         if let Some(spec) = object_if_set(object, "spec") {
             for limit in objects_in(spec, "limits") {
-                if limit.text("type") == "Container" {
+                if limit.get_str("type") == "Container" {
                     default_container(limit);
                 }
             }

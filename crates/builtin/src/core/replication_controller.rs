@@ -71,7 +71,7 @@ impl BuiltinKind for ReplicationController {
                 let replicas = object.at(["status", "replicas"]).and_then(Value::as_int);
                 replicas.unwrap_or(0).to_string()
             }
-            _ => object.text_at(field.split('.')).to_owned(),
+            _ => object.str_at(field.split('.')).to_owned(),
         }
     }
 }

@@ -112,7 +112,7 @@ fn check_scope_selector(spec: &Cursor<'_, '_>, errors: &mut ErrorList) {
     let expressions = selector.field("matchExpressions");
     let mut names = Vec::new();
     for requirement in expressions.list() {
-        let scope = requirement.text("scopeName");
+        let scope = requirement.get_str("scopeName");
         let at = |name| Cursor::at(requirement.get(name), expressions.path().field(name));
         if !is_standard_scope(scope) {
             errors.invalid_value(&at("scopeName"), scope, "unsupported scope");
@@ -121,7 +121,7 @@ fn check_scope_selector(spec: &Cursor<'_, '_>, errors: &mut ErrorList) {
             let shown = go::pointer("core/v1", "ScopeSelector", selector.value());
             errors.invalid_value(&expressions, shown, "unsupported scope applied to resource");
         }
-        let operator = requirement.text("operator");
+        let operator = requirement.get_str("operator");
         let is_named = matches!(
             scope,
             "BestEffort" | "NotBestEffort" | "Terminating" | "NotTerminating" | "CrossNamespacePodAffinity"

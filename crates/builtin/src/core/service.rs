@@ -89,7 +89,7 @@ impl<'a> View<'a> {
     }
 
     fn text(self, field: &str) -> &'a str {
-        self.spec.map_or("", |s| s.text(field))
+        self.spec.map_or("", |s| s.get_str(field))
     }
 
     fn list(self, field: &str) -> &'a [Value] {

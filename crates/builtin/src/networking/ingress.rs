@@ -104,7 +104,7 @@ impl Tolerated {
         let secret_names = old
             .list_at(["spec", "tls"])
             .iter()
-            .any(|t| is_bad(t.text("secretName")));
+            .any(|t| is_bad(t.get_str("secretName")));
         let root = Cursor::root(old);
         let has_errors = |rule: &Cursor<'_, '_>| {
             let mut errors = ErrorList::new();
@@ -250,7 +250,7 @@ fn check_resource(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
 
 fn check_status(root: &Cursor<'_, '_>, old: Option<&Value>, errors: &mut ErrorList) {
     let stored = old.map_or(&[][..], |o| o.list_at(["status", "loadBalancer", "ingress"]));
-    let stored: Vec<&str> = stored.iter().map(|p| p.text("ip")).collect();
+    let stored: Vec<&str> = stored.iter().map(|p| p.get_str("ip")).collect();
     let status = root.field("status");
     let balancer = status.field("loadBalancer");
     for point in balancer.field("ingress").items() {

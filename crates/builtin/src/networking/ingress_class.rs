@@ -53,7 +53,7 @@ impl BuiltinKind for IngressClass {
         let spec = root.field("spec");
         let controller = spec.field("controller");
         if let Some(old) = write.old() {
-            let old: Value = old.text_at(["spec", "controller"]).into();
+            let old: Value = old.str_at(["spec", "controller"]).into();
             let new: Value = controller.str().into();
             immutable(&Cursor::at(Some(&new), *controller.path()), Some(&old), errors);
         }

@@ -114,7 +114,7 @@ impl<'v> Stored<'v> {
             let rules = old.list_at(["spec", direction]).iter();
             let blocks = rules.flat_map(|r| r.list(peers)).filter_map(|p| p.get("ipBlock"));
             for block in blocks {
-                cidrs.push(block.text("cidr"));
+                cidrs.push(block.get_str("cidr"));
                 cidrs.extend(block.list("except").iter().filter_map(Value::as_str));
             }
         }

@@ -64,7 +64,7 @@ fn strip_match_key(object: &mut Map, write: &Write<'_>) {
     let Some(selector) = selector else { return };
     let matches_none = matches!(
         selector.list("matchExpressions"),
-        [only] if only.text("key") == MATCH_KEY && only.text("operator") == "Exists" && only.list("values").is_empty()
+        [only] if only.get_str("key") == MATCH_KEY && only.get_str("operator") == "Exists" && only.list("values").is_empty()
     ) && selector
         .get("matchLabels")
         .and_then(Value::as_object)
@@ -77,7 +77,7 @@ fn strip_match_key(object: &mut Map, write: &Write<'_>) {
         .and_then(|selector| selector.get_mut("matchExpressions"))
         .and_then(Value::as_array_mut);
     if let Some(expressions) = expressions {
-        expressions.retain(|expression| expression.text("key") != MATCH_KEY);
+        expressions.retain(|expression| expression.get_str("key") != MATCH_KEY);
     }
 }
 

@@ -61,7 +61,7 @@ impl BuiltinKind for ClusterRoleBinding {
 fn default_groups(object: &mut Map) {
     let set_group = |member: &mut Value| {
         if let Some(member) = member.as_object_mut()
-            && member.text("apiGroup").is_empty()
+            && member.get_str("apiGroup").is_empty()
         {
             member.insert("apiGroup", GROUP.into());
         }
@@ -69,7 +69,7 @@ fn default_groups(object: &mut Map) {
     set_group(object.get_or_insert_with("roleRef", || Value::Object(Map::new())));
     let subjects = object.get_mut("subjects").and_then(Value::as_array_mut);
     for subject in subjects.into_iter().flatten() {
-        if matches!(subject.text("kind"), "User" | "Group") {
+        if matches!(subject.get_str("kind"), "User" | "Group") {
             set_group(subject);
         }
     }

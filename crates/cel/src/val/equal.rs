@@ -5,7 +5,7 @@ use super::map::{Map, json_field_shape};
 use super::order::{exact_order, number_order};
 use super::{Arena, EvalError, Res, Val, read};
 use crate::shape::{ListType, Shape, ShapeKind};
-use scantling_value::{Identity, Map as JsonObject, Value};
+use scantling_value::{Map as JsonObject, Value, ValueKey};
 use std::cmp::Ordering;
 
 /// `left == right`. Values of different types are unequal, except numbers, which compare by size.
@@ -151,7 +151,7 @@ fn keys_order(a: Option<&[&Value]>, b: Option<&[&Value]>) -> Ordering {
         (Some(a), Some(b)) => a
             .iter()
             .zip(b)
-            .map(|(x, y)| Identity(x).cmp(&Identity(y)))
+            .map(|(x, y)| ValueKey(x).cmp(&ValueKey(y)))
             .find(|o| o.is_ne())
             .unwrap_or(Ordering::Equal),
         (a, b) => a.is_some().cmp(&b.is_some()),

@@ -49,7 +49,7 @@ impl EvalTarget {
         let Some(resource) = &self.resource else {
             return Ok(document);
         };
-        scantling_admit::load(resource, &mut document)
+        scantling_admit::prune_and_default_stored(resource, &mut document)
             .map_err(|why| Problem::plain(format!("{}: {why}", file.display())))?;
         let found = steps(&self.at).try_fold(&document, |v, step| match step.parse::<usize>() {
             Ok(index) if v.as_array().is_some() => v.as_array()?.get(index),

@@ -5,10 +5,10 @@ mod versions;
 
 use crate::locate::Location;
 use crate::rules::{self, Bound, EstimatedRule, RULE_LIMIT, SCHEMA_LIMIT, Saving, SchemaStep, schema_path};
-use scantling_schema::definition::{Definition, Version};
+use scantling_schema::definition::{CrdVersion, Definition};
 use scantling_schema::document::Schema;
-use scantling_schema::plan::Compiler;
-use scantling_schema::prune::{self, Nulls, Unknown};
+use scantling_schema::plan::PlanCompiler;
+use scantling_schema::prune::{self, NullPolicy, UnknownFields};
 use scantling_schema::rules::Environments;
 use scantling_schema::structural::{Interner, Mutability, Structural, Type};
 use scantling_value::{PathBuf, Segment, Value};
@@ -111,7 +111,7 @@ struct Advisor<'a> {
     root: String,
     all: &'a mut Vec<Advice>,
     /// Compiles the schemas of defaults. Most CRDs have none, and making a compiler takes as long as some of them.
-    compiler: &'a mut Option<Compiler>,
+    compiler: &'a mut Option<PlanCompiler>,
 }
 
 impl Advisor<'_> {
@@ -294,16 +294,19 @@ impl Advisor<'_> {
                 "a default of list elements or map values never applies: what is absent there has no place";
             self.add("SCT0502", at, text);
         }
-        let plan = self.compiler.get_or_insert_with(Compiler::new).compile(schema);
-        let options = prune::Options {
-            nulls: Nulls::Drop,
-            unknown: Unknown::List,
+        let plan = self
+            .compiler
+            .get_or_insert_with(PlanCompiler::new)
+            .compile(schema);
+        let options = prune::PruneOptions {
+            nulls: NullPolicy::Drop,
+            unknown: UnknownFields::List,
         };
         let mut kept = (*default.0).clone();
         let place = if schema.is_embedded_resource() {
-            prune::Place::Resource
+            prune::ValueRole::Resource
         } else {
-            prune::Place::Part
+            prune::ValueRole::Part
         };
         let unknown = prune::prune(plan.root(), &mut kept, place, &options).into_texts();
         if kept != *default.0 {
@@ -321,7 +324,7 @@ impl Advisor<'_> {
         at.pop();
     }
 
-    fn status(&mut self, served: bool, schema: &Structural, version: &Version) {
+    fn status(&mut self, served: bool, schema: &Structural, version: &CrdVersion) {
         if !served && schema.property("status").is_some() {
             let text = format!(
                 "version {} has a status but no status subresource: whoever may write the object may write its status",

@@ -5,7 +5,7 @@ use super::schemas::{self, Treatment};
 use crate::catalog::{Catalog, CatalogEntry};
 use crate::locate;
 use crate::report::{Finding, ReportItem, ReportSubject, Severity};
-use scantling_schema::definition::{Spec, Version};
+use scantling_schema::definition::{CrdVersion, Spec};
 use scantling_value::{Str, Value};
 use serde::Serialize;
 use std::sync::Arc;
@@ -249,7 +249,7 @@ impl ChangeList {
     }
 
     /// What there is of a version beside its schema.
-    fn version(&mut self, old: (&Spec, &Version), new: (&Spec, &Version)) {
+    fn version(&mut self, old: (&Spec, &CrdVersion), new: (&Spec, &CrdVersion)) {
         let (before, after) = (old.1, new.1);
         let name = &after.name;
         match (before.served, after.served) {
@@ -265,7 +265,7 @@ impl ChangeList {
             self.add(name, "the version is deprecated".to_owned(), Compatibility::Safe);
         }
         self.subresources(old, new);
-        let fields = |(spec, version): (&Spec, &Version)| spec.selectable_fields_of(version).to_vec();
+        let fields = |(spec, version): (&Spec, &CrdVersion)| spec.selectable_fields_of(version).to_vec();
         let (before, after): (Vec<Str>, Vec<Str>) = (fields(old), fields(new));
         for field in before.iter().filter(|field| !after.contains(field)) {
             let what = format!("{field} can no longer be selected by");
@@ -277,9 +277,9 @@ impl ChangeList {
     }
 
     /// What is served beside the objects themselves.
-    fn subresources(&mut self, old: (&Spec, &Version), new: (&Spec, &Version)) {
+    fn subresources(&mut self, old: (&Spec, &CrdVersion), new: (&Spec, &CrdVersion)) {
         let name = &new.1.name;
-        let of = |(spec, version): (&Spec, &Version)| spec.subresources_of(version).cloned();
+        let of = |(spec, version): (&Spec, &CrdVersion)| spec.subresources_of(version).cloned();
         let (before, after) = (of(old).unwrap_or_default(), of(new).unwrap_or_default());
         match (before.status, after.status) {
             (true, false) => self.add(
@@ -332,7 +332,7 @@ impl ChangeList {
 }
 
 /// Whether objects of a version may have a status: the schema declares it, or keeps what it does not declare.
-fn may_have_status((spec, version): (&Spec, &Version)) -> bool {
+fn may_have_status((spec, version): (&Spec, &CrdVersion)) -> bool {
     let Some(schema) = spec.schema_of(version) else {
         return true;
     };

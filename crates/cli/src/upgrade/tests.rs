@@ -8,16 +8,20 @@ use super::touched;
 use expect_test::expect;
 use generate::Choices;
 use proptest::prelude::*;
-use scantling_admit::{Identity, Operation, Options, Outcome, Request, Resource, Workshop, admit, load};
+use scantling_admit::{
+    AdmitOptions, AdmitOutcome, NewObjectMeta, Request, Resource, ResourceCompiler, WriteOperation, admit,
+    prune_and_default_stored,
+};
 use scantling_cel::kubernetes::KubernetesVersion;
-use scantling_schema::definition::{Accepted, ApiVersion, Definition, Gates, Setting};
+use scantling_schema::definition::{Accepted, ApiVersion, Definition, Gates, ValidationContext};
 use scantling_schema::rules::Environments;
 use scantling_value::{Limits, Value, json};
 use serde_json::{Value as Json, json};
 use std::fmt::Write as _;
 use std::sync::LazyLock;
 
-static ENVIRONMENTS: LazyLock<Environments> = LazyLock::new(|| Environments::of(KubernetesVersion::LATEST));
+static ENVIRONMENTS: LazyLock<Environments> =
+    LazyLock::new(|| Environments::for_version(KubernetesVersion::LATEST));
 
 fn value(json: &Json) -> Value {
     json::decode(json.to_string().as_bytes(), Limits::SERVER).unwrap()
@@ -40,14 +44,14 @@ fn resource(schema: &Json) -> Option<Resource> {
     });
     let gates = Gates::default();
     let received = Definition::decode(value(&definition), ApiVersion::V1, gates).ok()?;
-    let setting = Setting {
+    let setting = ValidationContext {
         api: ApiVersion::V1,
         gates,
         environments: &ENVIRONMENTS,
     };
     let accepted = Accepted::create(received.definition, &setting).ok()?.accepted;
     let version = accepted.spec.versions().first()?;
-    Workshop::default().resource(&accepted.spec, version).ok()
+    ResourceCompiler::default().resource(&accepted.spec, version).ok()
 }
 
 fn verdict(old: &Json, new: &Json) -> Compatibility {
@@ -70,31 +74,31 @@ fn object(spec: &Json) -> Value {
     )
 }
 
-fn create(resource: &Resource, mut object: Value) -> Outcome {
-    let identity = Identity {
+fn create(resource: &Resource, mut object: Value) -> AdmitOutcome {
+    let identity = NewObjectMeta {
         uid: "u".into(),
         created: "2020-01-01T00:00:00Z".into(),
         suffix: "00000".into(),
     };
     let metadata = object.as_object_mut().unwrap().get_mut("metadata").unwrap();
     metadata.as_object_mut().unwrap().remove("resourceVersion");
-    ask(resource, Operation::Create(&identity), object)
+    ask(resource, WriteOperation::Create(&identity), object)
 }
 
-fn ask(resource: &Resource, operation: Operation<'_>, object: Value) -> Outcome {
+fn ask(resource: &Resource, operation: WriteOperation<'_>, object: Value) -> AdmitOutcome {
     let request = Request {
         operation,
         object,
-        found_in_text: &[],
+        findings: &[],
     };
-    admit(resource, request, &Options::default())
+    admit(resource, request, &AdmitOptions::default())
 }
 
 /// An update of a stored object, as a server reads it, to another one.
-fn update(resource: &Resource, stored: &Value, to: Value) -> Outcome {
+fn update(resource: &Resource, stored: &Value, to: Value) -> AdmitOutcome {
     let mut old = stored.clone();
-    load(resource, &mut old).unwrap();
-    ask(resource, Operation::Update(&old), to)
+    prune_and_default_stored(resource, &mut old).unwrap();
+    ask(resource, WriteOperation::Update(&old), to)
 }
 
 /// Whether everything that is in one value is in another one, too. Nulls may go.
@@ -120,7 +124,7 @@ fn contradiction(old: &Json, new: &Json, specs: &[Json]) -> Option<String> {
     }
     let created = specs.iter().map(|spec| create(&before, object(spec)));
     let stored: Vec<Value> = created
-        .filter(|outcome| outcome.refusal.is_none())
+        .filter(|outcome| outcome.error.is_none())
         .map(|outcome| {
             let mut object = outcome.object;
             let metadata = object.as_object_mut().unwrap().get_mut("metadata").unwrap();
@@ -132,20 +136,20 @@ fn contradiction(old: &Json, new: &Json, specs: &[Json]) -> Option<String> {
         })
         .collect();
     for object in &stored {
-        let said = |what: &str, outcome: &Outcome| {
-            let refusal = outcome.refusal.as_ref()?;
+        let said = |what: &str, outcome: &AdmitOutcome| {
+            let refusal = outcome.error.as_ref()?;
             Some(format!(
                 "{verdict:?}, but {what} {}: {refusal:?}",
                 object.to_json()
             ))
         };
         let mut loaded = object.clone();
-        load(&after, &mut loaded).unwrap();
+        prune_and_default_stored(&after, &mut loaded).unwrap();
         if !is_kept(object, &loaded) {
             return Some(format!("{verdict:?}, but {} loses something", object.to_json()));
         }
         // A rule about changes may refuse a write that changes too little, then as now.
-        if update(&before, object, touched(object.clone())).refusal.is_none() {
+        if update(&before, object, touched(object.clone())).error.is_none() {
             let outcome = update(&after, object, touched(object.clone()));
             if let Some(text) = said("refuses to touch", &outcome) {
                 return Some(text);
@@ -158,7 +162,7 @@ fn contradiction(old: &Json, new: &Json, specs: &[Json]) -> Option<String> {
             return Some(text);
         }
         for other in &stored {
-            if update(&before, object, other.clone()).refusal.is_some() {
+            if update(&before, object, other.clone()).error.is_some() {
                 continue;
             }
             let outcome = update(&after, object, other.clone());

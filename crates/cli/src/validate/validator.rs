@@ -10,7 +10,8 @@ use crate::problem::Problem;
 use crate::report::Issue;
 use rayon::prelude::*;
 use scantling_admit::{
-    FieldValidation, Identity, Operation, Options, Refusal, Request, Resource, admit, load,
+    AdmissionError, AdmitOptions, FieldValidation, NewObjectMeta, Request, Resource, WriteOperation, admit,
+    prune_and_default_stored,
 };
 use scantling_merge::patch;
 use scantling_schema::meta::Scope;
@@ -32,7 +33,7 @@ pub(crate) struct Validator<'a> {
     pub(crate) invalid_crds: InvalidCrds,
     pub(crate) show_object: bool,
     pub(crate) field_validation: FieldValidation,
-    pub(crate) identity: Identity,
+    pub(crate) identity: NewObjectMeta,
 }
 
 /// What becomes of objects whose kind has no definition.
@@ -85,7 +86,7 @@ impl<'a> Validator<'a> {
             invalid_crds: InvalidCrds::Refused,
             show_object: false,
             field_validation: FieldValidation::Warn,
-            identity: Identity {
+            identity: NewObjectMeta {
                 uid: "00000000-0000-0000-0000-000000000000".into(),
                 created: "1970-01-01T00:00:00Z".into(),
                 suffix: "00000".into(),
@@ -271,7 +272,7 @@ impl<'a> Validator<'a> {
             }
             let version = old.at(["metadata", "resourceVersion"]).cloned();
             apply_request_context(resource, &mut old, Some(&version.unwrap_or_else(|| "1".into())));
-            load(resource, &mut old).map(|()| old)
+            prune_and_default_stored(resource, &mut old).map(|()| old)
         });
         let old = match old.transpose() {
             Ok(old) => old,
@@ -289,32 +290,34 @@ impl<'a> Validator<'a> {
         builder.report.update = old.is_some();
         let request = Request {
             operation: match &old {
-                Some(old) => Operation::Update(old),
-                None => Operation::Create(&self.identity),
+                Some(old) => WriteOperation::Update(old),
+                None => WriteOperation::Create(&self.identity),
             },
             object: value,
-            found_in_text: &found_in_text,
+            findings: &found_in_text,
         };
-        let options = Options {
+        let options = AdmitOptions {
             gates: self.target.feature_gates,
             field_validation: self.field_validation,
             meter,
-            ..Options::default()
+            ..AdmitOptions::default()
         };
         let outcome = admit(resource, request, &options);
         builder.warn(found, patch::warnings(&outcome.warnings));
         builder.report.cel_cost = outcome.stats.rule_cost;
-        match &outcome.refusal {
+        match &outcome.error {
             None => {}
-            Some(Refusal::Invalid(errors) | Refusal::Immutable(errors)) => {
+            Some(AdmissionError::Invalid(errors) | AdmissionError::Immutable(errors)) => {
                 builder.refuse(errors, &outcome.object, old.as_ref());
             }
-            Some(Refusal::Strict(found)) => {
+            Some(AdmissionError::Strict(found)) => {
                 builder.refuse_undecodable(&format!("strict decoding error: {}", found.join(", ")));
                 builder.place_strict(&patch::warnings(found));
             }
-            Some(Refusal::Undecodable(why) | Refusal::Internal(why)) => builder.refuse_undecodable(why),
-            Some(Refusal::TooLarge(why)) => builder.refuse_undecodable(&why.to_string()),
+            Some(AdmissionError::Undecodable(why) | AdmissionError::Internal(why)) => {
+                builder.refuse_undecodable(why)
+            }
+            Some(AdmissionError::TooLarge(why)) => builder.refuse_undecodable(&why.to_string()),
         }
         if let Some(unknown) = unknown {
             builder.show(outcome.object, unknown);

@@ -147,7 +147,7 @@ impl ManagedFields {
         let mut managed = ManagedFields::default();
         for (i, mut entry) in entries.into_iter().enumerate() {
             let fields = entry.as_object_mut().and_then(|entry| entry.remove("fieldsV1"));
-            let text = |name| entry.text(name);
+            let text = |name| entry.get_str(name);
             let operation = match text("operation") {
                 "Apply" => Operation::Apply,
                 "Update" => Operation::Update,

@@ -10,7 +10,7 @@ use super::{Conflicts, Versions};
 use crate::fields::{FieldPath, Set};
 use crate::typed::{Duplicates, ValidatedSibling};
 use jiff::Timestamp;
-use scantling_schema::meta::{self, Malformed};
+use scantling_schema::meta::{self, MalformedFields};
 use scantling_schema::names::group_version;
 use scantling_value::{Map, Path, Str, Value};
 use std::collections::BTreeMap;
@@ -323,7 +323,7 @@ impl<'a> FieldManager<'a> {
 
     /// The object in the version of the request.
     fn versioned<'v>(&self, object: &'v Value) -> Result<Versioned<'v>, ApplyError> {
-        let from = object.text("apiVersion");
+        let from = object.get_str("apiVersion");
         if from == self.api_version || from.is_empty() {
             return Ok(Versioned::borrowed(object, &self.api_version));
         }
@@ -358,8 +358,8 @@ impl<'a> FieldManager<'a> {
 
     /// `namespace/name; group/version, Kind=kind`.
     fn describe_object(&self, object: &Value) -> String {
-        let text = |path: [&str; 2]| object.text_at(path);
-        let root = |name| object.text(name);
+        let text = |path: [&str; 2]| object.str_at(path);
+        let root = |name| object.get_str(name);
         let (group, version) = group_version(root("apiVersion"));
         let kind = root("kind");
         format!(
@@ -413,7 +413,7 @@ impl<'a> FieldManager<'a> {
     }
 
     fn check_config(&self, config: &Value) -> Result<(), ApplyError> {
-        let text = |name| config.text(name);
+        let text = |name| config.get_str(name);
         if text("apiVersion") != self.api_version || text("kind") != self.kind {
             // Of a version that is none, nothing is known, not even the kind.
             let is_version = text("apiVersion").matches('/').count() < 2;
@@ -574,6 +574,6 @@ fn sends_entries(config: &Value) -> bool {
     sent.is_some_and(|sent| {
         let metadata = Map::from_iter([("managedFields", sent.clone())]);
         let mut object = Map::from_iter([("metadata", metadata.into())]);
-        meta::coerce(&mut object, &Path::ROOT, Malformed::Refuse).is_ok()
+        meta::coerce(&mut object, &Path::ROOT, MalformedFields::Refuse).is_ok()
     })
 }

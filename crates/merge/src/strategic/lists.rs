@@ -6,7 +6,7 @@
 use super::{LIST_OF_LISTS, ListDirective, ListStrategy, PATCH, SET_ORDER, StrategicError, strategy};
 use super::{bad_directive, bad_type, merge_objects, no_merge_key};
 use scantling_schema::structural::{Structural, Type};
-use scantling_value::{Identity, Str, Value, deadline, go};
+use scantling_value::{Str, Value, ValueKey, deadline, go};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A list after a merge.
@@ -18,12 +18,12 @@ pub(super) struct MergedList {
 }
 
 /// What tells an element apart: the value of the merge key, if there is one, or the element itself.
-fn identity<'v>(item: &'v Value, merge_key: Option<&str>) -> Result<Identity<'v>, StrategicError> {
+fn identity<'v>(item: &'v Value, merge_key: Option<&str>) -> Result<ValueKey<'v>, StrategicError> {
     match (merge_key, item) {
-        (None, item) => Ok(Identity(item)),
+        (None, item) => Ok(ValueKey(item)),
         (Some(key), Value::Object(map)) => {
             let value = map.get(key).ok_or_else(|| no_merge_key(map, key))?;
-            Ok(Identity(value))
+            Ok(ValueKey(value))
         }
         (Some(_), other) => Err(bad_type("map[string]interface {}", other)),
     }
@@ -31,7 +31,7 @@ fn identity<'v>(item: &'v Value, merge_key: Option<&str>) -> Result<Identity<'v>
 
 /// Where elements stand first in a list.
 struct ElementIndex<'v> {
-    positions: BTreeMap<Identity<'v>, usize>,
+    positions: BTreeMap<ValueKey<'v>, usize>,
     /// The first element that cannot be told apart by a key, because it is no object.
     other: Option<usize>,
 }
@@ -46,11 +46,11 @@ impl<'v> ElementIndex<'v> {
             deadline::tick();
             match (merge_key, item) {
                 (None, item) => {
-                    index.positions.entry(Identity(item)).or_insert(i);
+                    index.positions.entry(ValueKey(item)).or_insert(i);
                 }
                 (Some(key), Value::Object(map)) => {
                     if let Some(value) = map.get(key) {
-                        index.positions.entry(Identity(value)).or_insert(i);
+                        index.positions.entry(ValueKey(value)).or_insert(i);
                     }
                 }
                 (Some(_), _) => index.other = index.other.or(Some(i)),
@@ -59,12 +59,12 @@ impl<'v> ElementIndex<'v> {
         index
     }
 
-    fn get(&self, identity: Identity<'_>) -> Option<usize> {
+    fn get(&self, identity: ValueKey<'_>) -> Option<usize> {
         self.positions.get(&identity).copied()
     }
 
     /// The same, for a search that stops at what is no object.
-    fn find(&self, identity: Identity<'_>) -> Result<Option<usize>, StrategicError> {
+    fn find(&self, identity: ValueKey<'_>) -> Result<Option<usize>, StrategicError> {
         match (self.get(identity), self.other) {
             (Some(found), Some(other)) if found < other => Ok(Some(found)),
             (_, Some(other)) => Err(StrategicError::Internal(format!(
@@ -179,7 +179,7 @@ pub(super) fn merge_lists(
         ElementKind::Scalars if purpose == ListDirective::Delete => {
             let delete = ElementIndex::new(&patch, None);
             let (mut items, before) = (original.clone(), original);
-            items.retain(|item| delete.get(Identity(item)).is_none());
+            items.retain(|item| delete.get(ValueKey(item)).is_none());
             Ok(MergedList { items, before })
         }
         ElementKind::Scalars => merge_scalars(original, &patch, merge_key.map(Str::as_str)),
@@ -226,12 +226,12 @@ fn merge_scalars(
 
 /// Leaves out what repeats. As on a server, the last element comes into the place of one that is left out.
 fn deduplicate(items: Vec<Value>) -> Vec<Value> {
-    let mut kinds: BTreeMap<Identity<'_>, usize> = BTreeMap::new();
+    let mut kinds: BTreeMap<ValueKey<'_>, usize> = BTreeMap::new();
     let kind_of: Vec<usize> = items
         .iter()
         .map(|item| {
             let next = kinds.len();
-            *kinds.entry(Identity(item)).or_insert(next)
+            *kinds.entry(ValueKey(item)).or_insert(next)
         })
         .collect();
     if kinds.len() == items.len() {
@@ -365,10 +365,10 @@ fn delete_keyed(original: &mut Vec<Value>, before: &mut Vec<Value>, deletions: &
     if deletions.is_empty() {
         return;
     }
-    let mut positions: BTreeMap<Identity<'_>, Vec<usize>> = BTreeMap::new();
+    let mut positions: BTreeMap<ValueKey<'_>, Vec<usize>> = BTreeMap::new();
     for (i, item) in before.iter().enumerate() {
         if let Some(value) = item.get(key) {
-            positions.entry(Identity(value)).or_default().push(i);
+            positions.entry(ValueKey(value)).or_default().push(i);
         }
     }
     let mut stays = vec![true; before.len()];
@@ -376,7 +376,7 @@ fn delete_keyed(original: &mut Vec<Value>, before: &mut Vec<Value>, deletions: &
     let mut end = before.len();
     for at in deletions
         .iter()
-        .flat_map(|value| positions.remove(&Identity(value)).unwrap_or_default())
+        .flat_map(|value| positions.remove(&ValueKey(value)).unwrap_or_default())
     {
         left_behind.extend(end.checked_sub(1).and_then(|last| before.get(last)).cloned());
         if let Some(stays) = stays.get_mut(at) {

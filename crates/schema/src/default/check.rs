@@ -1,8 +1,8 @@
 //! Whether the defaults of a schema are values of it.
 
-use crate::meta::{self, Malformed};
-use crate::plan::{Features, Node, Plan};
-use crate::prune::{self, Place, is_meta};
+use crate::meta::{self, MalformedFields};
+use crate::plan::{Features, Plan, PlanNode};
+use crate::prune::{self, ValueRole, is_meta};
 use crate::rules;
 use crate::structural::Type;
 use crate::validate;
@@ -10,7 +10,7 @@ use scantling_value::{ErrorList, FieldError, Map, Path, Str, Value, aggregate};
 
 /// Whether defaults must hold no fields that their schema does not describe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pruned {
+pub enum PrunedDefaults {
     /// They must not.
     Required,
     /// They may: definitions that did so before are left alone.
@@ -19,19 +19,19 @@ pub enum Pruned {
 
 /// What is wrong with the defaults of a schema that stands at `at`. Defaults inside of metadata must make valid
 /// metadata; the others are checked as values, before any defaults inside of them apply.
-pub fn check_defaults(plan: &Plan, at: &Path<'_>, pruned: Pruned) -> ErrorList {
-    let mut walk = Walk {
+pub fn check_defaults(plan: &Plan, at: &Path<'_>, pruned: PrunedDefaults) -> ErrorList {
+    let mut walk = DefaultsChecker {
         pruned,
         budget: Some(rules::BUDGET),
         errors: ErrorList::new(),
     };
     let root = plan.root();
-    walk.node(root, at, &Surroundings::resource(root), Inside::Values);
+    walk.node(root, at, &EnclosingPath::resource(root), DefaultLocation::Values);
     walk.errors
 }
 
-struct Walk {
-    pruned: Pruned,
+struct DefaultsChecker {
+    pruned: PrunedDefaults,
     /// What the rules of all defaults may cost together; nothing is left once it is overdrawn.
     budget: Option<u64>,
     errors: ErrorList,
@@ -39,7 +39,7 @@ struct Walk {
 
 /// What a default stands in.
 #[derive(Clone, Copy, PartialEq)]
-pub(super) enum Inside {
+pub(super) enum DefaultLocation {
     /// `apiVersion`, `kind` or `metadata` of a resource.
     Metadata,
     /// Anything else.
@@ -47,36 +47,36 @@ pub(super) enum Inside {
 }
 
 /// The way from a resource down to a value.
-struct Surroundings<'a> {
-    root: &'a Node,
-    way: Option<(&'a Surroundings<'a>, Step<'a>)>,
+struct EnclosingPath<'a> {
+    root: &'a PlanNode,
+    way: Option<(&'a EnclosingPath<'a>, EnclosingStep<'a>)>,
 }
 
-enum Step<'a> {
+enum EnclosingStep<'a> {
     Member(&'a Str),
     Element,
 }
 
-impl<'a> Surroundings<'a> {
-    fn resource(root: &'a Node) -> Self {
-        Surroundings { root, way: None }
+impl<'a> EnclosingPath<'a> {
+    fn resource(root: &'a PlanNode) -> Self {
+        EnclosingPath { root, way: None }
     }
 
-    fn below(&'a self, step: Step<'a>) -> Self {
-        Surroundings {
+    fn push(&'a self, step: EnclosingStep<'a>) -> Self {
+        EnclosingPath {
             root: self.root,
             way: Some((self, step)),
         }
     }
 
     /// A resource with nothing but the value in it.
-    fn around(&self, value: Value) -> Value {
+    fn wrap(&self, value: Value) -> Value {
         match &self.way {
-            Some((outer, Step::Element)) => outer.around(Value::Array(vec![value])),
-            Some((outer, Step::Member(name))) => {
+            Some((outer, EnclosingStep::Element)) => outer.wrap(Value::Array(vec![value])),
+            Some((outer, EnclosingStep::Member(name))) => {
                 let mut map = Map::new();
                 map.insert((*name).clone(), value);
-                outer.around(Value::Object(map))
+                outer.wrap(Value::Object(map))
             }
             None => {
                 let mut resource = value;
@@ -90,33 +90,38 @@ impl<'a> Surroundings<'a> {
     }
 }
 
-impl Walk {
-    fn node(&mut self, node: &Node, at: &Path<'_>, around: &Surroundings<'_>, inside: Inside) {
+impl DefaultsChecker {
+    fn node(&mut self, node: &PlanNode, at: &Path<'_>, around: &EnclosingPath<'_>, inside: DefaultLocation) {
         if !node.has(Features::DEFAULT) || self.budget.is_none() {
             return;
         }
         let embedded;
         let (around, inside) = if node.is(Features::EMBEDDED) {
-            embedded = Surroundings::resource(node);
-            (&embedded, Inside::Values)
+            embedded = EnclosingPath::resource(node);
+            (&embedded, DefaultLocation::Values)
         } else {
             (around, inside)
         };
         if let Some(default) = node.declared_default() {
             let at = at.field("default");
             match inside {
-                Inside::Metadata => self.metadata(node, default, around, &at),
-                Inside::Values => self.value(node, default, &at),
+                DefaultLocation::Metadata => self.metadata(node, default, around, &at),
+                DefaultLocation::Values => self.value(node, default, &at),
             }
         }
         // Maps cannot default their values, so that defaults below them are not looked at.
         if let Some(items) = node.items() {
-            self.node(items, &at.field("items"), &around.below(Step::Element), inside);
+            self.node(
+                items,
+                &at.field("items"),
+                &around.push(EnclosingStep::Element),
+                inside,
+            );
         }
         for (name, field) in node.fields() {
             let resource = std::ptr::eq(around.root, node) && around.way.is_none();
             let inside = if resource && is_meta(name) {
-                Inside::Metadata
+                DefaultLocation::Metadata
             } else {
                 inside
             };
@@ -124,14 +129,14 @@ impl Walk {
             self.node(
                 field,
                 &properties.key(name),
-                &around.below(Step::Member(name)),
+                &around.push(EnclosingStep::Member(name)),
                 inside,
             );
         }
     }
 
-    fn metadata(&mut self, node: &Node, default: &Value, around: &Surroundings<'_>, at: &Path<'_>) {
-        let mut resource = around.around(default.clone());
+    fn metadata(&mut self, node: &PlanNode, default: &Value, around: &EnclosingPath<'_>, at: &Path<'_>) {
+        let mut resource = around.wrap(default.clone());
         let why = match coerce_resource(around.root, &mut resource, &Path::ROOT) {
             Err(error) => error.to_string(),
             Ok(()) => match meta::check_resource(around.root, &resource, &Path::ROOT) {
@@ -147,14 +152,18 @@ impl Walk {
             .push_with(|| FieldError::invalid(at, default.clone(), detail));
     }
 
-    fn value(&mut self, node: &Node, default: &Value, at: &Path<'_>) {
+    fn value(&mut self, node: &PlanNode, default: &Value, at: &Path<'_>) {
         let mut value = default.clone();
-        let coerced = meta::coerce_embedded(node, &mut value, Malformed::Refuse, at);
-        if self.pruned == Pruned::Required {
+        let coerced = meta::coerce_embedded(node, &mut value, MalformedFields::Refuse, at);
+        if self.pruned == PrunedDefaults::Required {
             let resource = node.is(Features::EMBEDDED);
-            let place = if resource { Place::Resource } else { Place::Part };
+            let role = if resource {
+                ValueRole::Resource
+            } else {
+                ValueRole::Part
+            };
             let mut copy = default.clone();
-            prune::prune(node, &mut copy, place, &prune::Options::default());
+            prune::prune(node, &mut copy, role, &prune::PruneOptions::default());
             if copy != *default {
                 // The error shows the default as it is by the time that it is written: with metadata in form.
                 let shown = if coerced.is_ok() { &value } else { default };
@@ -175,7 +184,7 @@ impl Walk {
     }
 
     /// Rules run twice: as if nothing changed, and as if the default were new. The dearer run counts.
-    fn limits_and_rules(&mut self, node: &Node, value: &Value, at: &Path<'_>) {
+    fn limits_and_rules(&mut self, node: &PlanNode, value: &Value, at: &Path<'_>) {
         let errors = validate::validate(node, value, at, None);
         let (true, Some(budget)) = (errors.is_empty(), self.budget) else {
             self.errors.extend(errors);
@@ -188,7 +197,7 @@ impl Walk {
                 .push_with(|| FieldError::invalid(at, ty, rules::NOT_COMPILED));
             return;
         }
-        let options = rules::Options {
+        let options = rules::RuleOptions {
             at,
             ratchet: None,
             optional_old_self: true,
@@ -207,11 +216,11 @@ impl Walk {
 }
 
 /// Brings the metadata of a value that is a resource itself into form, and of those embedded in it.
-fn coerce_resource(node: &Node, value: &mut Value, at: &Path<'_>) -> Result<(), FieldError> {
+fn coerce_resource(node: &PlanNode, value: &mut Value, at: &Path<'_>) -> Result<(), FieldError> {
     if let Value::Object(map) = value
         && !node.is(Features::EMBEDDED)
     {
         meta::coerce_one(map, at)?;
     }
-    meta::coerce_embedded(node, value, Malformed::Refuse, at).map(drop)
+    meta::coerce_embedded(node, value, MalformedFields::Refuse, at).map(drop)
 }

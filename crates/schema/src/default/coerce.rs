@@ -1,18 +1,18 @@
 //! The metadata of embedded resources in the defaults of a definition.
 
-use super::check::Inside;
-use crate::meta::{self, Malformed};
-use crate::plan::{Features, Node, Plan};
+use super::check::DefaultLocation;
+use crate::meta::{self, MalformedFields};
+use crate::plan::{Features, Plan, PlanNode};
 use crate::prune::is_meta;
 use scantling_value::{Map, Path, Value};
 
 /// Drops the unknown fields of such metadata from a schema document. A kube-apiserver stores a definition so, because
 /// the validation of defaults changes the definition that it validates.
 pub(crate) fn coerce_defaults(plan: &Plan, schema: &mut Value) {
-    walk(plan.root(), schema, Inside::Values, true);
+    walk(plan.root(), schema, DefaultLocation::Values, true);
 }
 
-fn walk(node: &Node, schema: &mut Value, inside: Inside, is_root: bool) {
+fn walk(node: &PlanNode, schema: &mut Value, inside: DefaultLocation, is_root: bool) {
     if !node.has(Features::DEFAULT) || !node.has(Features::EMBEDDED) {
         return;
     }
@@ -20,12 +20,16 @@ fn walk(node: &Node, schema: &mut Value, inside: Inside, is_root: bool) {
         return;
     };
     let is_embedded = node.is(Features::EMBEDDED);
-    let inside = if is_embedded { Inside::Values } else { inside };
-    if inside == Inside::Values
+    let inside = if is_embedded {
+        DefaultLocation::Values
+    } else {
+        inside
+    };
+    if inside == DefaultLocation::Values
         && let Some(default) = schema.get_mut("default")
     {
         // The definition was accepted, so that nothing in the default is malformed.
-        let _ = meta::coerce_embedded(node, default, Malformed::Refuse, &Path::ROOT);
+        let _ = meta::coerce_embedded(node, default, MalformedFields::Refuse, &Path::ROOT);
     }
     if let (Some(items), Some(schema)) = (node.items(), schema.get_mut("items")) {
         walk(items, schema, inside, false);
@@ -35,7 +39,7 @@ fn walk(node: &Node, schema: &mut Value, inside: Inside, is_root: bool) {
     };
     for (name, field) in node.fields() {
         let inside = match (is_root || is_embedded) && is_meta(name) {
-            true => Inside::Metadata,
+            true => DefaultLocation::Metadata,
             false => inside,
         };
         if let Some(schema) = Map::get_mut(properties, name) {

@@ -1,10 +1,10 @@
 //! Definitions that a server has accepted.
 
-use super::{Definition, Setting, Status, Version, warnings};
+use super::{CrdVersion, Definition, Status, ValidationContext, warnings};
 use crate::default;
 use crate::document::Schema;
 use crate::meta::{self, Scope};
-use crate::plan::Compiler;
+use crate::plan::PlanCompiler;
 use crate::structural::{Interner, Structural};
 use scantling_value::{ErrorList, Path, Value};
 use std::ops::Deref;
@@ -25,9 +25,12 @@ pub struct Acceptance {
 
 impl Accepted {
     /// Accepts a new definition, or says everything that is wrong with it.
-    pub fn create(mut definition: Definition, setting: &Setting<'_>) -> Result<Acceptance, ErrorList> {
-        definition.prepare_create(setting.gates);
-        let mut errors = definition.validate(setting);
+    pub fn create(
+        mut definition: Definition,
+        context: &ValidationContext<'_>,
+    ) -> Result<Acceptance, ErrorList> {
+        definition.prepare_create(context.gates);
+        let mut errors = definition.validate(context);
         if errors.is_empty() {
             // What all kinds share is checked last, and only if nothing else is wrong.
             let metadata = Value::from(definition.metadata.clone());
@@ -48,11 +51,11 @@ impl Accepted {
     pub fn update(
         mut definition: Definition,
         old: &Accepted,
-        setting: &Setting<'_>,
+        context: &ValidationContext<'_>,
     ) -> Result<Acceptance, ErrorList> {
-        definition.prepare_update(old, setting.gates);
+        definition.prepare_update(old, context.gates);
         let mut errors = common_update(&definition, old);
-        errors.extend(definition.validate_update(old, setting));
+        errors.extend(definition.validate_update(old, context));
         if !errors.is_empty() {
             return Err(errors);
         }
@@ -82,12 +85,16 @@ impl Accepted {
     }
 
     /// Brings names and conditions up to date, see [`Definition::settle`].
-    pub fn settle<'a>(&mut self, group: impl IntoIterator<Item = &'a Accepted>, now: &str) -> bool {
+    pub fn update_conditions<'a>(
+        &mut self,
+        group: impl IntoIterator<Item = &'a Accepted>,
+        now: &str,
+    ) -> bool {
         let before = self.0.clone();
         let group = group
             .into_iter()
             .map(|a| if a.name() == before.name() { &before } else { &a.0 });
-        self.0.settle(group, now)
+        self.0.update_conditions(group, now)
     }
 
     /// Replaces the status.
@@ -111,7 +118,7 @@ impl Accepted {
 
     /// The structural schema of a version, for compiling. Schemas that were stored before schemas had to be structural may
     /// have none.
-    pub fn structural(&self, version: &Version, interner: &mut Interner) -> Option<Arc<Structural>> {
+    pub fn structural(&self, version: &CrdVersion, interner: &mut Interner) -> Option<Arc<Structural>> {
         let document = self.spec.schema_of(version)?;
         Schema::new(document).structural(interner).ok()
     }
@@ -135,7 +142,7 @@ fn coerce_defaults(definition: &mut Definition) {
             continue;
         };
         if let Ok(schema) = Schema::new(document).structural(&mut Interner::new()) {
-            let plan = Compiler::new().compile(&schema);
+            let plan = PlanCompiler::new().compile(&schema);
             default::coerce_defaults(&plan, Arc::make_mut(document));
         }
     }

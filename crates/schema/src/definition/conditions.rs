@@ -9,9 +9,13 @@ use std::collections::BTreeSet;
 impl Definition {
     /// Brings names and conditions up to date. `group` are the definitions of the same group, this one in its stored form
     /// included; `now` is the time at which conditions that change say they did. Returns whether anything changed.
-    pub fn settle<'a>(&mut self, group: impl IntoIterator<Item = &'a Definition>, now: &str) -> bool {
+    pub fn update_conditions<'a>(
+        &mut self,
+        group: impl IntoIterator<Item = &'a Definition>,
+        now: &str,
+    ) -> bool {
         let before = self.status.clone();
-        self.settle_names(group, now);
+        self.update_names_condition(group, now);
         self.establish(now);
         match self.non_structural_condition() {
             Some(condition) => self.set_condition(condition, now),
@@ -33,7 +37,7 @@ impl Definition {
 
     /// The definition's names alone: what settling others needs to know of it.
     #[must_use]
-    pub fn outline(&self) -> Definition {
+    pub fn without_schema_details(&self) -> Definition {
         Definition {
             metadata: Map::from_iter([("name", Value::from(self.name()))]),
             spec: Spec {
@@ -78,7 +82,7 @@ impl Definition {
     }
 
     /// Names that another definition of the group uses are refused; those in use before stay.
-    fn settle_names<'a>(&mut self, group: impl IntoIterator<Item = &'a Definition>, now: &str) {
+    fn update_names_condition<'a>(&mut self, group: impl IntoIterator<Item = &'a Definition>, now: &str) {
         if self.has_its_names() {
             return;
         }
@@ -138,14 +142,14 @@ impl Definition {
             Some((reason, message)) => condition("NamesAccepted", false, reason, &message),
         };
         self.set_condition(names, now);
-        if !self.is("Established") {
+        if !self.has_condition("Established") {
             let refused = condition("Established", false, "NotAccepted", "not all names are accepted");
             self.set_condition(refused, now);
         }
     }
 
     fn establish(&mut self, now: &str) {
-        if !self.is("NamesAccepted") || self.is("Established") {
+        if !self.has_condition("NamesAccepted") || self.has_condition("Established") {
             return;
         }
         let bundle = self
@@ -180,7 +184,7 @@ impl Definition {
             errors
                 .push_with(|| FieldError::invalid(&at.field("preserveUnknownFields"), true, "must be false"));
         }
-        for (i, v) in self.spec.lowered().iter().enumerate() {
+        for (i, v) in self.spec.to_v1beta1().iter().enumerate() {
             let Some(schema) = v.validation.as_ref().and_then(Validation::schema) else {
                 continue;
             };
@@ -214,7 +218,7 @@ impl Definition {
         if !is_protected(&self.spec.group) {
             return None;
         }
-        let approval = Approval::of(self);
+        let approval = Approval::from_annotation(self);
         let reason = match approval {
             Approval::Missing => "MissingAnnotation",
             Approval::Bypassed(_) => "UnapprovedAnnotation",

@@ -1,7 +1,7 @@
 //! Between settings for all versions and settings of single versions.
 
 use super::types::canonical_schema;
-use super::{Spec, Validation, Version};
+use super::{CrdVersion, Spec, Validation};
 use scantling_value::Value;
 
 impl Spec {
@@ -11,7 +11,7 @@ impl Spec {
     }
 
     /// Moves the settings in which all versions agree to the top, as reading a `v1` document does.
-    pub(super) fn lift(&mut self) {
+    pub(super) fn raise_to_v1(&mut self) {
         let Some(versions) = &mut self.versions else {
             return;
         };
@@ -44,46 +44,46 @@ impl Spec {
         }
     }
 
-    /// The versions with every setting in its place, as a `v1` document writes them.
-    pub(super) fn lowered(&self) -> Vec<Version> {
+    /// The versions with every context in its place, as a `v1` document writes them.
+    pub(super) fn to_v1beta1(&self) -> Vec<CrdVersion> {
         let mut spec = self.clone();
-        spec.lower();
+        spec.lower_to_v1beta1();
         spec.versions.unwrap_or_default()
     }
 
     /// Moves the settings for all versions into each of them, as a `v1` document writes them.
-    pub(super) fn lower(&mut self) {
+    pub(super) fn lower_to_v1beta1(&mut self) {
         if self.versions().is_empty() && !self.version.is_empty() {
-            self.versions = Some(vec![Version {
+            self.versions = Some(vec![CrdVersion {
                 name: self.version.clone(),
                 served: true,
                 storage: true,
-                ..Version::default()
+                ..CrdVersion::default()
             }]);
         }
         let Some(versions) = &mut self.versions else {
             return;
         };
-        hand_down(self.subresources.take(), versions, |v| &mut v.subresources);
-        hand_down(self.validation.take(), versions, |v| &mut v.validation);
-        hand_down(self.columns.take(), versions, |v| &mut v.columns);
-        hand_down(self.selectable_fields.take(), versions, |v| {
+        copy_to_versions(self.subresources.take(), versions, |v| &mut v.subresources);
+        copy_to_versions(self.validation.take(), versions, |v| &mut v.validation);
+        copy_to_versions(self.columns.take(), versions, |v| &mut v.columns);
+        copy_to_versions(self.selectable_fields.take(), versions, |v| {
             &mut v.selectable_fields
         });
     }
 }
 
-/// Gives a setting to all versions, copied for all but the last.
-fn hand_down<T: Clone>(
-    setting: Option<T>,
-    versions: &mut [Version],
-    place: impl Fn(&mut Version) -> &mut Option<T>,
+/// Gives a context to all versions, copied for all but the last.
+fn copy_to_versions<T: Clone>(
+    context: Option<T>,
+    versions: &mut [CrdVersion],
+    place: impl Fn(&mut CrdVersion) -> &mut Option<T>,
 ) {
-    if let (Some(setting), Some((last, others))) = (setting, versions.split_last_mut()) {
+    if let (Some(context), Some((last, others))) = (context, versions.split_last_mut()) {
         for version in others {
-            *place(version) = Some(setting.clone());
+            *place(version) = Some(context.clone());
         }
-        *place(last) = Some(setting);
+        *place(last) = Some(context);
     }
 }
 

@@ -2,24 +2,25 @@
 
 use super::types;
 use super::{
-    ApiVersion, Column, Condition, Conversion, Definition, Gates, Names, Scale, Service, Spec, Status,
+    ApiVersion, Column, Condition, Conversion, Definition, Gates, Names, ScaleSubresource, Service, Spec,
+    Status,
 };
-use super::{Subresources, Validation, Version, WebhookClient};
-use scantling_apitypes::decode::{self, Finding, Source};
-use scantling_apitypes::{DecodeError, Extensions, Table};
+use super::{CrdVersion, Subresources, Validation, WebhookClient};
+use scantling_apitypes::decode::{self, DecodeSource, Finding};
+use scantling_apitypes::{DecodeError, Extensions, TypeTable};
 use scantling_value::{Map, PathBuf, Str, Value};
 use std::sync::Arc;
 
 /// A definition as it came in.
 #[derive(Debug)]
-pub struct Received {
+pub struct DecodedDefinition {
     /// The definition, with its defaults.
     pub definition: Definition,
     /// Unknown and duplicate fields, in the order of the document; map keys and field names are both written with a dot.
     pub findings: Vec<Finding>,
 }
 
-impl Received {
+impl DecodedDefinition {
     /// The fields that definitions do not have.
     pub fn unknown(&self) -> impl Iterator<Item = &PathBuf> {
         self.findings.iter().filter_map(|finding| match finding {
@@ -31,14 +32,22 @@ impl Received {
 
 impl Definition {
     /// Reads a document of one of the two versions and fills in its defaults.
-    pub fn decode(document: Value, version: ApiVersion, gates: Gates) -> Result<Received, DecodeError> {
+    pub fn decode(
+        document: Value,
+        version: ApiVersion,
+        gates: Gates,
+    ) -> Result<DecodedDefinition, DecodeError> {
         Definition::read(document, version, gates)
     }
 
     /// Reads a text that is known to be valid JSON to the letter: fields may stand twice, and of several faults the first
     /// is told.
-    pub fn decode_text(text: &[u8], version: ApiVersion, gates: Gates) -> Result<Received, DecodeError> {
-        Definition::read(decode::written(text)?, version, gates)
+    pub fn decode_text(
+        text: &[u8],
+        version: ApiVersion,
+        gates: Gates,
+    ) -> Result<DecodedDefinition, DecodeError> {
+        Definition::read(decode::decode_raw(text)?, version, gates)
     }
 
     /// Brings the values of a document that was made, not sent, into their types, as far as they are not; its first
@@ -48,39 +57,47 @@ impl Definition {
         version: ApiVersion,
         gates: Gates,
     ) -> Result<Vec<Finding>, DecodeError> {
-        Table::latest().convert(types::definition(version), document, extensions(gates))
+        TypeTable::latest().convert(types::definition(version), document, extensions(gates))
     }
 
     /// Writes a document of either version in another version. Nothing is filled in: a part of a definition stays a part.
     pub fn document_in(document: Value, version: ApiVersion, gates: Gates) -> Result<Value, DecodeError> {
-        let written_in = ApiVersion::of(&document);
+        let written_in = ApiVersion::of_document(&document);
         let mut received = Definition::parse(document, written_in, gates)?;
         if written_in == ApiVersion::V1 {
-            received.definition.spec.lift();
+            received.definition.spec.raise_to_v1();
         }
         Ok(received.definition.into_document(version))
     }
 
-    fn read(document: impl Source, version: ApiVersion, gates: Gates) -> Result<Received, DecodeError> {
+    fn read(
+        document: impl DecodeSource,
+        version: ApiVersion,
+        gates: Gates,
+    ) -> Result<DecodedDefinition, DecodeError> {
         let mut received = Definition::parse(document, version, gates)?;
         let definition = &mut received.definition;
         definition.set_defaults(version);
         if version == ApiVersion::V1 {
-            definition.spec.lift();
+            definition.spec.raise_to_v1();
         }
         Ok(received)
     }
 
     /// Reads a document without filling in defaults.
-    fn parse(document: impl Source, version: ApiVersion, gates: Gates) -> Result<Received, DecodeError> {
-        let decoded = Table::latest().decode(types::definition(version), document, extensions(gates))?;
+    fn parse(
+        document: impl DecodeSource,
+        version: ApiVersion,
+        gates: Gates,
+    ) -> Result<DecodedDefinition, DecodeError> {
+        let decoded = TypeTable::latest().decode(types::definition(version), document, extensions(gates))?;
         let mut members = decoded.members;
         let definition = Definition {
             metadata: object(members.remove("metadata")),
             spec: spec(object(members.remove("spec")), version),
             status: status(object(members.remove("status"))),
         };
-        Ok(Received {
+        Ok(DecodedDefinition {
             definition,
             findings: decoded.findings,
         })
@@ -105,15 +122,15 @@ fn optional(m: &mut Map, key: &str) -> Option<Map> {
     m.remove(key).map(|v| object(Some(v)))
 }
 
-fn optional_text(m: &mut Map, key: &str) -> Option<Str> {
+fn take_optional_string(m: &mut Map, key: &str) -> Option<Str> {
     match m.remove(key) {
         Some(Value::String(s)) => Some(s),
         _ => None,
     }
 }
 
-fn text(m: &mut Map, key: &str) -> Str {
-    optional_text(m, key).unwrap_or_default()
+fn take_string(m: &mut Map, key: &str) -> Str {
+    take_optional_string(m, key).unwrap_or_default()
 }
 
 fn flag(m: &Map, key: &str) -> bool {
@@ -131,7 +148,7 @@ fn list<T>(m: &mut Map, key: &str, read: impl Fn(Map) -> T) -> Option<Vec<T>> {
     }
 }
 
-fn texts(m: &mut Map, key: &str) -> Option<Vec<Str>> {
+fn take_strings(m: &mut Map, key: &str) -> Option<Vec<Str>> {
     let read = |v| {
         if let Value::String(s) = v {
             s
@@ -147,10 +164,10 @@ fn texts(m: &mut Map, key: &str) -> Option<Vec<Str>> {
 
 fn spec(mut m: Map, api: ApiVersion) -> Spec {
     Spec {
-        group: text(&mut m, "group"),
-        version: text(&mut m, "version"),
+        group: take_string(&mut m, "group"),
+        version: take_string(&mut m, "version"),
         names: names(object(m.remove("names"))),
-        scope: text(&mut m, "scope"),
+        scope: take_string(&mut m, "scope"),
         validation: optional(&mut m, "validation").map(validation),
         subresources: optional(&mut m, "subresources").map(subresources),
         versions: list(&mut m, "versions", |v| version(v, api)),
@@ -167,22 +184,22 @@ fn spec(mut m: Map, api: ApiVersion) -> Spec {
 
 fn names(mut m: Map) -> Names {
     Names {
-        plural: text(&mut m, "plural"),
-        singular: text(&mut m, "singular"),
-        short_names: texts(&mut m, "shortNames"),
-        kind: text(&mut m, "kind"),
-        list_kind: text(&mut m, "listKind"),
-        categories: texts(&mut m, "categories"),
+        plural: take_string(&mut m, "plural"),
+        singular: take_string(&mut m, "singular"),
+        short_names: take_strings(&mut m, "shortNames"),
+        kind: take_string(&mut m, "kind"),
+        list_kind: take_string(&mut m, "listKind"),
+        categories: take_strings(&mut m, "categories"),
     }
 }
 
-fn version(mut m: Map, api: ApiVersion) -> Version {
-    Version {
-        name: text(&mut m, "name"),
+fn version(mut m: Map, api: ApiVersion) -> CrdVersion {
+    CrdVersion {
+        name: take_string(&mut m, "name"),
         served: flag(&m, "served"),
         storage: flag(&m, "storage"),
         deprecated: flag(&m, "deprecated"),
-        deprecation_warning: optional_text(&mut m, "deprecationWarning"),
+        deprecation_warning: take_optional_string(&mut m, "deprecationWarning"),
         validation: optional(&mut m, "schema").map(validation),
         subresources: optional(&mut m, "subresources").map(subresources),
         columns: list(&mut m, "additionalPrinterColumns", |c| column(c, api)),
@@ -199,10 +216,10 @@ fn validation(mut m: Map) -> Validation {
 fn subresources(mut m: Map) -> Subresources {
     Subresources {
         status: m.contains_key("status"),
-        scale: optional(&mut m, "scale").map(|mut m| Scale {
-            spec_replicas_path: text(&mut m, "specReplicasPath"),
-            status_replicas_path: text(&mut m, "statusReplicasPath"),
-            label_selector_path: optional_text(&mut m, "labelSelectorPath"),
+        scale: optional(&mut m, "scale").map(|mut m| ScaleSubresource {
+            spec_replicas_path: take_string(&mut m, "specReplicasPath"),
+            status_replicas_path: take_string(&mut m, "statusReplicasPath"),
+            label_selector_path: take_optional_string(&mut m, "labelSelectorPath"),
         }),
     }
 }
@@ -213,21 +230,21 @@ fn column(mut m: Map, api: ApiVersion) -> Column {
         ApiVersion::V1Beta1 => "JSONPath",
     };
     Column {
-        name: text(&mut m, "name"),
-        ty: text(&mut m, "type"),
-        format: text(&mut m, "format"),
-        description: text(&mut m, "description"),
+        name: take_string(&mut m, "name"),
+        ty: take_string(&mut m, "type"),
+        format: take_string(&mut m, "format"),
+        description: take_string(&mut m, "description"),
         priority: integer(&m, "priority"),
-        json_path: text(&mut m, path),
+        json_path: take_string(&mut m, path),
     }
 }
 
 fn selectable_field(mut m: Map) -> Str {
-    text(&mut m, "jsonPath")
+    take_string(&mut m, "jsonPath")
 }
 
 fn conversion(mut m: Map, api: ApiVersion) -> Conversion {
-    let strategy = text(&mut m, "strategy");
+    let strategy = take_string(&mut m, "strategy");
     let (mut m, client) = match api {
         ApiVersion::V1 => (object(m.remove("webhook")), "clientConfig"),
         ApiVersion::V1Beta1 => (m, "webhookClientConfig"),
@@ -235,16 +252,16 @@ fn conversion(mut m: Map, api: ApiVersion) -> Conversion {
     Conversion {
         strategy,
         client: optional(&mut m, client).map(|mut m| WebhookClient {
-            url: optional_text(&mut m, "url"),
+            url: take_optional_string(&mut m, "url"),
             service: optional(&mut m, "service").map(|mut m| Service {
-                namespace: text(&mut m, "namespace"),
-                name: text(&mut m, "name"),
-                path: optional_text(&mut m, "path"),
+                namespace: take_string(&mut m, "namespace"),
+                name: take_string(&mut m, "name"),
+                path: take_optional_string(&mut m, "path"),
                 port: m.get("port").and_then(Value::as_int),
             }),
-            ca_bundle: text(&mut m, "caBundle"),
+            ca_bundle: take_string(&mut m, "caBundle"),
         }),
-        review_versions: texts(&mut m, "conversionReviewVersions"),
+        review_versions: take_strings(&mut m, "conversionReviewVersions"),
     }
 }
 
@@ -252,18 +269,18 @@ fn status(mut m: Map) -> Status {
     Status {
         conditions: list(&mut m, "conditions", condition),
         accepted_names: names(object(m.remove("acceptedNames"))),
-        stored_versions: texts(&mut m, "storedVersions").unwrap_or_default(),
+        stored_versions: take_strings(&mut m, "storedVersions").unwrap_or_default(),
         observed_generation: integer(&m, "observedGeneration"),
     }
 }
 
 fn condition(mut m: Map) -> Condition {
     Condition {
-        ty: text(&mut m, "type"),
-        status: text(&mut m, "status"),
-        last_transition_time: text(&mut m, "lastTransitionTime"),
-        reason: text(&mut m, "reason"),
-        message: text(&mut m, "message"),
+        ty: take_string(&mut m, "type"),
+        status: take_string(&mut m, "status"),
+        last_transition_time: take_string(&mut m, "lastTransitionTime"),
+        reason: take_string(&mut m, "reason"),
+        message: take_string(&mut m, "message"),
         observed_generation: integer(&m, "observedGeneration"),
     }
 }

@@ -1,6 +1,6 @@
 //! What the server fills in.
 
-use super::{ApiVersion, Conversion, Definition, Spec, Version};
+use super::{ApiVersion, Conversion, CrdVersion, Definition, Spec};
 
 impl Definition {
     /// Fills in what a version of the kind defaults.
@@ -29,11 +29,11 @@ impl Spec {
         }
         if beta {
             if self.versions().is_empty() && !self.version.is_empty() {
-                let only = Version {
+                let only = CrdVersion {
                     name: self.version.clone(),
                     served: true,
                     storage: true,
-                    ..Version::default()
+                    ..CrdVersion::default()
                 };
                 self.versions = Some(vec![only]);
             }

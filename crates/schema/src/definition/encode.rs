@@ -2,8 +2,8 @@
 
 use super::types;
 use super::{ApiVersion, Column, Condition, Conversion, Definition, Names, Spec, Status, Subresources};
-use super::{Validation, Version, WebhookClient};
-use scantling_apitypes::Table;
+use super::{CrdVersion, Validation, WebhookClient};
+use scantling_apitypes::TypeTable;
 use scantling_value::{Map, Str, Value};
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ impl Definition {
 
     /// The same for those who need the definition no more: its schemas are not copied.
     pub fn into_document(self, api: ApiVersion) -> Value {
-        Table::latest()
+        TypeTable::latest()
             .canonical(types::definition(api), self.members(api))
             .into()
     }
@@ -23,16 +23,18 @@ impl Definition {
     /// The same with the empty lists and maps that [`Definition::encode`] leaves out: decoding it gives an equal
     /// definition, of which errors show the same.
     pub fn into_held_document(self, api: ApiVersion) -> Value {
-        Table::latest()
-            .held(types::definition(api), self.members(api))
+        TypeTable::latest()
+            .in_memory(types::definition(api), self.members(api))
             .into()
     }
 
     /// A document in the form of [`Definition::into_held_document`] as [`Definition::encode`] writes it; none if that is
     /// how it stands.
-    pub fn written(document: &Value, api: ApiVersion) -> Option<Value> {
-        let (table, definition) = (Table::latest(), types::definition(api));
-        let members = document.as_object().filter(|m| table.omits(definition, m))?;
+    pub fn to_version(document: &Value, api: ApiVersion) -> Option<Value> {
+        let (table, definition) = (TypeTable::latest(), types::definition(api));
+        let members = document
+            .as_object()
+            .filter(|m| table.omits_empty_collections(definition, m))?;
         Some(table.canonical(definition, members.clone()).into())
     }
 
@@ -53,7 +55,7 @@ impl Definition {
 /// The specification in the form that tells all: equal forms mean equal specifications.
 pub(super) fn spec(s: Spec) -> Value {
     let members = Map::from_iter([("spec", spec_in(s, ApiVersion::V1Beta1))]);
-    Table::latest()
+    TypeTable::latest()
         .canonical(types::definition(ApiVersion::V1Beta1), members)
         .remove("spec")
         .unwrap_or_default()
@@ -77,7 +79,7 @@ fn list<T>(items: Option<Vec<T>>, write: impl Fn(T) -> Value) -> Value {
 
 fn spec_in(mut s: Spec, api: ApiVersion) -> Value {
     if api == ApiVersion::V1 {
-        s.lower();
+        s.lower_to_v1beta1();
     }
     let mut members = Map::from_iter([
         ("group", s.group.into()),
@@ -111,7 +113,7 @@ fn names(n: Names) -> Value {
     ])
 }
 
-fn version(v: Version, api: ApiVersion) -> Value {
+fn version(v: CrdVersion, api: ApiVersion) -> Value {
     object([
         ("name", v.name.into()),
         ("served", v.served.into()),

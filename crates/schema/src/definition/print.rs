@@ -1,69 +1,77 @@
 //! Definitions in the form in which errors show them: the fields of the server's own types, in their order, as JSON.
 
-use super::{Subresources, Validation, Version};
+use super::{CrdVersion, Subresources, Validation};
 use crate::document::Schema;
 use crate::structural::ValidationRule;
 use scantling_value::Value;
 
 /// The keywords of a schema: their names in the server's type, their names on the wire, and what they hold.
-pub(super) const KEYWORDS: &[(&str, &str, Holds)] = &[
-    ("ID", "id", Holds::Text),
-    ("Schema", "$schema", Holds::Text),
-    ("Ref", "$ref", Holds::Pointer),
-    ("Description", "description", Holds::Text),
-    ("Type", "type", Holds::Text),
-    ("Nullable", "nullable", Holds::Flag),
-    ("Format", "format", Holds::Text),
-    ("Title", "title", Holds::Text),
-    ("Default", "default", Holds::Pointer),
-    ("Maximum", "maximum", Holds::Pointer),
-    ("ExclusiveMaximum", "exclusiveMaximum", Holds::Flag),
-    ("Minimum", "minimum", Holds::Pointer),
-    ("ExclusiveMinimum", "exclusiveMinimum", Holds::Flag),
-    ("MaxLength", "maxLength", Holds::Pointer),
-    ("MinLength", "minLength", Holds::Pointer),
-    ("Pattern", "pattern", Holds::Text),
-    ("MaxItems", "maxItems", Holds::Pointer),
-    ("MinItems", "minItems", Holds::Pointer),
-    ("UniqueItems", "uniqueItems", Holds::Flag),
-    ("MultipleOf", "multipleOf", Holds::Pointer),
-    ("Enum", "enum", Holds::Pointer),
-    ("MaxProperties", "maxProperties", Holds::Pointer),
-    ("MinProperties", "minProperties", Holds::Pointer),
-    ("Required", "required", Holds::Pointer),
-    ("Items", "items", Holds::SchemaOrList),
-    ("AllOf", "allOf", Holds::Schemas),
-    ("OneOf", "oneOf", Holds::Schemas),
-    ("AnyOf", "anyOf", Holds::Schemas),
-    ("Not", "not", Holds::Schema),
-    ("Properties", "properties", Holds::NamedSchemas),
+pub(super) const KEYWORDS: &[(&str, &str, KeywordType)] = &[
+    ("ID", "id", KeywordType::Text),
+    ("Schema", "$schema", KeywordType::Text),
+    ("Ref", "$ref", KeywordType::Pointer),
+    ("Description", "description", KeywordType::Text),
+    ("Type", "type", KeywordType::Text),
+    ("Nullable", "nullable", KeywordType::Flag),
+    ("Format", "format", KeywordType::Text),
+    ("Title", "title", KeywordType::Text),
+    ("Default", "default", KeywordType::Pointer),
+    ("Maximum", "maximum", KeywordType::Pointer),
+    ("ExclusiveMaximum", "exclusiveMaximum", KeywordType::Flag),
+    ("Minimum", "minimum", KeywordType::Pointer),
+    ("ExclusiveMinimum", "exclusiveMinimum", KeywordType::Flag),
+    ("MaxLength", "maxLength", KeywordType::Pointer),
+    ("MinLength", "minLength", KeywordType::Pointer),
+    ("Pattern", "pattern", KeywordType::Text),
+    ("MaxItems", "maxItems", KeywordType::Pointer),
+    ("MinItems", "minItems", KeywordType::Pointer),
+    ("UniqueItems", "uniqueItems", KeywordType::Flag),
+    ("MultipleOf", "multipleOf", KeywordType::Pointer),
+    ("Enum", "enum", KeywordType::Pointer),
+    ("MaxProperties", "maxProperties", KeywordType::Pointer),
+    ("MinProperties", "minProperties", KeywordType::Pointer),
+    ("Required", "required", KeywordType::Pointer),
+    ("Items", "items", KeywordType::SchemaOrList),
+    ("AllOf", "allOf", KeywordType::Schemas),
+    ("OneOf", "oneOf", KeywordType::Schemas),
+    ("AnyOf", "anyOf", KeywordType::Schemas),
+    ("Not", "not", KeywordType::Schema),
+    ("Properties", "properties", KeywordType::NamedSchemas),
     (
         "AdditionalProperties",
         "additionalProperties",
-        Holds::SchemaOrBool,
+        KeywordType::SchemaOrBool,
     ),
-    ("PatternProperties", "patternProperties", Holds::NamedSchemas),
-    ("Dependencies", "dependencies", Holds::Dependencies),
-    ("AdditionalItems", "additionalItems", Holds::SchemaOrBool),
-    ("Definitions", "definitions", Holds::NamedSchemas),
-    ("ExternalDocs", "externalDocs", Holds::Docs),
-    ("Example", "example", Holds::Pointer),
+    (
+        "PatternProperties",
+        "patternProperties",
+        KeywordType::NamedSchemas,
+    ),
+    ("Dependencies", "dependencies", KeywordType::Dependencies),
+    ("AdditionalItems", "additionalItems", KeywordType::SchemaOrBool),
+    ("Definitions", "definitions", KeywordType::NamedSchemas),
+    ("ExternalDocs", "externalDocs", KeywordType::Docs),
+    ("Example", "example", KeywordType::Pointer),
     (
         "XPreserveUnknownFields",
         "x-kubernetes-preserve-unknown-fields",
-        Holds::Pointer,
+        KeywordType::Pointer,
     ),
-    ("XEmbeddedResource", "x-kubernetes-embedded-resource", Holds::Flag),
-    ("XIntOrString", "x-kubernetes-int-or-string", Holds::Flag),
-    ("XListMapKeys", "x-kubernetes-list-map-keys", Holds::Pointer),
-    ("XListType", "x-kubernetes-list-type", Holds::Pointer),
-    ("XMapType", "x-kubernetes-map-type", Holds::Pointer),
-    ("XValidations", "x-kubernetes-validations", Holds::Rules),
+    (
+        "XEmbeddedResource",
+        "x-kubernetes-embedded-resource",
+        KeywordType::Flag,
+    ),
+    ("XIntOrString", "x-kubernetes-int-or-string", KeywordType::Flag),
+    ("XListMapKeys", "x-kubernetes-list-map-keys", KeywordType::Pointer),
+    ("XListType", "x-kubernetes-list-type", KeywordType::Pointer),
+    ("XMapType", "x-kubernetes-map-type", KeywordType::Pointer),
+    ("XValidations", "x-kubernetes-validations", KeywordType::Rules),
 ];
 
 /// What a keyword holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Holds {
+pub(super) enum KeywordType {
     /// A text; unset is empty.
     Text,
     /// A boolean; unset is false.
@@ -81,48 +89,48 @@ pub(super) enum Holds {
 }
 
 /// The versions of a definition.
-pub(super) fn versions(versions: Option<&[Version]>) -> String {
-    let mut out = Out::default();
-    out.list(versions, Out::version);
+pub(super) fn versions(versions: Option<&[CrdVersion]>) -> String {
+    let mut out = Printer::default();
+    out.list(versions, Printer::version);
     out.0
 }
 
 /// A schema.
 pub(super) fn schema(s: Schema<'_>) -> String {
-    let mut out = Out::default();
+    let mut out = Printer::default();
     out.schema(s);
     out.0
 }
 
 /// The value of `items`.
 pub(super) fn items(v: &Value) -> String {
-    let mut out = Out::default();
+    let mut out = Printer::default();
     out.schema_or_list(v);
     out.0
 }
 
 /// A rule, as errors about rules show it.
 pub fn rule(r: &ValidationRule) -> String {
-    let mut out = Out::default();
+    let mut out = Printer::default();
     out.rule(r);
     out.0
 }
 
 #[derive(Default)]
-struct Out(String);
+struct Printer(String);
 
-impl Out {
+impl Printer {
     fn json(&mut self, v: &Value) {
         self.0.push_str(&v.to_json());
     }
 
-    fn text(&mut self, s: &str) {
+    fn string(&mut self, s: &str) {
         self.json(&s.into());
     }
 
-    fn optional_text(&mut self, s: Option<&str>) {
+    fn optional_string(&mut self, s: Option<&str>) {
         match s {
-            Some(s) => self.text(s),
+            Some(s) => self.string(s),
             None => self.0.push_str("null"),
         }
     }
@@ -132,7 +140,7 @@ impl Out {
         if !self.0.ends_with('{') {
             self.0.push(',');
         }
-        self.text(name);
+        self.string(name);
         self.0.push(':');
         self
     }
@@ -152,31 +160,31 @@ impl Out {
         self.0.push(']');
     }
 
-    fn version(&mut self, v: &Version) {
+    fn version(&mut self, v: &CrdVersion) {
         self.0.push('{');
-        self.field("Name").text(&v.name);
+        self.field("Name").string(&v.name);
         self.field("Served").json(&v.served.into());
         self.field("Storage").json(&v.storage.into());
         self.field("Deprecated").json(&v.deprecated.into());
         self.field("DeprecationWarning")
-            .optional_text(v.deprecation_warning.as_deref());
+            .optional_string(v.deprecation_warning.as_deref());
         self.field("Schema").validation(v.validation.as_ref());
         self.field("Subresources").subresources(v.subresources.as_ref());
         self.field("AdditionalPrinterColumns")
             .list(v.columns.as_deref(), |out, c| {
                 out.0.push('{');
-                out.field("Name").text(&c.name);
-                out.field("Type").text(&c.ty);
-                out.field("Format").text(&c.format);
-                out.field("Description").text(&c.description);
+                out.field("Name").string(&c.name);
+                out.field("Type").string(&c.ty);
+                out.field("Format").string(&c.format);
+                out.field("Description").string(&c.description);
                 out.field("Priority").json(&c.priority.into());
-                out.field("JSONPath").text(&c.json_path);
+                out.field("JSONPath").string(&c.json_path);
                 out.0.push('}');
             });
         self.field("SelectableFields")
             .list(v.selectable_fields.as_deref(), |out, path| {
                 out.0.push('{');
-                out.field("JSONPath").text(path);
+                out.field("JSONPath").string(path);
                 out.0.push('}');
             });
         self.0.push('}');
@@ -205,15 +213,15 @@ impl Out {
         self.field("Status")
             .0
             .push_str(if s.status { "{}" } else { "null" });
-        self.field("Scale");
+        self.field("ScaleSubresource");
         match &s.scale {
             None => self.0.push_str("null"),
             Some(s) => {
                 self.0.push('{');
-                self.field("SpecReplicasPath").text(&s.spec_replicas_path);
-                self.field("StatusReplicasPath").text(&s.status_replicas_path);
+                self.field("SpecReplicasPath").string(&s.spec_replicas_path);
+                self.field("StatusReplicasPath").string(&s.status_replicas_path);
                 self.field("LabelSelectorPath")
-                    .optional_text(s.label_selector_path.as_deref());
+                    .optional_string(s.label_selector_path.as_deref());
                 self.0.push('}');
             }
         }
@@ -225,48 +233,50 @@ impl Out {
         for (name, key, holds) in KEYWORDS {
             self.field(name);
             match (s.get(key), holds) {
-                (None, Holds::Text) => self.text(""),
-                (None, Holds::Flag) => self.0.push_str("false"),
+                (None, KeywordType::Text) => self.string(""),
+                (None, KeywordType::Flag) => self.0.push_str("false"),
                 (None, _) => self.0.push_str("null"),
-                (Some(v), Holds::Text | Holds::Flag | Holds::Pointer) => self.json(v),
-                (Some(v), Holds::Schema) => self.schema(Schema::new(v)),
-                (Some(v), Holds::Schemas) => self.list(v.as_array(), |out, v| out.schema(Schema::new(v))),
-                (Some(_), Holds::NamedSchemas) => {
+                (Some(v), KeywordType::Text | KeywordType::Flag | KeywordType::Pointer) => self.json(v),
+                (Some(v), KeywordType::Schema) => self.schema(Schema::new(v)),
+                (Some(v), KeywordType::Schemas) => {
+                    self.list(v.as_array(), |out, v| out.schema(Schema::new(v)))
+                }
+                (Some(_), KeywordType::NamedSchemas) => {
                     self.0.push('{');
-                    for (name, s) in s.named(key) {
+                    for (name, s) in s.named_schemas(key) {
                         self.field(name).schema(s);
                     }
                     self.0.push('}');
                 }
-                (Some(v), Holds::SchemaOrBool) => {
+                (Some(v), KeywordType::SchemaOrBool) => {
                     let allows = v.as_bool().unwrap_or(true);
                     self.0.push('{');
                     self.field("Allows").json(&allows.into());
                     self.field("Schema").optional_schema(v);
                     self.0.push('}');
                 }
-                (Some(v), Holds::SchemaOrList) => self.schema_or_list(v),
-                (Some(v), Holds::Dependencies) => {
+                (Some(v), KeywordType::SchemaOrList) => self.schema_or_list(v),
+                (Some(v), KeywordType::Dependencies) => {
                     self.0.push('{');
                     for (name, v) in v.as_object().into_iter().flat_map(scantling_value::Map::iter) {
                         self.field(name).0.push('{');
                         self.field("Schema").optional_schema(v);
                         self.field("Property")
-                            .list(v.as_array().filter(|a| !a.is_empty()), Out::json);
+                            .list(v.as_array().filter(|a| !a.is_empty()), Printer::json);
                         self.0.push('}');
                     }
                     self.0.push('}');
                 }
-                (Some(v), Holds::Docs) => {
+                (Some(v), KeywordType::Docs) => {
                     let docs = Schema::new(v);
                     self.0.push('{');
-                    self.field("Description").text(docs.text("description"));
-                    self.field("URL").text(docs.text("url"));
+                    self.field("Description").string(docs.string("description"));
+                    self.field("URL").string(docs.string("url"));
                     self.0.push('}');
                 }
-                (Some(_), Holds::Rules) => {
+                (Some(_), KeywordType::Rules) => {
                     let rules: Vec<_> = s.rules().collect();
-                    self.list(Some(&rules), Out::rule);
+                    self.list(Some(&rules), Printer::rule);
                 }
             }
         }
@@ -292,11 +302,11 @@ impl Out {
 
     fn rule(&mut self, r: &ValidationRule) {
         self.0.push('{');
-        self.field("Rule").text(&r.rule);
-        self.field("Message").text(&r.message);
-        self.field("MessageExpression").text(&r.message_expression);
-        self.field("Reason").optional_text(r.reason.as_deref());
-        self.field("FieldPath").text(&r.field_path);
+        self.field("Rule").string(&r.rule);
+        self.field("Message").string(&r.message);
+        self.field("MessageExpression").string(&r.message_expression);
+        self.field("Reason").optional_string(r.reason.as_deref());
+        self.field("FieldPath").string(&r.field_path);
         self.field("OptionalOldSelf");
         match r.optional_old_self {
             Some(b) => self.json(&b.into()),

@@ -1,15 +1,14 @@
 //! The types of definitions and their schemas in the table of API types.
 
 use super::ApiVersion;
-use scantling_apitypes::{Definition, Table};
+use scantling_apitypes::{TypeDef, TypeTable};
 use scantling_value::Map;
 use std::sync::LazyLock;
 
 /// The type of definitions in a version.
-pub(super) fn definition(version: ApiVersion) -> &'static Definition {
-    static V1: LazyLock<&Definition> =
-        LazyLock::new(|| known("apiextensions/v1", "CustomResourceDefinition"));
-    static V1BETA1: LazyLock<&Definition> =
+pub(super) fn definition(version: ApiVersion) -> &'static TypeDef {
+    static V1: LazyLock<&TypeDef> = LazyLock::new(|| known("apiextensions/v1", "CustomResourceDefinition"));
+    static V1BETA1: LazyLock<&TypeDef> =
         LazyLock::new(|| known("apiextensions/v1beta1", "CustomResourceDefinition"));
     match version {
         ApiVersion::V1 => &V1,
@@ -19,10 +18,10 @@ pub(super) fn definition(version: ApiVersion) -> &'static Definition {
 
 /// A schema as a server writes it: no empty values, no unset keywords.
 pub(crate) fn canonical_schema(members: Map) -> Map {
-    static SCHEMA: LazyLock<&Definition> = LazyLock::new(|| known("apiextensions/v1", "JSONSchemaProps"));
-    Table::latest().canonical(&SCHEMA, members)
+    static SCHEMA: LazyLock<&TypeDef> = LazyLock::new(|| known("apiextensions/v1", "JSONSchemaProps"));
+    TypeTable::latest().canonical(&SCHEMA, members)
 }
 
-fn known(package: &str, name: &str) -> &'static Definition {
-    Table::latest().known(package, name)
+fn known(package: &str, name: &str) -> &'static TypeDef {
+    TypeTable::latest().known(package, name)
 }

@@ -18,8 +18,8 @@ pub(crate) use structural::{check as structural_errors, is_int_or_string as spel
 pub use warnings::warnings;
 
 use super::convert::same_list;
-use super::{ApiVersion, Definition, Setting, Spec, Validation};
-use crate::default::Pruned;
+use super::{ApiVersion, Definition, Spec, Validation, ValidationContext};
+use crate::default::PrunedDefaults;
 use crate::meta;
 use crate::rules::Expressions;
 use crate::structural::ValidationRule;
@@ -36,7 +36,7 @@ const NO_DEFAULTS_IN_BETA: &str =
 /// Which checks hold. A new definition meets all of them; an update is not held to those that the stored definition
 /// breaks already. Requests in `v1beta1` are not held to what only `v1` asks for.
 #[derive(Debug)]
-struct Strictness<'a> {
+struct Requirements<'a> {
     /// A webhook names a review version that servers speak.
     recognised_review: bool,
     /// Names that clients may have seen stay.
@@ -48,40 +48,40 @@ struct Strictness<'a> {
     /// A conversion webhook needs `preserveUnknownFields: false`.
     webhook_needs_pruning: bool,
     /// Defaults hold no unknown fields.
-    pruned_defaults: Pruned,
+    pruned_defaults: PrunedDefaults,
     /// What single schemas are held to.
-    schema: schema::Strictness,
+    schema: schema::SchemaRequirements,
     /// Bundles of certificates are not looked into.
     any_bundle: bool,
     /// The server.
-    setting: &'a Setting<'a>,
+    context: &'a ValidationContext<'a>,
     /// The stored definition.
     stored: Option<&'a Spec>,
 }
 
 impl Definition {
     /// What is wrong with a new definition.
-    pub fn validate(&self, setting: &Setting<'_>) -> ErrorList {
-        let beta = setting.api == ApiVersion::V1Beta1;
-        let strictness = Strictness {
+    pub fn validate(&self, context: &ValidationContext<'_>) -> ErrorList {
+        let beta = context.api == ApiVersion::V1Beta1;
+        let requirements = Requirements {
             recognised_review: true,
             fixed_names: false,
             schemas: !beta,
             structural: !beta,
             webhook_needs_pruning: true,
-            pruned_defaults: Pruned::Required,
-            schema: schema::Strictness {
+            pruned_defaults: PrunedDefaults::Required,
+            schema: schema::SchemaRequirements {
                 types: !beta,
                 no_defaults: beta.then_some(NO_DEFAULTS_IN_BETA),
                 atomic_sets: true,
                 keyed_lists: true,
             },
             any_bundle: true,
-            setting,
+            context,
             stored: None,
         };
         let mut errors = names::check_metadata(self);
-        spec::check(&self.spec, &strictness, &mut errors);
+        spec::check(&self.spec, &requirements, &mut errors);
         self.check_status(&mut errors);
         if !beta {
             errors.extend(names::check_approval(self, None));
@@ -91,17 +91,17 @@ impl Definition {
     }
 
     /// What is wrong with an update.
-    pub fn validate_update(&self, old: &Definition, setting: &Setting<'_>) -> ErrorList {
-        let beta = setting.api == ApiVersion::V1Beta1;
+    pub fn validate_update(&self, old: &Definition, context: &ValidationContext<'_>) -> ErrorList {
+        let beta = context.api == ApiVersion::V1Beta1;
         let stored = &old.spec;
         let any = |test: fn(crate::document::Schema<'_>) -> bool| stored.schemas().any(test);
-        let established = old.is("Established");
+        let established = old.has_condition("Established");
         let bundle = stored
             .conversion
             .as_ref()
             .and_then(|c| c.client.as_ref())
             .map_or("", |c| &c.ca_bundle);
-        let strictness = Strictness {
+        let requirements = Requirements {
             recognised_review: stored
                 .conversion
                 .as_ref()
@@ -112,27 +112,27 @@ impl Definition {
             webhook_needs_pruning: !(stored.has_webhook() && (beta || stored.preserves_unknown_fields())),
             pruned_defaults: if stored
                 .schemas()
-                .any(|s| defaults::has_unpruned(s, setting.environments))
+                .any(|s| defaults::has_unpruned(s, context.environments))
             {
-                Pruned::Optional
+                PrunedDefaults::Optional
             } else {
-                Pruned::Required
+                PrunedDefaults::Required
             },
-            schema: schema::Strictness {
+            schema: schema::SchemaRequirements {
                 types: !beta && !any(schema::has_unknown_type),
                 no_defaults: (beta && !any(defaults::has_default)).then_some(NO_DEFAULTS_IN_BETA),
                 atomic_sets: !any(schema::has_granular_set),
                 keyed_lists: !any(schema::has_loose_list),
             },
             any_bundle: !established || (!bundle.is_empty() && conversion::bundle_fault(bundle).is_some()),
-            setting,
+            context,
             stored: Some(stored),
         };
         let metadata = |d: &Definition| Value::from(d.metadata.clone());
         let at = Path::ROOT.field("metadata");
         let mut errors = meta::check_update(Some(&metadata(self)), Some(&metadata(old)), &at);
-        spec::check(&self.spec, &strictness, &mut errors);
-        spec::check_fixed(&self.spec, stored, &strictness, &mut errors);
+        spec::check(&self.spec, &requirements, &mut errors);
+        spec::check_fixed(&self.spec, stored, &requirements, &mut errors);
         self.check_status(&mut errors);
         if !beta {
             errors.extend(names::check_approval(self, Some(old)));

@@ -1,6 +1,6 @@
 //! The order of versions, and what users of an old one are told.
 
-use super::{Spec, Version};
+use super::{CrdVersion, Spec};
 use std::cmp::Ordering;
 
 /// Kubernetes' order of versions: v10 over v2 over v1beta1 over v1alpha1 over anything else.
@@ -35,7 +35,7 @@ fn rank(version: &str) -> Option<(u8, u64, u64)> {
 
 impl Spec {
     /// What users of a version are told if it is deprecated: the definition's text, or which version to use instead.
-    pub fn deprecation(&self, version: &Version) -> Option<String> {
+    pub fn deprecation(&self, version: &CrdVersion) -> Option<String> {
         if !version.deprecated {
             return None;
         }
@@ -58,7 +58,7 @@ impl Spec {
 
 #[cfg(test)]
 mod tests {
-    use super::{Spec, Version, compare_versions};
+    use super::{CrdVersion, Spec, compare_versions};
 
     #[test]
     fn versions_have_an_order() {
@@ -74,11 +74,11 @@ mod tests {
 
     #[test]
     fn users_of_deprecated_versions_are_told() {
-        let version = |name: &str, deprecated| Version {
+        let version = |name: &str, deprecated| CrdVersion {
             name: name.into(),
             served: true,
             deprecated,
-            ..Version::default()
+            ..CrdVersion::default()
         };
         let mut spec = Spec {
             group: "example.com".into(),

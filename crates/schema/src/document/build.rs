@@ -1,28 +1,30 @@
 //! From a schema document to the structural tree.
 
-use super::repeats::Repeats;
+use super::properties_cache::PropertiesCache;
 use super::{NO_MEMBERS, Schema, number};
 use crate::structural::{self, Interner, Json, ListType, MapType, Mutability, Structural, Type, Union};
-use crate::structural::{Draft, DraftAdditional, Extensions, PatchStrategy, Slot, ValueValidation};
+use crate::structural::{
+    Extensions, InternKey, InternKeyAdditional, PatchStrategy, SchemaId, ValueValidation,
+};
 use scantling_value::{Map, Value};
 use std::ops::Range;
 use std::sync::Arc;
 
 /// Why a document has no structural form: it uses a keyword that definitions may not use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Unsupported(&'static str);
+pub struct UnsupportedKeyword(&'static str);
 
-impl std::fmt::Display for Unsupported {
+impl std::fmt::Display for UnsupportedKeyword {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.0)
     }
 }
 
-impl std::error::Error for Unsupported {}
+impl std::error::Error for UnsupportedKeyword {}
 
-/// The purpose of a tree.
+/// The mode of a tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Purpose {
+enum BuildMode {
     /// To be structural: `id`, `$schema` and `definitions` are unsupported.
     Structure,
     /// To check values, on which these three keywords have no effect.
@@ -32,7 +34,7 @@ enum Purpose {
 /// What a schema has of the most frequent keywords, and the groups of others that it has any of. Most schemas have a
 /// type and a description, and need not be asked for forty others.
 #[derive(Default)]
-struct Groups<'a> {
+struct KeywordGroups<'a> {
     ty: &'a str,
     nullable: bool,
     default: Option<&'a Value>,
@@ -44,9 +46,9 @@ struct Groups<'a> {
     validation: bool,
 }
 
-impl<'a> Groups<'a> {
-    fn of(members: &'a Map) -> Self {
-        let mut groups = Groups::default();
+impl<'a> KeywordGroups<'a> {
+    fn scan(members: &'a Map) -> Self {
+        let mut groups = KeywordGroups::default();
         for (key, value) in members.iter() {
             match key.as_str() {
                 "description" | "title" => {}
@@ -67,7 +69,7 @@ impl<'a> Groups<'a> {
 
     /// Whether there is no more to the schema than a type.
     fn is_type_alone(&self) -> bool {
-        let Groups {
+        let KeywordGroups {
             ty: _,
             nullable: _,
             default,
@@ -85,32 +87,32 @@ impl<'a> Groups<'a> {
 
 impl<'d> Schema<'d> {
     /// The structural tree of this document, its nodes shared through the interner.
-    pub fn structural(self, interner: &mut Interner) -> Result<Arc<Structural>, Unsupported> {
-        Build::new(interner, Purpose::Structure).shared(self.members)
+    pub fn structural(self, interner: &mut Interner) -> Result<Arc<Structural>, UnsupportedKeyword> {
+        StructuralBuilder::new(interner, BuildMode::Structure).shared(self.members)
     }
 
     /// The tree by which values are checked. Schemas that are not structural have one, too: structural schemas cannot say
     /// `$schema`, but validators ignore it.
-    pub fn for_values(self, interner: &mut Interner) -> Result<Arc<Structural>, Unsupported> {
-        Build::new(interner, Purpose::Values).shared(self.members)
+    pub fn for_values(self, interner: &mut Interner) -> Result<Arc<Structural>, UnsupportedKeyword> {
+        StructuralBuilder::new(interner, BuildMode::Values).shared(self.members)
     }
 
     /// Why values cannot be checked against this document, without making a tree.
-    pub fn unsupported_for_values(self) -> Option<Unsupported> {
-        self.check_support(Purpose::Values).err()
+    pub fn unsupported_for_values(self) -> Option<UnsupportedKeyword> {
+        self.check_support(BuildMode::Values).err()
     }
 
     /// Why this document has no structural form, without making one.
-    pub fn unsupported(self) -> Option<Unsupported> {
-        self.check_support(Purpose::Structure).err()
+    pub fn unsupported(self) -> Option<UnsupportedKeyword> {
+        self.check_support(BuildMode::Structure).err()
     }
 
     /// Looks for what [`Schema::structural`] refuses, in the order in which it does.
-    fn check_support(self, purpose: Purpose) -> Result<(), Unsupported> {
-        let below = |s: Schema<'d>| s.check_support(purpose);
-        let groups = Groups::of(self.members);
+    fn check_support(self, mode: BuildMode) -> Result<(), UnsupportedKeyword> {
+        let below = |s: Schema<'d>| s.check_support(mode);
+        let groups = KeywordGroups::scan(self.members);
         if groups.unsupported {
-            self.supported(purpose)?;
+            self.supported(mode)?;
         }
         if groups.extensions {
             self.supported_extensions()?;
@@ -121,23 +123,23 @@ impl<'d> Schema<'d> {
             }
             self.schema("not").map_or(Ok(()), below)?;
         }
-        let items = single_items(groups.items)?.map(Schema::of);
+        let items = single_items(groups.items)?.map(Schema::from_members);
         items.map_or(Ok(()), below)?;
         self.properties().try_for_each(|(_, s)| below(s))?;
         self.additional_schema().map_or(Ok(()), below)
     }
 
-    fn supported(self, purpose: Purpose) -> Result<(), Unsupported> {
-        let structure = purpose == Purpose::Structure;
-        let unsupported = |text| Err(Unsupported(text));
-        let filled = |key| self.named(key).len() > 0;
-        if structure && !self.text("id").is_empty() {
+    fn supported(self, mode: BuildMode) -> Result<(), UnsupportedKeyword> {
+        let structure = mode == BuildMode::Structure;
+        let unsupported = |text| Err(UnsupportedKeyword(text));
+        let filled = |key| self.named_schemas(key).len() > 0;
+        if structure && !self.string("id").is_empty() {
             return unsupported("OpenAPIV3Schema 'id' is not supported");
         }
-        if structure && !self.text("$schema").is_empty() {
+        if structure && !self.string("$schema").is_empty() {
             return unsupported("OpenAPIV3Schema 'schema' is not supported");
         }
-        if !self.text("$ref").is_empty() {
+        if !self.string("$ref").is_empty() {
             return unsupported("OpenAPIV3Schema '$ref' is not supported");
         }
         if filled("patternProperties") {
@@ -155,16 +157,16 @@ impl<'d> Schema<'d> {
         Ok(())
     }
 
-    fn supported_extensions(self) -> Result<(), Unsupported> {
+    fn supported_extensions(self) -> Result<(), UnsupportedKeyword> {
         if self.tristate("x-kubernetes-preserve-unknown-fields") == Some(false) {
-            return Err(Unsupported(
+            return Err(UnsupportedKeyword(
                 "internal error: 'x-kubernetes-preserve-unknown-fields' must be true or undefined",
             ));
         }
         Ok(())
     }
 
-    fn extensions(self) -> Result<Option<Box<Extensions>>, Unsupported> {
+    fn extensions(self) -> Result<Option<Box<Extensions>>, UnsupportedKeyword> {
         self.supported_extensions()?;
         let mut x = Extensions::default();
         for (key, value) in self.members.iter() {
@@ -214,7 +216,10 @@ impl<'d> Schema<'d> {
         Ok((x != Extensions::default()).then(|| Box::new(x)))
     }
 
-    fn validation(self, build: &mut Build<'d, '_>) -> Result<Option<Box<ValueValidation>>, Unsupported> {
+    fn validation(
+        self,
+        build: &mut StructuralBuilder<'d, '_>,
+    ) -> Result<Option<Box<ValueValidation>>, UnsupportedKeyword> {
         let mut v = Box::<ValueValidation>::default();
         let mut has_junctors = false;
         for (key, value) in self.members.iter() {
@@ -227,9 +232,9 @@ impl<'d> Schema<'d> {
                     v.unknown_type = unknown.unwrap_or_default().into();
                 }
                 "format" => v.format = text(),
-                "maximum" => v.maximum = number(value).map(structural::Number),
+                "maximum" => v.maximum = number(value).map(structural::EqFloat),
                 "exclusiveMaximum" => v.exclusive_maximum = flag(),
-                "minimum" => v.minimum = number(value).map(structural::Number),
+                "minimum" => v.minimum = number(value).map(structural::EqFloat),
                 "exclusiveMinimum" => v.exclusive_minimum = flag(),
                 "maxLength" => v.max_length = value.as_int(),
                 "minLength" => v.min_length = value.as_int(),
@@ -237,7 +242,7 @@ impl<'d> Schema<'d> {
                 "maxItems" => v.max_items = value.as_int(),
                 "minItems" => v.min_items = value.as_int(),
                 "uniqueItems" => v.unique_items = flag(),
-                "multipleOf" => v.multiple_of = number(value).map(structural::Number),
+                "multipleOf" => v.multiple_of = number(value).map(structural::EqFloat),
                 "enum" => v.enumeration = list().iter().cloned().map(Json::from).collect(),
                 "maxProperties" => v.max_properties = value.as_int(),
                 "minProperties" => v.min_properties = value.as_int(),
@@ -265,28 +270,28 @@ impl<'d> Schema<'d> {
 }
 
 /// Makes the structural tree of a document.
-struct Build<'d, 'i> {
+struct StructuralBuilder<'d, 'i> {
     interner: &'i mut Interner,
     /// The fields of the nodes that are being read, the innermost at the end.
-    fields: Vec<Slot>,
-    repeats: Repeats<'d>,
-    purpose: Purpose,
+    fields: Vec<SchemaId>,
+    properties_cache: PropertiesCache<'d>,
+    mode: BuildMode,
 }
 
-impl<'d, 'i> Build<'d, 'i> {
-    fn new(interner: &'i mut Interner, purpose: Purpose) -> Self {
-        Build {
+impl<'d, 'i> StructuralBuilder<'d, 'i> {
+    fn new(interner: &'i mut Interner, mode: BuildMode) -> Self {
+        StructuralBuilder {
             interner,
             fields: Vec::new(),
-            repeats: Repeats::new(),
-            purpose,
+            properties_cache: PropertiesCache::new(),
+            mode,
         }
     }
 
     /// The structural tree of a document. It is read member by member: most schemas have two or three of them.
-    fn structural(&mut self, members: &'d Map) -> Result<Slot, Unsupported> {
-        self.repeats.one_more();
-        let groups = Groups::of(members);
+    fn structural(&mut self, members: &'d Map) -> Result<SchemaId, UnsupportedKeyword> {
+        self.properties_cache.one_more();
+        let groups = KeywordGroups::scan(members);
         let ty = Type::parse(groups.ty);
         let unknown_type = ty.is_none() && !groups.ty.is_empty();
         if groups.is_type_alone() && !unknown_type {
@@ -300,21 +305,21 @@ impl<'d, 'i> Build<'d, 'i> {
     fn detailed(
         &mut self,
         members: &'d Map,
-        groups: &Groups<'d>,
+        groups: &KeywordGroups<'d>,
         ty: Option<Type>,
-    ) -> Result<Slot, Unsupported> {
+    ) -> Result<SchemaId, UnsupportedKeyword> {
         let unknown_type = ty.is_none() && !groups.ty.is_empty();
-        let mut draft = Draft {
+        let mut draft = InternKey {
             ty,
             nullable: groups.nullable,
             default: groups.default,
             names: groups.properties,
-            ..Draft::default()
+            ..InternKey::default()
         };
         if groups.unsupported || groups.extensions || groups.validation || unknown_type {
-            let schema = Schema::of(members);
+            let schema = Schema::from_members(members);
             if groups.unsupported {
-                schema.supported(self.purpose)?;
+                schema.supported(self.mode)?;
             }
             if groups.extensions {
                 draft.extensions = schema.extensions()?;
@@ -327,42 +332,44 @@ impl<'d, 'i> Build<'d, 'i> {
         let items = single_items(groups.items)?;
         draft.items = items.map(|items| self.structural(items)).transpose()?;
         draft.additional = match groups.additional {
-            Some(Value::Object(values)) => Some(DraftAdditional::Schema(self.structural(values)?)),
-            Some(any) => Some(DraftAdditional::Any(any.as_bool().unwrap_or(false))),
+            Some(Value::Object(values)) => Some(InternKeyAdditional::Schema(self.structural(values)?)),
+            Some(any) => Some(InternKeyAdditional::Any(any.as_bool().unwrap_or(false))),
             None => None,
         };
         if let Some(properties) = groups.properties {
-            let known = match self.repeats.find(properties) {
+            let known = match self.properties_cache.find(properties) {
                 Some(known) => known,
                 None => self.fields(properties)?,
             };
-            draft.properties = self.repeats.slots(known);
+            draft.properties = self.properties_cache.slots(known);
         }
         Ok(self.interner.intern(draft))
     }
 
     /// The structural trees of fields.
-    fn fields(&mut self, properties: &'d Map) -> Result<Range<usize>, Unsupported> {
+    fn fields(&mut self, properties: &'d Map) -> Result<Range<usize>, UnsupportedKeyword> {
         let first = self.fields.len();
         for (_, document) in properties.iter() {
             let field = self.structural(document.as_object().unwrap_or(&NO_MEMBERS))?;
             self.fields.push(field);
         }
-        Ok(self.repeats.remember(properties, self.fields.drain(first..)))
+        Ok(self
+            .properties_cache
+            .remember(properties, self.fields.drain(first..)))
     }
 
-    /// The structural tree of a document, to be kept.
-    fn shared(&mut self, members: &'d Map) -> Result<Arc<Structural>, Unsupported> {
+    /// The structural tree of a document, to be unchanged.
+    fn shared(&mut self, members: &'d Map) -> Result<Arc<Structural>, UnsupportedKeyword> {
         let slot = self.structural(members)?;
         Ok(self.interner.schema(slot))
     }
 }
 
 /// `items`, which may be no list.
-fn single_items(items: Option<&Value>) -> Result<Option<&Map>, Unsupported> {
+fn single_items(items: Option<&Value>) -> Result<Option<&Map>, UnsupportedKeyword> {
     match items {
         Some(Value::Object(items)) => Ok(Some(items)),
-        Some(Value::Array(each)) if !each.is_empty() => Err(Unsupported(
+        Some(Value::Array(each)) if !each.is_empty() => Err(UnsupportedKeyword(
             "OpenAPIV3Schema 'items' must be a schema, but is an array",
         )),
         _ => Ok(None),
@@ -370,7 +377,7 @@ fn single_items(items: Option<&Value>) -> Result<Option<&Map>, Unsupported> {
 }
 
 fn union(s: Schema<'_>) -> Union {
-    let discriminator = s.text("discriminator");
+    let discriminator = s.string("discriminator");
     let fields = s.get("fields").and_then(Value::as_object);
     Union {
         discriminator: (!discriminator.is_empty()).then(|| discriminator.into()),

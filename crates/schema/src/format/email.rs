@@ -4,25 +4,25 @@ use super::address;
 
 /// Whether the text is one address.
 pub(super) fn is_address(s: &str) -> bool {
-    let mut rest = Rest(s);
-    let one = rest.address(Groups::Allowed) == Some(1);
+    let mut rest = AddressParser(s);
+    let one = rest.address(GroupSyntax::Allowed) == Some(1);
     one && rest.skip_comments().is_some() && rest.0.is_empty()
 }
 
 /// Whether a group of addresses may stand here.
 #[derive(Clone, Copy, PartialEq)]
-enum Groups {
+enum GroupSyntax {
     Allowed,
     Refused,
 }
 
 /// The text that is still to be read. Methods take something off its front; `None` means that it was not there.
 #[derive(Clone, Copy)]
-struct Rest<'s>(&'s str);
+struct AddressParser<'s>(&'s str);
 
-impl<'s> Rest<'s> {
+impl<'s> AddressParser<'s> {
     /// Takes an address or a group, and returns the number of addresses in it.
-    fn address(&mut self, groups: Groups) -> Option<usize> {
+    fn address(&mut self, groups: GroupSyntax) -> Option<usize> {
         self.skip_space();
         if self.0.is_empty() {
             return None;
@@ -40,7 +40,7 @@ impl<'s> Rest<'s> {
             self.phrase()?;
         }
         self.skip_space();
-        if groups == Groups::Allowed && self.take(':') {
+        if groups == GroupSyntax::Allowed && self.take(':') {
             return self.group();
         }
         (self.take('<') && self.spec().is_some() && self.take('>')).then_some(1)
@@ -54,7 +54,7 @@ impl<'s> Rest<'s> {
             if members > 0 && !self.take(',') {
                 return None;
             }
-            members += self.address(Groups::Refused)?;
+            members += self.address(GroupSyntax::Refused)?;
             self.skip_comments()?;
         }
         self.skip_comments()?;

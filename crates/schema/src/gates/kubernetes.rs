@@ -4,7 +4,7 @@ use super::Stage;
 
 /// Gates that have a stage and a default in common.
 #[derive(Debug)]
-pub(super) struct Known {
+pub(super) struct KubernetesGate {
     pub(super) stage: Stage,
     pub(super) default: bool,
     /// A locked gate cannot be set to anything but its default.
@@ -13,8 +13,8 @@ pub(super) struct Known {
 }
 
 /// All but those that this library can switch.
-pub(super) const KUBERNETES: [Known; 9] = [
-    Known {
+pub(super) const KUBERNETES: [KubernetesGate; 9] = [
+    KubernetesGate {
         stage: Stage::Alpha,
         default: false,
         locked: false,
@@ -76,7 +76,7 @@ pub(super) const KUBERNETES: [Known; 9] = [
             "WorkloadWithJob",
         ],
     },
-    Known {
+    KubernetesGate {
         stage: Stage::Beta,
         default: false,
         locked: false,
@@ -91,7 +91,7 @@ pub(super) const KUBERNETES: [Known; 9] = [
             "SchedulerAsyncAPICalls",
         ],
     },
-    Known {
+    KubernetesGate {
         stage: Stage::Beta,
         default: true,
         locked: false,
@@ -198,7 +198,7 @@ pub(super) const KUBERNETES: [Known; 9] = [
             "WindowsGracefulNodeShutdown",
         ],
     },
-    Known {
+    KubernetesGate {
         stage: Stage::General,
         default: true,
         locked: false,
@@ -216,7 +216,7 @@ pub(super) const KUBERNETES: [Known; 9] = [
             "StorageVersionMigrator",
         ],
     },
-    Known {
+    KubernetesGate {
         stage: Stage::General,
         default: true,
         locked: true,
@@ -282,7 +282,7 @@ pub(super) const KUBERNETES: [Known; 9] = [
             "WinOverlay",
         ],
     },
-    Known {
+    KubernetesGate {
         stage: Stage::Deprecated,
         default: false,
         locked: false,
@@ -295,7 +295,7 @@ pub(super) const KUBERNETES: [Known; 9] = [
             "WindowsHostNetwork",
         ],
     },
-    Known {
+    KubernetesGate {
         stage: Stage::Deprecated,
         default: true,
         locked: false,
@@ -306,7 +306,7 @@ pub(super) const KUBERNETES: [Known; 9] = [
             "StorageNamespaceIndex",
         ],
     },
-    Known {
+    KubernetesGate {
         stage: Stage::Deprecated,
         default: false,
         locked: true,
@@ -317,7 +317,7 @@ pub(super) const KUBERNETES: [Known; 9] = [
             "SeparateCacheWatchRPC",
         ],
     },
-    Known {
+    KubernetesGate {
         stage: Stage::Deprecated,
         default: true,
         locked: true,

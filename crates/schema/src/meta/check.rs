@@ -1,7 +1,7 @@
 //! What is wrong with `metadata`.
 
 use super::coerce::unreadable;
-use super::{generation, text};
+use super::{generation, string_field};
 use crate::names;
 use scantling_value::{ErrorKind, ErrorList, FieldError, Map, Path, Value, go};
 use std::borrow::Cow;
@@ -38,7 +38,7 @@ impl NameRule {
         }
     }
 
-    /// Checks what a generated name begins with. The dash that usually ends it stands for what will follow.
+    /// ValueChecks what a generated name begins with. The dash that usually ends it stands for what will follow.
     fn check_prefix(self, prefix: &str) -> Vec<String> {
         match (self, prefix.strip_suffix('-')) {
             (NameRule::PathSegment, _) => path_prefix(prefix),
@@ -60,7 +60,7 @@ fn path_prefix(name: &str) -> Vec<String> {
 
 /// The members of `metadata` that are checked, found in one pass.
 #[derive(Default)]
-struct Fields<'v> {
+struct MetaFields<'v> {
     annotations: Option<&'v Value>,
     finalizers: Option<&'v Value>,
     generate_name: Option<&'v Value>,
@@ -72,9 +72,9 @@ struct Fields<'v> {
     owner_references: Option<&'v Value>,
 }
 
-impl<'v> Fields<'v> {
-    fn of(metadata: Option<&'v Value>) -> Self {
-        let mut fields = Fields::default();
+impl<'v> MetaFields<'v> {
+    fn read(metadata: Option<&'v Value>) -> Self {
+        let mut fields = MetaFields::default();
         for (name, value) in metadata.and_then(Value::as_object).map_or(&[][..], Map::entries) {
             let field = match name.as_str() {
                 "annotations" => &mut fields.annotations,
@@ -102,7 +102,7 @@ fn string(field: Option<&Value>) -> &str {
 /// What is wrong with the `metadata` of a new object of a kind with that rule for names.
 pub fn check_new(metadata: Option<&Value>, scope: Scope, names: NameRule, at: &Path<'_>) -> ErrorList {
     let mut errors = ErrorList::new();
-    let fields = Fields::of(metadata);
+    let fields = MetaFields::read(metadata);
     let prefix = string(fields.generate_name);
     if !prefix.is_empty() {
         for why in names.check_prefix(prefix) {
@@ -169,19 +169,19 @@ pub fn check_update(new: Option<&Value>, old: Option<&Value>, at: &Path<'_>) -> 
             ));
         }
     }
-    if text(new, "resourceVersion").is_empty() {
+    if string_field(new, "resourceVersion").is_empty() {
         let at = at.field("resourceVersion");
         errors.push_with(|| FieldError::invalid(&at, "", "must be specified for an update"));
     }
-    let fields = Fields::of(new);
+    let fields = MetaFields::read(new);
     check_generation(&fields, at, &mut errors);
     if generation(new) < generation(old) {
         let at = at.field("generation");
         errors.push_with(|| FieldError::invalid(&at, generation(new), "must not be decremented"));
     }
     for field in ["name", "namespace", "uid"] {
-        let value = text(new, field);
-        if value != text(old, field) {
+        let value = string_field(new, field);
+        if value != string_field(old, field) {
             errors.push_with(|| FieldError::invalid(&at.field(field), value, "field is immutable"));
         }
     }
@@ -205,7 +205,7 @@ pub fn check_update(new: Option<&Value>, old: Option<&Value>, at: &Path<'_>) -> 
     errors
 }
 
-fn check_generation(fields: &Fields<'_>, at: &Path<'_>, errors: &mut ErrorList) {
+fn check_generation(fields: &MetaFields<'_>, at: &Path<'_>, errors: &mut ErrorList) {
     let generation = fields.generation.and_then(Value::as_int).unwrap_or(0);
     if generation < 0 {
         let at = at.field("generation");
@@ -214,7 +214,7 @@ fn check_generation(fields: &Fields<'_>, at: &Path<'_>, errors: &mut ErrorList) 
 }
 
 /// The fields that are checked alike on every write.
-fn check_shared(fields: &Fields<'_>, at: &Path<'_>, errors: &mut ErrorList) {
+fn check_shared(fields: &MetaFields<'_>, at: &Path<'_>, errors: &mut ErrorList) {
     check_labels(fields.labels, &at.field("labels"), errors);
     check_annotations(fields.annotations, &at.field("annotations"), errors);
     check_owners(
@@ -236,7 +236,7 @@ fn list(field: Option<&Value>) -> &[Value] {
     field.and_then(Value::as_array).unwrap_or(&[])
 }
 
-/// Checks the labels of an object.
+/// ValueChecks the labels of an object.
 pub fn check_labels(labels: Option<&Value>, at: &Path<'_>, errors: &mut ErrorList) {
     for (key, value) in strings(labels) {
         for why in names::label_key(key) {
@@ -248,7 +248,7 @@ pub fn check_labels(labels: Option<&Value>, at: &Path<'_>, errors: &mut ErrorLis
     }
 }
 
-/// Checks the annotations of an object.
+/// ValueChecks the annotations of an object.
 pub fn check_annotations(annotations: Option<&Value>, at: &Path<'_>, errors: &mut ErrorList) {
     const MAX_SIZE: usize = 256 << 10;
     let mut size = 0usize;
@@ -274,7 +274,11 @@ fn check_owners(owners: &[Value], at: &Path<'_>, errors: &mut ErrorList) {
     for (i, owner) in owners.iter().enumerate() {
         check_owner(owner, &at.index(i), errors);
         if owner.get("controller").and_then(Value::as_bool) == Some(true) {
-            let name = format!("{}/{}", text(Some(owner), "kind"), text(Some(owner), "name"));
+            let name = format!(
+                "{}/{}",
+                string_field(Some(owner), "kind"),
+                string_field(Some(owner), "name")
+            );
             let Some(first) = &controller else {
                 controller = Some(name);
                 continue;
@@ -294,7 +298,7 @@ fn check_owners(owners: &[Value], at: &Path<'_>, errors: &mut ErrorList) {
 }
 
 fn check_owner(owner: &Value, at: &Path<'_>, errors: &mut ErrorList) {
-    let api_version = text(Some(owner), "apiVersion");
+    let api_version = string_field(Some(owner), "apiVersion");
     let version = match api_version.split('/').collect::<Vec<_>>().as_slice() {
         [version] | [_, version] => *version,
         _ => "",
@@ -311,11 +315,11 @@ fn check_owner(owner: &Value, at: &Path<'_>, errors: &mut ErrorList) {
         });
     }
     for field in ["kind", "name", "uid"] {
-        if text(Some(owner), field).is_empty() {
+        if string_field(Some(owner), field).is_empty() {
             errors.push_with(|| FieldError::required(&at.field(field), "must not be empty"));
         }
     }
-    if matches!(api_version, "v1" | "/v1") && text(Some(owner), "kind") == "Event" {
+    if matches!(api_version, "v1" | "/v1") && string_field(Some(owner), "kind") == "Event" {
         errors.push_with(|| {
             FieldError::new(
                 ErrorKind::Invalid,
@@ -402,12 +406,12 @@ pub fn finalizer_warnings(new: Option<&Value>, old: Option<&Value>) -> Vec<Strin
     warnings
 }
 
-fn check_managed_fields(fields: &Fields<'_>, at: &Path<'_>, errors: &mut ErrorList) {
+fn check_managed_fields(fields: &MetaFields<'_>, at: &Path<'_>, errors: &mut ErrorList) {
     const MAX_MANAGER: usize = 128;
     const MAX_SUBRESOURCE: usize = 256;
     for (i, entry) in list(fields.managed_fields).iter().enumerate() {
         let at = &at.index(i);
-        let field = |name: &str| text(Some(entry), name);
+        let field = |name: &str| string_field(Some(entry), name);
         match field("operation") {
             "" => errors.push_with(|| FieldError::required(&at.field("operation"), "must not be empty")),
             "Apply" | "Update" => {}

@@ -7,7 +7,7 @@ use scantling_value::{Map, Path, Segment, TextList, Value, go, same_text};
 
 /// How `metadata` is brought into form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Malformed {
+pub enum MalformedFields {
     /// A field of the wrong type is an error.
     Refuse,
     /// Fields of the wrong type are dropped: objects of the store are read so.
@@ -24,7 +24,7 @@ pub struct Coercion {
 }
 
 /// A type of the fields of `metadata`.
-enum Kind {
+enum MetaFieldType {
     /// A string, and the name of its Go type.
     Text(&'static str),
     Integer,
@@ -36,15 +36,15 @@ enum Kind {
     TextMap,
     TextList,
     /// A list of structures, and the name of their Go type.
-    Structs(&'static Struct),
+    Structs(&'static MetaStruct),
     /// Any JSON but `null`.
     Raw,
 }
 
 /// A structure: its fields, ascending by name.
-struct Struct {
+struct MetaStruct {
     name: &'static str,
-    fields: &'static [(&'static str, Kind, Empty)],
+    fields: &'static [(&'static str, MetaFieldType, Empty)],
 }
 
 /// What becomes of an empty field.
@@ -54,60 +54,72 @@ enum Empty {
     Keep,
 }
 
-const STRING: Kind = Kind::Text("string");
+const STRING: MetaFieldType = MetaFieldType::Text("string");
 
-static OBJECT_META: Struct = Struct {
+static OBJECT_META: MetaStruct = MetaStruct {
     name: "ObjectMeta",
     fields: &[
-        ("annotations", Kind::TextMap, Empty::Omit),
-        ("creationTimestamp", Kind::Time, Empty::Omit),
-        ("deletionGracePeriodSeconds", Kind::OptionalInteger, Empty::Omit),
-        ("deletionTimestamp", Kind::Time, Empty::Omit),
-        ("finalizers", Kind::TextList, Empty::Omit),
+        ("annotations", MetaFieldType::TextMap, Empty::Omit),
+        ("creationTimestamp", MetaFieldType::Time, Empty::Omit),
+        (
+            "deletionGracePeriodSeconds",
+            MetaFieldType::OptionalInteger,
+            Empty::Omit,
+        ),
+        ("deletionTimestamp", MetaFieldType::Time, Empty::Omit),
+        ("finalizers", MetaFieldType::TextList, Empty::Omit),
         ("generateName", STRING, Empty::Omit),
-        ("generation", Kind::Integer, Empty::Omit),
-        ("labels", Kind::TextMap, Empty::Omit),
-        ("managedFields", Kind::Structs(&MANAGED_FIELDS_ENTRY), Empty::Omit),
+        ("generation", MetaFieldType::Integer, Empty::Omit),
+        ("labels", MetaFieldType::TextMap, Empty::Omit),
+        (
+            "managedFields",
+            MetaFieldType::Structs(&MANAGED_FIELDS_ENTRY),
+            Empty::Omit,
+        ),
         ("name", STRING, Empty::Omit),
         ("namespace", STRING, Empty::Omit),
-        ("ownerReferences", Kind::Structs(&OWNER_REFERENCE), Empty::Omit),
+        (
+            "ownerReferences",
+            MetaFieldType::Structs(&OWNER_REFERENCE),
+            Empty::Omit,
+        ),
         ("resourceVersion", STRING, Empty::Omit),
         ("selfLink", STRING, Empty::Omit),
-        ("uid", Kind::Text("types.UID"), Empty::Omit),
+        ("uid", MetaFieldType::Text("types.UID"), Empty::Omit),
     ],
 };
 
-static OWNER_REFERENCE: Struct = Struct {
+static OWNER_REFERENCE: MetaStruct = MetaStruct {
     name: "OwnerReference",
     fields: &[
         ("apiVersion", STRING, Empty::Keep),
-        ("blockOwnerDeletion", Kind::OptionalBoolean, Empty::Omit),
-        ("controller", Kind::OptionalBoolean, Empty::Omit),
+        ("blockOwnerDeletion", MetaFieldType::OptionalBoolean, Empty::Omit),
+        ("controller", MetaFieldType::OptionalBoolean, Empty::Omit),
         ("kind", STRING, Empty::Keep),
         ("name", STRING, Empty::Keep),
-        ("uid", Kind::Text("types.UID"), Empty::Keep),
+        ("uid", MetaFieldType::Text("types.UID"), Empty::Keep),
     ],
 };
 
-static MANAGED_FIELDS_ENTRY: Struct = Struct {
+static MANAGED_FIELDS_ENTRY: MetaStruct = MetaStruct {
     name: "ManagedFieldsEntry",
     fields: &[
         ("apiVersion", STRING, Empty::Omit),
         ("fieldsType", STRING, Empty::Omit),
-        ("fieldsV1", Kind::Raw, Empty::Omit),
+        ("fieldsV1", MetaFieldType::Raw, Empty::Omit),
         ("manager", STRING, Empty::Omit),
         (
             "operation",
-            Kind::Text("v1.ManagedFieldsOperationType"),
+            MetaFieldType::Text("v1.ManagedFieldsOperationType"),
             Empty::Omit,
         ),
         ("subresource", STRING, Empty::Omit),
-        ("time", Kind::Time, Empty::Omit),
+        ("time", MetaFieldType::Time, Empty::Omit),
     ],
 };
 
 /// Brings the `metadata` of an object into form. Absent metadata stays absent.
-pub fn coerce(object: &mut Map, at: &Path<'_>, malformed: Malformed) -> Result<Coercion, String> {
+pub fn coerce(object: &mut Map, at: &Path<'_>, malformed: MalformedFields) -> Result<Coercion, String> {
     let Some(metadata) = object.get_mut("metadata") else {
         return Ok(Coercion::default());
     };
@@ -121,7 +133,7 @@ pub fn coerce(object: &mut Map, at: &Path<'_>, malformed: Malformed) -> Result<C
         metadata: &at,
     };
     let Value::Object(fields) = metadata else {
-        if malformed != Malformed::Refuse {
+        if malformed != MalformedFields::Refuse {
             return Err(format!(
                 "invalid metadata: expected object, got {}",
                 go::value_type(metadata)
@@ -133,7 +145,7 @@ pub fn coerce(object: &mut Map, at: &Path<'_>, malformed: Malformed) -> Result<C
         ));
     };
     let coerced = coercer.fields(&OBJECT_META, fields, &at);
-    coerced.map_err(|misfit| misfit.why)?;
+    coerced.map_err(|mismatch| mismatch.why)?;
     Ok(Coercion {
         unknown: coercer.unknown,
     })
@@ -159,45 +171,45 @@ pub(super) fn unreadable(metadata: &Value) -> Option<String> {
 }
 
 struct Coercer<'p> {
-    malformed: Malformed,
+    malformed: MalformedFields,
     unknown: TextList,
     /// Where the metadata stand.
     metadata: &'p Path<'p>,
 }
 
 /// Why a value does not fit its field.
-struct Misfit {
+struct TypeMismatch {
     why: String,
-    reading: Reading,
+    reading: AfterMismatch,
 }
 
 /// What a server does after a value that does not fit.
 #[derive(PartialEq, Eq)]
-enum Reading {
+enum AfterMismatch {
     /// It reads on, and tells of the first such value.
     GoesOn,
     /// It reads no further, and tells of this value alone: times read themselves.
     Ends,
 }
 
-/// Keeps the misfit that a server tells of.
-fn keep(told: &mut Option<Misfit>, misfit: Misfit) {
-    if told.is_none() || misfit.reading == Reading::Ends {
-        *told = Some(misfit);
+/// Keeps the mismatch that a server tells of.
+fn keep(first: &mut Option<TypeMismatch>, mismatch: TypeMismatch) {
+    if first.is_none() || mismatch.reading == AfterMismatch::Ends {
+        *first = Some(mismatch);
     }
 }
 
-fn has_ended(told: Option<&Misfit>) -> bool {
-    told.is_some_and(|misfit| misfit.reading == Reading::Ends)
+fn has_ended(first: Option<&TypeMismatch>) -> bool {
+    first.is_some_and(|mismatch| mismatch.reading == AfterMismatch::Ends)
 }
 
 impl Coercer<'_> {
-    fn fields(&mut self, of: &'static Struct, map: &mut Map, at: &Path<'_>) -> Result<(), Misfit> {
-        let mut told = None;
+    fn fields(&mut self, of: &'static MetaStruct, map: &mut Map, at: &Path<'_>) -> Result<(), TypeMismatch> {
+        let mut first = None;
         // Both are in order of their names.
         let mut rest = of.fields;
         map.retain(|name, value| {
-            if has_ended(told.as_ref()) {
+            if has_ended(first.as_ref()) {
                 return true;
             }
             let Some(i) = rest.iter().position(|(field, ..)| same_text(field, name)) else {
@@ -211,18 +223,18 @@ impl Coercer<'_> {
             let known = self.unknown.total();
             match self.field(of, kind, value, &at.field(field)) {
                 Ok(kept) => kept || *empty == Empty::Keep,
-                Err(_) if self.malformed != Malformed::Refuse && std::ptr::eq(of, &OBJECT_META) => {
+                Err(_) if self.malformed != MalformedFields::Refuse && std::ptr::eq(of, &OBJECT_META) => {
                     self.unknown.truncate(known);
-                    self.malformed == Malformed::Keep
+                    self.malformed == MalformedFields::Keep
                 }
-                Err(misfit) => {
-                    keep(&mut told, misfit);
+                Err(mismatch) => {
+                    keep(&mut first, mismatch);
                     true
                 }
             }
         });
-        if let Some(misfit) = told {
-            return Err(misfit);
+        if let Some(mismatch) = first {
+            return Err(mismatch);
         }
         for (field, _, empty) in of.fields {
             if *empty == Empty::Keep {
@@ -238,11 +250,11 @@ impl Coercer<'_> {
     /// Brings a field into form, and says whether it holds anything.
     fn field(
         &mut self,
-        of: &Struct,
-        kind: &'static Kind,
+        of: &MetaStruct,
+        kind: &'static MetaFieldType,
         value: &mut Value,
         at: &Path<'_>,
-    ) -> Result<bool, Misfit> {
+    ) -> Result<bool, TypeMismatch> {
         if value.is_null() {
             return Ok(false);
         }
@@ -252,50 +264,55 @@ impl Coercer<'_> {
             let owner = of.name;
             let why =
                 format!("json: cannot unmarshal {found} into Go struct field {owner}.{place} of type {ty}");
-            let reading = Reading::GoesOn;
-            Misfit { why, reading }
+            let reading = AfterMismatch::GoesOn;
+            TypeMismatch { why, reading }
         };
         match (kind, value) {
-            (Kind::Text(_), Value::String(s)) => Ok(!s.is_empty()),
-            (Kind::Text(ty), v) => Err(wrong(go::json_kind(v), ty)),
-            (Kind::Integer | Kind::OptionalInteger, v @ (Value::Int(_) | Value::Float(_))) => {
+            (MetaFieldType::Text(_), Value::String(s)) => Ok(!s.is_empty()),
+            (MetaFieldType::Text(ty), v) => Err(wrong(go::json_kind(v), ty)),
+            (
+                MetaFieldType::Integer | MetaFieldType::OptionalInteger,
+                v @ (Value::Int(_) | Value::Float(_)),
+            ) => {
                 let Some(i) = integer(v) else {
                     return Err(wrong(&format!("number {}", v.to_json()), "int64"));
                 };
                 *v = Value::Int(i);
-                Ok(i != 0 || matches!(kind, Kind::OptionalInteger))
+                Ok(i != 0 || matches!(kind, MetaFieldType::OptionalInteger))
             }
-            (Kind::Integer | Kind::OptionalInteger, v) => Err(wrong(go::json_kind(v), "int64")),
-            (Kind::OptionalBoolean, Value::Bool(_)) => Ok(true),
-            (Kind::OptionalBoolean, v) => Err(wrong(go::json_kind(v), "bool")),
-            (Kind::Time, Value::String(s)) => {
-                let (time, is_set) = coerced_time(s).map_err(|why| Misfit {
+            (MetaFieldType::Integer | MetaFieldType::OptionalInteger, v) => {
+                Err(wrong(go::json_kind(v), "int64"))
+            }
+            (MetaFieldType::OptionalBoolean, Value::Bool(_)) => Ok(true),
+            (MetaFieldType::OptionalBoolean, v) => Err(wrong(go::json_kind(v), "bool")),
+            (MetaFieldType::Time, Value::String(s)) => {
+                let (time, is_set) = coerced_time(s).map_err(|why| TypeMismatch {
                     why,
-                    reading: Reading::Ends,
+                    reading: AfterMismatch::Ends,
                 })?;
                 *s = time.into();
                 Ok(is_set)
             }
-            (Kind::Time, v) => Err(Misfit {
-                reading: Reading::Ends,
+            (MetaFieldType::Time, v) => Err(TypeMismatch {
+                reading: AfterMismatch::Ends,
                 ..wrong(go::json_kind(v), "string")
             }),
-            (Kind::TextMap, Value::Object(map)) => {
+            (MetaFieldType::TextMap, Value::Object(map)) => {
                 for (_, v) in map.iter_mut() {
                     text_element(v).map_err(|found| wrong(found, "string"))?;
                 }
                 Ok(!map.is_empty())
             }
-            (Kind::TextMap, v) => Err(wrong(go::json_kind(v), "map[string]string")),
-            (Kind::TextList, Value::Array(list)) => {
+            (MetaFieldType::TextMap, v) => Err(wrong(go::json_kind(v), "map[string]string")),
+            (MetaFieldType::TextList, Value::Array(list)) => {
                 for v in list.iter_mut() {
                     text_element(v).map_err(|found| wrong(found, "string"))?;
                 }
                 Ok(!list.is_empty())
             }
-            (Kind::TextList, v) => Err(wrong(go::json_kind(v), "[]string")),
-            (Kind::Structs(element), Value::Array(list)) => {
-                let mut told = None;
+            (MetaFieldType::TextList, v) => Err(wrong(go::json_kind(v), "[]string")),
+            (MetaFieldType::Structs(element), Value::Array(list)) => {
+                let mut first = None;
                 for (i, v) in list.iter_mut().enumerate() {
                     if v.is_null() {
                         *v = Value::Object(Map::new());
@@ -304,17 +321,19 @@ impl Coercer<'_> {
                         Value::Object(map) => self.fields(element, map, &at.index(i)),
                         v => Err(wrong(go::json_kind(v), &format!("v1.{}", element.name))),
                     };
-                    if let Err(misfit) = read {
-                        keep(&mut told, misfit);
+                    if let Err(mismatch) = read {
+                        keep(&mut first, mismatch);
                     }
-                    if has_ended(told.as_ref()) {
+                    if has_ended(first.as_ref()) {
                         break;
                     }
                 }
-                told.map_or(Ok(!list.is_empty()), Err)
+                first.map_or(Ok(!list.is_empty()), Err)
             }
-            (Kind::Structs(element), v) => Err(wrong(go::json_kind(v), &format!("[]v1.{}", element.name))),
-            (Kind::Raw, _) => Ok(true),
+            (MetaFieldType::Structs(element), v) => {
+                Err(wrong(go::json_kind(v), &format!("[]v1.{}", element.name)))
+            }
+            (MetaFieldType::Raw, _) => Ok(true),
         }
     }
 }

@@ -1,17 +1,17 @@
 //! Resources embedded in an object (`x-kubernetes-embedded-resource`).
 
 use super::check::{NameRule, Scope, check_new};
-use super::coerce::{Coercion, Malformed, coerce};
-use super::text;
+use super::coerce::{Coercion, MalformedFields, coerce};
+use super::string_field;
 use crate::names;
-use crate::plan::{Features, Node, path};
+use crate::plan::{Features, PlanNode, path};
 use scantling_value::{ErrorList, FieldError, Map, Path, Segment, Value};
 
 /// Brings the metadata of embedded resources into form. An error names the resource's place.
 pub fn coerce_embedded(
-    node: &Node,
+    node: &PlanNode,
     value: &mut Value,
-    malformed: Malformed,
+    malformed: MalformedFields,
     at: &Path<'_>,
 ) -> Result<Coercion, FieldError> {
     let mut found = Coercion::default();
@@ -21,9 +21,9 @@ pub fn coerce_embedded(
 }
 
 fn walk_mut(
-    node: &Node,
+    node: &PlanNode,
     value: &mut Value,
-    malformed: Malformed,
+    malformed: MalformedFields,
     at: &Path<'_>,
     found: &mut Coercion,
 ) -> Result<(), FieldError> {
@@ -57,14 +57,14 @@ fn walk_mut(
 
 fn coerce_resource(
     map: &mut Map,
-    malformed: Malformed,
+    malformed: MalformedFields,
     at: &Path<'_>,
     found: &mut Coercion,
 ) -> Result<(), FieldError> {
     for field in ["apiVersion", "kind"] {
         match map.get(field) {
             None | Some(Value::String(_)) => {}
-            Some(_) if malformed == Malformed::Drop => {
+            Some(_) if malformed == MalformedFields::Drop => {
                 map.remove(field);
             }
             Some(v) => {
@@ -74,8 +74,8 @@ fn coerce_resource(
         }
     }
     let before = match malformed {
-        Malformed::Refuse => map.get("metadata").cloned(),
-        Malformed::Drop | Malformed::Keep => None,
+        MalformedFields::Refuse => map.get("metadata").cloned(),
+        MalformedFields::Drop | MalformedFields::Keep => None,
     };
     match coerce(map, at, malformed) {
         Ok(coercion) => found.unknown.append(coercion.unknown, |path| path),
@@ -90,11 +90,11 @@ fn coerce_resource(
 
 /// Brings the metadata of one resource into form.
 pub(crate) fn coerce_one(map: &mut Map, at: &Path<'_>) -> Result<(), FieldError> {
-    coerce_resource(map, Malformed::Refuse, at, &mut Coercion::default())
+    coerce_resource(map, MalformedFields::Refuse, at, &mut Coercion::default())
 }
 
 /// What the metadata of a resource keep of a value at a place in them; `null` if nothing.
-pub(crate) fn kept(value: &Value, at: &Path<'_>) -> Value {
+pub(crate) fn typed_fields(value: &Value, at: &Path<'_>) -> Value {
     let steps = at.segments();
     let mut around = value.clone();
     for step in steps.iter().rev() {
@@ -105,7 +105,12 @@ pub(crate) fn kept(value: &Value, at: &Path<'_>) -> Value {
     }
     if let Value::Object(resource) = &mut around {
         // Nothing is refused: what is malformed is dropped.
-        let _ = coerce_resource(resource, Malformed::Drop, &Path::ROOT, &mut Coercion::default());
+        let _ = coerce_resource(
+            resource,
+            MalformedFields::Drop,
+            &Path::ROOT,
+            &mut Coercion::default(),
+        );
     }
     let rest = steps.iter().try_fold(&around, |rest, step| match (step, rest) {
         (Segment::Field(name) | Segment::Key(name), rest) => rest.get(name),
@@ -116,14 +121,14 @@ pub(crate) fn kept(value: &Value, at: &Path<'_>) -> Value {
 }
 
 /// What is wrong with the metadata of embedded resources.
-pub fn check_embedded(node: &Node, value: &Value, at: &Path<'_>) -> ErrorList {
+pub fn check_embedded(node: &PlanNode, value: &Value, at: &Path<'_>) -> ErrorList {
     let mut errors = ErrorList::new();
     walk(node, value, at, &mut errors);
     errors
 }
 
 /// What is wrong with the metadata of a value that is a resource itself, and of those embedded in it.
-pub(crate) fn check_resource(node: &Node, value: &Value, at: &Path<'_>) -> ErrorList {
+pub(crate) fn check_resource(node: &PlanNode, value: &Value, at: &Path<'_>) -> ErrorList {
     let mut errors = ErrorList::new();
     if let Value::Object(map) = value
         && !node.is(Features::EMBEDDED)
@@ -134,7 +139,7 @@ pub(crate) fn check_resource(node: &Node, value: &Value, at: &Path<'_>) -> Error
     errors
 }
 
-fn walk(node: &Node, value: &Value, at: &Path<'_>, errors: &mut ErrorList) {
+fn walk(node: &PlanNode, value: &Value, at: &Path<'_>, errors: &mut ErrorList) {
     if !node.has(Features::EMBEDDED) {
         return;
     }
@@ -192,7 +197,7 @@ fn check_meta(map: &Map, at: &Path<'_>, errors: &mut ErrorList) {
     if let Some(metadata) = map.get("metadata") {
         let mut typed = Map::new();
         typed.insert("metadata", metadata.clone());
-        match coerce(&mut typed, at, Malformed::Refuse) {
+        match coerce(&mut typed, at, MalformedFields::Refuse) {
             Err(why) => wrong("metadata", metadata, why),
             Ok(_) => check_typed(typed.get("metadata"), at, errors),
         }
@@ -206,12 +211,12 @@ fn check_meta(map: &Map, at: &Path<'_>, errors: &mut ErrorList) {
 
 /// Embedded resources need no name, and a namespace only says which scope they have.
 fn check_typed(metadata: Option<&Value>, at: &Path<'_>, errors: &mut ErrorList) {
-    let scope = if text(metadata, "namespace").is_empty() {
+    let scope = if string_field(metadata, "namespace").is_empty() {
         Scope::Cluster
     } else {
         Scope::Namespaced
     };
-    let nameless = text(metadata, "name").is_empty();
+    let nameless = string_field(metadata, "name").is_empty();
     let found = check_new(metadata, scope, NameRule::PathSegment, &at.field("metadata"));
     let name = at.field("metadata").field("name").to_string();
     errors.extend(found.into_iter().filter(|e| !nameless || e.field() != name));

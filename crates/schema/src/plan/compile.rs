@@ -1,14 +1,16 @@
 //! From structural schemas to nodes.
 
-use super::members::Name;
-use super::{Checks, Features, Glance, Look, Node, OddBounds, Plan, Purpose, Types, weight};
-use crate::enumeration::Listed;
+use super::members::FieldHeader;
+use super::{
+    CheckKind, FastCheck, Features, OutOfTypeBounds, Plan, PlanNode, PlanPurpose, Types, ValueChecks, weight,
+};
+use crate::enumeration::EnumSet;
 use crate::format::Format;
-use crate::meta::{self, Malformed};
+use crate::meta::{self, MalformedFields};
 use crate::number;
 use crate::pattern::Pattern;
 use crate::prune;
-use crate::rules::{self, Environments, Place, Rules};
+use crate::rules::{self, Environments, LazyRules, RuleScope};
 use crate::structural::{Additional, ListType, Structural, Type, ValueValidation};
 use foldhash::HashMap;
 use scantling_cel::kubernetes::KubernetesVersion;
@@ -20,22 +22,22 @@ use std::sync::{Arc, Weak};
 /// It lives as long as the definitions of a process. Schemas come from one [`Interner`](crate::structural::Interner),
 /// so that equal ones have one address, and one node.
 #[derive(Debug)]
-pub struct Compiler {
+pub struct PlanCompiler {
     /// Nodes by the address of their schema. A node keeps its schema alive, so that an address whose node lives
     /// belongs to that schema; entries whose node is gone are replaced or swept.
-    nodes: HashMap<(usize, Place), Weak<Node>>,
+    nodes: HashMap<(usize, RuleScope), Weak<PlanNode>>,
     patterns: HashMap<Str, Weak<Pattern>>,
-    rules: Arc<rules::Context>,
-    purpose: Purpose,
+    rules: Arc<rules::RuleContext>,
+    purpose: PlanPurpose,
 }
 
-impl Default for Compiler {
+impl Default for PlanCompiler {
     fn default() -> Self {
         Self::for_version(KubernetesVersion::LATEST)
     }
 }
 
-impl Compiler {
+impl PlanCompiler {
     /// A compiler that shares nothing yet.
     pub fn new() -> Self {
         Self::default()
@@ -43,19 +45,19 @@ impl Compiler {
 
     /// A compiler for rules as that version of Kubernetes understands them.
     pub fn for_version(version: KubernetesVersion) -> Self {
-        Self::with(Environments::of(version), Purpose::Values)
+        Self::with(Environments::for_version(version), PlanPurpose::Values)
     }
 
     /// A compiler of schemas whose defaults are to be checked.
     pub(crate) fn for_defaults(environments: &Environments) -> Self {
-        Self::with(environments.clone(), Purpose::Defaults)
+        Self::with(environments.clone(), PlanPurpose::Defaults)
     }
 
-    fn with(environments: Environments, purpose: Purpose) -> Self {
-        Compiler {
+    fn with(environments: Environments, purpose: PlanPurpose) -> Self {
+        PlanCompiler {
             nodes: HashMap::default(),
             patterns: HashMap::default(),
-            rules: Arc::new(rules::Context::new(environments)),
+            rules: Arc::new(rules::RuleContext::new(environments)),
             purpose,
         }
     }
@@ -63,7 +65,7 @@ impl Compiler {
     /// Compiles the schema of a version.
     pub fn compile(&mut self, schema: &Arc<Structural>) -> Plan {
         Plan {
-            root: self.node(schema, Place::Root),
+            root: self.node(schema, RuleScope::Root),
         }
     }
 
@@ -84,27 +86,27 @@ impl Compiler {
         self.rules.sweep();
     }
 
-    fn node(&mut self, schema: &Arc<Structural>, place: Place) -> Arc<Node> {
-        let address = (Arc::as_ptr(schema).addr(), place);
+    fn node(&mut self, schema: &Arc<Structural>, scope: RuleScope) -> Arc<PlanNode> {
+        let address = (Arc::as_ptr(schema).addr(), scope);
         if let Some(known) = self.nodes.get(&address).and_then(Weak::upgrade) {
             return known;
         }
-        let node = Arc::new(self.build(schema, place, None));
+        let node = Arc::new(self.build(schema, scope, None));
         self.nodes.insert(address, Arc::downgrade(&node));
         node
     }
 
-    /// The node of a sub-schema; `metadata` is its place in the metadata of a resource. What a default is there
-    /// depends on the place, so that such a node is shared with no other.
-    fn child(&mut self, schema: &Arc<Structural>, metadata: Option<&Path<'_>>) -> Arc<Node> {
+    /// The node of a sub-schema; `metadata` is its scope in the metadata of a resource. What a default is there
+    /// depends on the scope, so that such a node is shared with no other.
+    fn child(&mut self, schema: &Arc<Structural>, metadata: Option<&Path<'_>>) -> Arc<PlanNode> {
         match metadata.filter(|_| has_defaults(schema)) {
-            Some(_) => Arc::new(self.build(schema, Place::Below, metadata)),
-            None => self.node(schema, Place::Below),
+            Some(_) => Arc::new(self.build(schema, RuleScope::Nested, metadata)),
+            None => self.node(schema, RuleScope::Nested),
         }
     }
 
-    fn build(&mut self, schema: &Arc<Structural>, place: Place, metadata: Option<&Path<'_>>) -> Node {
-        let is_resource = place == Place::Root || schema.is_embedded_resource();
+    fn build(&mut self, schema: &Arc<Structural>, scope: RuleScope, metadata: Option<&Path<'_>>) -> PlanNode {
+        let is_resource = scope == RuleScope::Root || schema.is_embedded_resource();
         let property = |(name, s): &(Str, Arc<Structural>)| match metadata {
             Some(at) => self.child(s, Some(&at.field(name))),
             None if is_resource && prune::is_meta(name) => self.child(s, Some(&Path::ROOT.field(name))),
@@ -123,7 +125,7 @@ impl Compiler {
             .as_deref()
             .map(|v| Box::new(self.checks(v, types)));
         let limits = schema.validation.as_deref().zip(checks.as_deref());
-        let (glance, look) = (Glance::of(types, limits), Look::of(types, limits));
+        let (fast_check, check_kind) = (FastCheck::new(types, limits), CheckKind::new(types, limits));
 
         let mut here = Features::default();
         here.set(Features::DEFAULT, schema.default.is_some());
@@ -163,12 +165,12 @@ impl Compiler {
         let mut within = here;
         within.add(below);
         let rules = here.contains(Features::RULES);
-        let rules = rules.then(|| Box::new(Rules::new(Arc::clone(&self.rules), place)));
-        let mut node = Node {
+        let rules = rules.then(|| Box::new(LazyRules::new(Arc::clone(&self.rules), scope)));
+        let mut node = PlanNode {
             schema: Arc::clone(schema),
             types,
-            glance,
-            look,
+            fast_check,
+            check_kind,
             here,
             below,
             within,
@@ -179,38 +181,39 @@ impl Compiler {
             items,
             checks,
             rules,
-            place,
+            scope,
             weight: 0,
             pruned_default: None,
         };
-        node.weight = weight::of(&node);
+        node.weight = weight::weight_of_node(&node);
         node.pruned_default = pruned_default(&node, metadata);
         node
     }
 
-    fn checks(&mut self, v: &ValueValidation, types: Types) -> Checks {
-        let mut branches =
-            |list: &[Arc<Structural>]| -> Box<[Arc<Node>]> { list.iter().map(|s| self.branch(s)).collect() };
+    fn checks(&mut self, v: &ValueValidation, types: Types) -> ValueChecks {
+        let mut branches = |list: &[Arc<Structural>]| -> Box<[Arc<PlanNode>]> {
+            list.iter().map(|s| self.branch(s)).collect()
+        };
         let (all_of, any_of, one_of) = (branches(&v.all_of), branches(&v.any_of), branches(&v.one_of));
         let not = v.not.as_ref().map(|s| self.branch(s));
         // Servers drop formats that they do not support for a type, and support none for types that they do not know.
-        let known = v.unknown_type.is_empty() || self.purpose == Purpose::Defaults;
+        let known = v.unknown_type.is_empty() || self.purpose == PlanPurpose::Defaults;
         let format = Some(&v.format).filter(|_| known);
         let format = format.and_then(|format| Format::parse(format, types, self.purpose));
-        let odd = |bound: Option<crate::structural::Number>| {
+        let odd = |bound: Option<crate::structural::EqFloat>| {
             bound.is_some_and(|n| !number::in_range(&Value::Float(n.0), types, format.as_ref()))
         };
-        let odd_bounds = OddBounds {
+        let out_of_type_bounds = OutOfTypeBounds {
             multiple_of: odd(v.multiple_of),
             minimum: odd(v.minimum),
             maximum: odd(v.maximum),
         };
-        Checks {
+        ValueChecks {
             pattern: (!v.pattern.is_empty()).then(|| self.pattern(&v.pattern)),
             junctors: !(all_of.is_empty() && any_of.is_empty() && one_of.is_empty() && not.is_none()),
             strings: v.max_length.is_some() || v.min_length.is_some() || !v.pattern.is_empty(),
-            odd_bounds,
-            listed: Listed::of(&v.enumeration),
+            out_of_type_bounds,
+            listed: EnumSet::new(&v.enumeration),
             format,
             all_of,
             any_of,
@@ -220,10 +223,10 @@ impl Compiler {
     }
 
     /// The node of a schema in a junctor.
-    fn branch(&mut self, schema: &Arc<Structural>) -> Arc<Node> {
+    fn branch(&mut self, schema: &Arc<Structural>) -> Arc<PlanNode> {
         match self.purpose {
-            Purpose::Values => self.node(schema, Place::Below),
-            Purpose::Defaults => self.node(&opened(schema), Place::Below),
+            PlanPurpose::Values => self.node(schema, RuleScope::Nested),
+            PlanPurpose::Defaults => self.node(&opened(schema), RuleScope::Nested),
         }
     }
 
@@ -237,14 +240,14 @@ impl Compiler {
     }
 }
 
-fn names(schema: &Structural, properties: &[Arc<Node>]) -> Box<[Name]> {
+fn names(schema: &Structural, properties: &[Arc<PlanNode>]) -> Box<[FieldHeader]> {
     let required = schema.validation.as_deref().map_or(&[][..], |v| &v.required);
     let names = schema.properties.iter().map(|(name, _)| name);
-    let known = |(name, node): (&Str, &Arc<Node>)| Name::new(name, node, required.contains(name));
+    let known = |(name, node): (&Str, &Arc<PlanNode>)| FieldHeader::new(name, node, required.contains(name));
     names.zip(properties).map(known).collect()
 }
 
-fn slots(nodes: &[Arc<Node>], test: impl Fn(&Node) -> bool) -> Box<[u32]> {
+fn slots(nodes: &[Arc<PlanNode>], test: impl Fn(&PlanNode) -> bool) -> Box<[u32]> {
     let found = (0u32..).zip(nodes).filter(|(_, node)| test(node));
     found.map(|(slot, _)| slot).collect()
 }
@@ -270,10 +273,10 @@ fn has_defaults(schema: &Structural) -> bool {
     schema.default.is_some() || below.any(|s| has_defaults(s))
 }
 
-fn pruned_default(node: &Node, metadata: Option<&Path<'_>>) -> Option<Box<Value>> {
+fn pruned_default(node: &PlanNode, metadata: Option<&Path<'_>>) -> Option<Box<Value>> {
     let declared = node.declared_default()?;
     if let Some(at) = metadata {
-        let kept = meta::kept(declared, at);
+        let kept = meta::typed_fields(declared, at);
         return (kept != *declared).then(|| Box::new(kept));
     }
     if !matches!(declared, Value::Array(_) | Value::Object(_)) {
@@ -281,13 +284,18 @@ fn pruned_default(node: &Node, metadata: Option<&Path<'_>>) -> Option<Box<Value>
     }
     let mut pruned = declared.clone();
     // Nothing is refused: what is malformed is dropped.
-    let _ = meta::coerce_embedded(node, &mut pruned, Malformed::Drop, &Path::ROOT);
-    prune::prune(node, &mut pruned, prune::Place::Part, &prune::Options::default());
+    let _ = meta::coerce_embedded(node, &mut pruned, MalformedFields::Drop, &Path::ROOT);
+    prune::prune(
+        node,
+        &mut pruned,
+        prune::ValueRole::Part,
+        &prune::PruneOptions::default(),
+    );
     (pruned != *declared).then(|| Box::new(pruned))
 }
 
-fn types(schema: &Structural, purpose: Purpose) -> Types {
-    if schema.is_int_or_string() && purpose == Purpose::Values {
+fn types(schema: &Structural, purpose: PlanPurpose) -> Types {
+    if schema.is_int_or_string() && purpose == PlanPurpose::Values {
         return Types::INT_OR_STRING;
     }
     match schema.ty {

@@ -1,6 +1,6 @@
 //! A stable text of a plan, for people and for snapshots.
 
-use super::{Features, Node, Plan};
+use super::{Features, Plan, PlanNode};
 use crate::structural::{Additional, ListType, Mutability, ValueValidation};
 use scantling_value::go;
 use std::fmt::{self, Write as _};
@@ -11,9 +11,9 @@ impl fmt::Display for Plan {
     }
 }
 
-fn write_node(f: &mut fmt::Formatter<'_>, node: &Node, depth: usize) -> fmt::Result {
+fn write_node(f: &mut fmt::Formatter<'_>, node: &PlanNode, depth: usize) -> fmt::Result {
     writeln!(f, "{}", head(node))?;
-    let mut child = |name: &str, child: &Node| {
+    let mut child = |name: &str, child: &PlanNode| {
         write!(f, "{:indent$}{name}: ", "", indent = 2 * depth + 2)?;
         write_node(f, child, depth + 1)
     };
@@ -45,7 +45,7 @@ fn write_node(f: &mut fmt::Formatter<'_>, node: &Node, depth: usize) -> fmt::Res
 }
 
 /// A node without its children, in one line.
-fn head(node: &Node) -> String {
+fn head(node: &PlanNode) -> String {
     let schema = node.schema();
     let mut words = vec![match node.types().names() {
         "" => "any".to_owned(),
@@ -101,7 +101,7 @@ fn limits(v: &ValueValidation, words: &mut Vec<String>) {
             words.push(text);
         }
     };
-    let float = |n: Option<crate::structural::Number>, exclusive: bool| {
+    let float = |n: Option<crate::structural::EqFloat>, exclusive: bool| {
         n.map(|n| {
             format!(
                 "{}{}",

@@ -2,14 +2,14 @@
 //!
 //! Both are in order of their names, so that one pass over both finds the node of every member.
 
-use super::{Features, Glance, Node};
+use super::{FastCheck, Features, PlanNode};
 use scantling_value::{Path, Str, same_text};
 use std::sync::Arc;
 
 /// What a walk reads of a declared field before it looks any closer.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Name {
-    word: Word,
+pub(crate) struct FieldHeader {
+    word: NamePrefix,
     /// The last eight bytes of a longer name.
     ending: u64,
     /// What there is to do at the field or below it.
@@ -17,17 +17,17 @@ pub(crate) struct Name {
     /// Whether the field is required.
     pub(crate) required: bool,
     /// Which values fit without a closer look.
-    pub(crate) glance: Glance,
+    pub(crate) fast_check: FastCheck,
 }
 
-impl Name {
-    pub(super) fn new(name: &str, node: &Node, required: bool) -> Self {
-        Name {
-            word: Word::of(name),
+impl FieldHeader {
+    pub(super) fn new(name: &str, node: &PlanNode, required: bool) -> Self {
+        FieldHeader {
+            word: NamePrefix::new(name),
             ending: ending(name),
             within: node.within,
             required,
-            glance: node.glance,
+            fast_check: node.fast_check,
         }
     }
 
@@ -40,16 +40,16 @@ impl Name {
 
 /// How a name begins, and how long it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Word {
+struct NamePrefix {
     beginning: u64,
     len: usize,
 }
 
-impl Word {
+impl NamePrefix {
     /// The first eight bytes of a name, as a number that orders as names do. Short names are read in as few steps as
     /// long ones: most walks do little else.
     #[inline(always)]
-    fn of(name: &str) -> Self {
+    fn new(name: &str) -> Self {
         let bytes = name.as_bytes();
         let len = bytes.len();
         let beginning = if let Some(word) = bytes.first_chunk() {
@@ -63,7 +63,7 @@ impl Word {
             let byte = |i: usize| u64::from(bytes.get(i).copied().unwrap_or(0));
             (byte(0) << 56) | (byte(1) << 48) | (byte(2) << 40)
         };
-        Word { beginning, len }
+        NamePrefix { beginning, len }
     }
 }
 
@@ -75,16 +75,16 @@ fn ending(name: &str) -> u64 {
 }
 
 /// Finds the declared fields of members one after the other.
-pub(crate) struct Members<'n> {
-    node: &'n Node,
+pub(crate) struct FieldLookup<'n> {
+    node: &'n PlanNode,
     /// The fields that no name has passed yet.
-    rest: &'n [Name],
+    rest: &'n [FieldHeader],
 }
 
-impl<'n> Members<'n> {
+impl<'n> FieldLookup<'n> {
     #[inline]
-    pub(crate) fn of(node: &'n Node) -> Self {
-        Members {
+    pub(crate) fn new(node: &'n PlanNode) -> Self {
+        FieldLookup {
             node,
             rest: &node.names,
         }
@@ -92,7 +92,7 @@ impl<'n> Members<'n> {
 
     /// The node of the declared field of that name. Names must come in ascending order.
     #[inline]
-    pub(crate) fn declared(&mut self, name: &str) -> Option<&'n Arc<Node>> {
+    pub(crate) fn declared(&mut self, name: &str) -> Option<&'n Arc<PlanNode>> {
         self.find(name)?;
         self.found()
     }
@@ -100,8 +100,8 @@ impl<'n> Members<'n> {
     /// What is known of the declared field of that name. Names must come in ascending order.
     // A call would take as long as what it does.
     #[inline(always)]
-    pub(crate) fn find(&mut self, name: &str) -> Option<&'n Name> {
-        let wanted = Word::of(name);
+    pub(crate) fn find(&mut self, name: &str) -> Option<&'n FieldHeader> {
+        let wanted = NamePrefix::new(name);
         loop {
             let (field, behind) = self.rest.split_first()?;
             if field.word.beginning > wanted.beginning {
@@ -121,7 +121,7 @@ impl<'n> Members<'n> {
 
     /// The field of that name, if several begin like it. Those that do follow each other.
     #[inline(never)]
-    fn find_alike(&mut self, wanted: Word, name: &str) -> Option<&'n Name> {
+    fn find_alike(&mut self, wanted: NamePrefix, name: &str) -> Option<&'n FieldHeader> {
         let slot = self.node.named(self.next_slot(), wanted, name, |_| true)?;
         self.rest = self.node.names.get(slot + 1..)?;
         self.node.names.get(slot)
@@ -129,7 +129,7 @@ impl<'n> Members<'n> {
 
     /// The node of the field that was found last.
     #[inline]
-    pub(crate) fn found(&self) -> Option<&'n Arc<Node>> {
+    pub(crate) fn found(&self) -> Option<&'n Arc<PlanNode>> {
         self.node.properties.get(self.next_slot().checked_sub(1)?)
     }
 
@@ -140,15 +140,15 @@ impl<'n> Members<'n> {
 }
 
 /// A member of an object in which an algorithm has something to do. Its value is there to be read, or to be changed.
-pub(crate) struct Member<'n, 'm, V> {
+pub(crate) struct VisitedMember<'n, 'm, V> {
     pub(crate) name: &'m Str,
     pub(crate) value: V,
-    pub(crate) node: &'n Arc<Node>,
+    pub(crate) node: &'n Arc<PlanNode>,
     /// Whether the schema declares a field of that name.
     pub(crate) declared: bool,
 }
 
-impl<V> Member<'_, '_, V> {
+impl<V> VisitedMember<'_, '_, V> {
     /// The path of the member of an object.
     pub(crate) fn at<'p>(&'p self, object: &'p Path<'p>) -> Path<'p> {
         path(object, self.name, self.declared)
@@ -166,7 +166,7 @@ pub(crate) fn path<'p>(object: &'p Path<'p>, name: &'p str, declared: bool) -> P
 
 /// The fields from the first one on in which there is something to do.
 #[inline(always)]
-fn from_first(mut fields: &[Name], feature: Features) -> &[Name] {
+fn from_first(mut fields: &[FieldHeader], feature: Features) -> &[FieldHeader] {
     while let Some((first, behind)) = fields.split_first()
         && !first.has(feature)
     {
@@ -175,11 +175,11 @@ fn from_first(mut fields: &[Name], feature: Features) -> &[Name] {
     fields
 }
 
-impl Node {
+impl PlanNode {
     /// Whether a field has that name, of which the beginning is known to be the same. Two words and the length tell up
     /// to sixteen bytes.
     #[inline]
-    fn is_name(&self, slot: usize, known: &Name, wanted: Word, name: &str) -> bool {
+    fn is_name(&self, slot: usize, known: &FieldHeader, wanted: NamePrefix, name: &str) -> bool {
         known.word.len == wanted.len
             && match wanted.len {
                 0..=8 => true,
@@ -202,7 +202,7 @@ impl Node {
         &'n self,
         members: impl Iterator<Item = (&'m Str, V)>,
         feature: Features,
-        test: impl FnMut(Member<'n, 'm, V>) -> bool,
+        test: impl FnMut(VisitedMember<'n, 'm, V>) -> bool,
     ) -> bool {
         match self.additional.as_ref().filter(|node| node.has(feature)) {
             Some(additional) => self.all_with(additional, members, feature, test),
@@ -213,16 +213,16 @@ impl Node {
     /// Where there is something to do beside the declared fields, and every member must be looked at.
     fn all_with<'n, 'm, V>(
         &'n self,
-        additional: &'n Arc<Node>,
+        additional: &'n Arc<PlanNode>,
         mut members: impl Iterator<Item = (&'m Str, V)>,
         feature: Features,
-        mut test: impl FnMut(Member<'n, 'm, V>) -> bool,
+        mut test: impl FnMut(VisitedMember<'n, 'm, V>) -> bool,
     ) -> bool {
-        let mut fields = Members::of(self);
+        let mut fields = FieldLookup::new(self);
         members.all(|(name, value)| {
             let field = fields.declared(name);
             let node = field.unwrap_or(additional);
-            let member = Member {
+            let member = VisitedMember {
                 name,
                 value,
                 node,
@@ -238,7 +238,7 @@ impl Node {
         &'n self,
         members: impl Iterator<Item = (&'m Str, V)>,
         feature: Features,
-        mut test: impl FnMut(Member<'n, 'm, V>) -> bool,
+        mut test: impl FnMut(VisitedMember<'n, 'm, V>) -> bool,
     ) -> bool {
         let names = &*self.names;
         let mut rest = from_first(names, feature);
@@ -246,7 +246,7 @@ impl Node {
             let Some(mut field) = rest.first() else {
                 return true;
             };
-            let word = Word::of(name);
+            let word = NamePrefix::new(name);
             while field.word.beginning < word.beginning {
                 rest = from_first(rest.get(1..).unwrap_or_default(), feature);
                 match rest.first() {
@@ -267,7 +267,7 @@ impl Node {
             let Some(node) = self.properties.get(slot) else {
                 continue;
             };
-            let member = Member {
+            let member = VisitedMember {
                 name,
                 value,
                 node,
@@ -287,9 +287,9 @@ impl Node {
     fn named(
         &self,
         mut slot: usize,
-        word: Word,
+        word: NamePrefix,
         name: &str,
-        counts: impl Fn(&Name) -> bool,
+        counts: impl Fn(&FieldHeader) -> bool,
     ) -> Option<usize> {
         loop {
             let field = self.names.get(slot)?;
@@ -308,7 +308,7 @@ impl Node {
 mod tests {
     use super::*;
     use crate::document::Schema;
-    use crate::plan::Compiler;
+    use crate::plan::PlanCompiler;
     use crate::structural::Interner;
     use scantling_value::{Limits, json};
 
@@ -316,7 +316,7 @@ mod tests {
         let decode = |text: &str| json::decode(text.as_bytes(), Limits::default()).unwrap();
         let document = decode(schema);
         let structural = Schema::new(&document).structural(&mut Interner::new()).unwrap();
-        let plan = Compiler::new().compile(&structural);
+        let plan = PlanCompiler::new().compile(&structural);
         let object = decode(object);
         let map = object.as_object().unwrap();
         let mut keyed = Vec::new();
@@ -324,7 +324,7 @@ mod tests {
             keyed.push(member.at(&Path::ROOT).to_string());
             true
         });
-        let mut members = Members::of(plan.root());
+        let mut members = FieldLookup::new(plan.root());
         let declared = map.keys().filter(|name| members.declared(name).is_some());
         let declared: Vec<&str> = declared.map(Str::as_str).collect();
         format!("{} | {}", declared.join(" "), keyed.join(" "))
@@ -347,9 +347,12 @@ mod tests {
             "é",
         ];
         for (a, b) in names.iter().zip(names.iter().skip(1)) {
-            assert!(Word::of(a).beginning < Word::of(b).beginning, "{a} {b}");
+            assert!(
+                NamePrefix::new(a).beginning < NamePrefix::new(b).beginning,
+                "{a} {b}"
+            );
         }
-        let beginning = |name| Word::of(name).beginning;
+        let beginning = |name| NamePrefix::new(name).beginning;
         assert_eq!(beginning("abcdefgh"), beginning("abcdefghi"));
         assert_eq!(beginning("abcdefg"), u64::from_be_bytes(*b"abcdefg\0"));
         assert_eq!(beginning("abcde"), u64::from_be_bytes(*b"abcde\0\0\0"));

@@ -1,11 +1,11 @@
 //! How much there is to check.
 
-use super::Node;
+use super::PlanNode;
 use crate::structural::ValidationRule;
 
 /// How many checks are made of one value at a node or below it, at most. Branches of junctors check it all over again,
 /// and so does every branch below them; a few bytes may ask for many defaults, and for a loop within a loop.
-pub(super) fn of(node: &Node) -> u32 {
+pub(super) fn weight_of_node(node: &PlanNode) -> u32 {
     let schema = &node.schema;
     let limits = schema.validation.as_deref();
     let names = node.properties.len() + limits.map_or(0, |v| v.required.len() + v.enumeration.len());
@@ -46,14 +46,14 @@ fn of_rule(rule: &ValidationRule) -> u32 {
 #[cfg(test)]
 mod tests {
     use crate::document::Schema;
-    use crate::plan::Compiler;
+    use crate::plan::PlanCompiler;
     use crate::structural::Interner;
     use scantling_value::{Limits, yaml};
 
     fn weight(schema: &str) -> u32 {
         let schema = yaml::decode(schema.as_bytes(), Limits::SAFE).unwrap();
         let schema = Schema::new(&schema).structural(&mut Interner::new()).unwrap();
-        Compiler::default().compile(&schema).root().weight()
+        PlanCompiler::default().compile(&schema).root().weight()
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What is wrong with the rules of a definition.
 
-use super::compile::{Accepted, CompiledRule, Environments, compile};
-use super::cost::{EXPRESSION_LIMIT, Total, exceeds};
+use super::compile::{CompiledRule, Environments, PreviouslyAccepted, compile};
+use super::cost::{CostTotal, EXPRESSION_LIMIT, exceeds};
 use super::shape::Shapes;
 use super::view::View;
 use crate::definition::print_rule;
@@ -12,11 +12,11 @@ use std::sync::Arc;
 
 /// How the rules of a definition are checked.
 #[derive(Debug)]
-pub struct Check<'a> {
+pub struct RuleCheck<'a> {
     /// The environments of the server's version.
     pub environments: &'a Environments,
     /// Which expressions have been accepted before.
-    pub accepted: Accepted<'a>,
+    pub accepted: PreviouslyAccepted<'a>,
     /// Whether the limit on the cost of a single expression holds.
     pub expression_limit: ExpressionLimit,
 }
@@ -30,7 +30,7 @@ pub enum ExpressionLimit {
     Lifted,
 }
 
-impl Check<'_> {
+impl RuleCheck<'_> {
     /// Compiles all rules of a schema and adds up their cost. `at` is the path of the schema; `is_flawed` tells of
     /// the path of a node whether there are other errors at it or below it: its rules are then left alone.
     pub fn schema(
@@ -40,25 +40,25 @@ impl Check<'_> {
         shapes: &mut Shapes,
         is_flawed: &dyn Fn(&Path<'_>) -> bool,
     ) -> ErrorList {
-        let mut walk = Walk {
+        let mut walk = RuleChecker {
             check: self,
             shapes,
             is_flawed,
-            ruled: Ruled::default(),
-            total: Total::default(),
+            rule_presence: RulePresence::default(),
+            total: CostTotal::default(),
             errors: ErrorList::new(),
         };
         let view = (!schema.rules.is_empty()).then(|| View::of_resource(schema, walk.shapes));
         walk.node(
             schema,
             at,
-            &Place {
+            &SchemaLocation {
                 view,
                 cardinality: Some(1),
                 uncorrelatable: None,
             },
         );
-        let Walk {
+        let RuleChecker {
             total, mut errors, ..
         } = walk;
         errors.extend(total.errors(at));
@@ -66,23 +66,23 @@ impl Check<'_> {
     }
 }
 
-struct Walk<'a> {
-    check: &'a Check<'a>,
+struct RuleChecker<'a> {
+    check: &'a RuleCheck<'a>,
     shapes: &'a mut Shapes,
     is_flawed: &'a dyn Fn(&Path<'_>) -> bool,
-    ruled: Ruled,
-    total: Total,
+    rule_presence: RulePresence,
+    total: CostTotal,
     errors: ErrorList,
 }
 
 /// Tells whether schemas, or any below them, have rules. Equal schemas are one, wherever they stand.
 #[derive(Default)]
-struct Ruled {
+struct RulePresence {
     /// By the address of the schema.
     known: HashMap<usize, bool>,
 }
 
-impl Ruled {
+impl RulePresence {
     fn has_rules(&mut self, schema: &Arc<Structural>) -> bool {
         let children = || {
             let fields = schema.properties.iter().map(|(_, field)| field);
@@ -102,7 +102,7 @@ impl Ruled {
 }
 
 /// What is known of a node from the way to it.
-struct Place<'a> {
+struct SchemaLocation<'a> {
     /// What expressions see, where there are rules here or above.
     view: Option<View>,
     /// How often there may be such a value; `None` where a list or map above is not limited.
@@ -111,18 +111,18 @@ struct Place<'a> {
     uncorrelatable: Option<&'a str>,
 }
 
-impl Walk<'_> {
-    fn node(&mut self, schema: &Arc<Structural>, at: &Path<'_>, place: &Place<'_>) {
-        if !self.ruled.has_rules(schema) {
+impl RuleChecker<'_> {
+    fn node(&mut self, schema: &Arc<Structural>, at: &Path<'_>, location: &SchemaLocation<'_>) {
+        if !self.rule_presence.has_rules(schema) {
             return;
         }
-        let cardinality = match (place.cardinality, max_children(schema)) {
+        let cardinality = match (location.cardinality, max_children(schema)) {
             (Some(here), Some(children)) => Some(here.saturating_mul(children)),
             _ => None,
         };
         let properties = at.field("properties");
         let here;
-        let below_properties = match place.uncorrelatable {
+        let below_properties = match location.uncorrelatable {
             None if schema.map_type() == Some(MapType::Unsupported) => {
                 here = at.to_string();
                 Some(here.as_str())
@@ -130,49 +130,49 @@ impl Walk<'_> {
             above => above,
         };
         for (name, property) in &schema.properties {
-            let view = match &place.view {
+            let view = match &location.view {
                 Some(view) => Some(view.property(name, property, self.shapes)),
                 None => self.fresh(property),
             };
-            let place = Place {
+            let location = SchemaLocation {
                 view,
                 cardinality,
                 uncorrelatable: below_properties,
             };
-            self.node(property, &properties.key(name), &place);
+            self.node(property, &properties.key(name), &location);
         }
         if let Some(items) = &schema.items {
-            let view = self.entry(place, items);
+            let view = self.entry(location, items);
             let list;
-            let uncorrelatable = match place.uncorrelatable {
+            let uncorrelatable = match location.uncorrelatable {
                 None if schema.list_type() != Some(ListType::Map) => {
                     list = at.to_string();
                     Some(list.as_str())
                 }
                 above => above,
             };
-            let place = Place {
+            let location = SchemaLocation {
                 view,
                 cardinality,
                 uncorrelatable,
             };
-            self.node(items, &at.field("items"), &place);
+            self.node(items, &at.field("items"), &location);
         }
         if let Some(values) = schema.additional_schema() {
-            let view = self.entry(place, values);
-            let place = Place {
+            let view = self.entry(location, values);
+            let location = SchemaLocation {
                 view,
                 cardinality,
-                ..*place
+                ..*location
             };
-            self.node(values, &at.field("additionalProperties"), &place);
+            self.node(values, &at.field("additionalProperties"), &location);
         }
         if !schema.rules.is_empty() && !(self.is_flawed)(at) {
-            self.rules(schema, &at.field("x-kubernetes-validations"), place);
+            self.rules(schema, &at.field("x-kubernetes-validations"), location);
         }
     }
 
-    fn entry(&mut self, parent: &Place<'_>, schema: &Arc<Structural>) -> Option<View> {
+    fn entry(&mut self, parent: &SchemaLocation<'_>, schema: &Arc<Structural>) -> Option<View> {
         match &parent.view {
             Some(view) => Some(view.entry()),
             None => self.fresh(schema),
@@ -181,11 +181,11 @@ impl Walk<'_> {
 
     /// The view of a node with rules that has none above it.
     fn fresh(&mut self, schema: &Arc<Structural>) -> Option<View> {
-        (!schema.rules.is_empty()).then(|| View::of(schema, self.shapes))
+        (!schema.rules.is_empty()).then(|| View::of_schema(schema, self.shapes))
     }
 
-    fn rules(&mut self, schema: &Structural, at: &Path<'_>, place: &Place<'_>) {
-        let Some(view) = &place.view else {
+    fn rules(&mut self, schema: &Structural, at: &Path<'_>, location: &SchemaLocation<'_>) {
+        let Some(view) = &location.view else {
             return;
         };
         let shape = match view.shape_or_problem() {
@@ -197,17 +197,23 @@ impl Walk<'_> {
         };
         let compiled = compile(&schema.rules, shape, self.check.environments, self.check.accepted);
         for (n, (rule, compiled)) in schema.rules.iter().zip(&compiled).enumerate() {
-            self.rule(rule, compiled, &at.index(n), place);
+            self.rule(rule, compiled, &at.index(n), location);
         }
     }
 
-    fn rule(&mut self, rule: &ValidationRule, compiled: &CompiledRule, at: &Path<'_>, place: &Place<'_>) {
+    fn rule(
+        &mut self,
+        rule: &ValidationRule,
+        compiled: &CompiledRule,
+        at: &Path<'_>,
+        location: &SchemaLocation<'_>,
+    ) {
         let rule_at = at.field("rule");
         let max_cost = match &compiled.rule {
             Some(Ok(expression)) => expression.max_cost,
             _ => 0,
         };
-        let times = place.cardinality.unwrap_or(compiled.max_cardinality);
+        let times = location.cardinality.unwrap_or(compiled.max_cardinality);
         self.cost(&rule_at, "estimated rule cost", max_cost.saturating_mul(times));
         if let Some(Err(problem)) = &compiled.rule {
             self.errors.push_with(|| {
@@ -231,7 +237,7 @@ impl Walk<'_> {
             None => {}
         }
         if compiled.uses_old_self {
-            if let Some(list) = place.uncorrelatable {
+            if let Some(list) = location.uncorrelatable {
                 let problem = format!(
                     "oldSelf cannot be used on the uncorrelatable portion of the schema within {list}"
                 );

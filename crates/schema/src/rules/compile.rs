@@ -24,7 +24,7 @@ pub struct Environments {
 
 impl Environments {
     /// The environments of a server of that version.
-    pub fn of(version: KubernetesVersion) -> Self {
+    pub fn for_version(version: KubernetesVersion) -> Self {
         Environments {
             new: Arc::new(kubernetes::for_new_expressions(version)),
             stored: Arc::new(kubernetes::for_stored_expressions(version)),
@@ -34,7 +34,7 @@ impl Environments {
 
 /// Which expressions have been accepted before.
 #[derive(Clone, Copy, Debug)]
-pub enum Accepted<'a> {
+pub enum PreviouslyAccepted<'a> {
     /// None: a definition is created.
     None,
     /// All: a stored definition is compiled.
@@ -82,9 +82,9 @@ pub fn compile(
     rules: &[ValidationRule],
     shape: &Arc<Shape>,
     environments: &Environments,
-    accepted: Accepted<'_>,
+    accepted: PreviouslyAccepted<'_>,
 ) -> Vec<CompiledRule> {
-    let compiler = Compiler::new(shape, environments, accepted);
+    let compiler = RuleCompiler::new(shape, environments, accepted);
     let estimated = |program, checked: &CheckedExpr| Expression {
         program,
         max_cost: estimate(checked, Some(shape)).max,
@@ -99,21 +99,21 @@ pub(super) fn programs(
     shape: &Arc<Shape>,
     environments: &Environments,
 ) -> Vec<CompiledRule<Program>> {
-    let compiler = Compiler::new(shape, environments, Accepted::All);
+    let compiler = RuleCompiler::new(shape, environments, PreviouslyAccepted::All);
     let program = |program, _: &CheckedExpr| program;
     rules.iter().map(|rule| compiler.rule(rule, &program)).collect()
 }
 
-struct Compiler<'a> {
+struct RuleCompiler<'a> {
     shape: &'a Arc<Shape>,
     self_type: CelType,
     environments: &'a Environments,
-    accepted: Accepted<'a>,
+    accepted: PreviouslyAccepted<'a>,
 }
 
-impl<'a> Compiler<'a> {
-    fn new(shape: &'a Arc<Shape>, environments: &'a Environments, accepted: Accepted<'a>) -> Self {
-        Compiler {
+impl<'a> RuleCompiler<'a> {
+    fn new(shape: &'a Arc<Shape>, environments: &'a Environments, accepted: PreviouslyAccepted<'a>) -> Self {
+        RuleCompiler {
             shape,
             self_type: shape.ty(SELF_TYPE),
             environments,
@@ -133,9 +133,9 @@ impl<'a> Compiler<'a> {
             return compiled;
         }
         let is_stored = |select: fn(&Expressions) -> &BTreeSet<Str>, text: &Str| match self.accepted {
-            Accepted::None => false,
-            Accepted::All => true,
-            Accepted::These(expressions) => select(expressions).contains(text),
+            PreviouslyAccepted::None => false,
+            PreviouslyAccepted::All => true,
+            PreviouslyAccepted::These(expressions) => select(expressions).contains(text),
         };
         let env = self.env(rule, is_stored(|e| &e.rules, &rule.rule));
         let expression = self.checked(&env, &rule.rule, &RULE).and_then(|checked| {
@@ -174,7 +174,7 @@ impl<'a> Compiler<'a> {
             .with_variable("oldSelf", old_self)
     }
 
-    fn checked(&self, env: &Env, text: &str, role: &Role) -> Result<CheckedExpr, String> {
+    fn checked(&self, env: &Env, text: &str, role: &ExpressionRole) -> Result<CheckedExpr, String> {
         let checked = env
             .compile(text)
             .map_err(|issues| format!("{}: {issues}", role.not_compiled))?;
@@ -185,7 +185,7 @@ impl<'a> Compiler<'a> {
     }
 }
 
-fn program(env: &Env, checked: &CheckedExpr, role: &Role) -> Result<Program, String> {
+fn program(env: &Env, checked: &CheckedExpr, role: &ExpressionRole) -> Result<Program, String> {
     let failed = |problem: String| format!("{}: {problem}", role.not_made);
     if let Some(name) = checked.undefined_type() {
         return Err(failed(format!("reference to undefined type: {name}")));
@@ -194,21 +194,21 @@ fn program(env: &Env, checked: &CheckedExpr, role: &Role) -> Result<Program, Str
 }
 
 /// What an expression is there for: the type it must have, and the texts of errors.
-struct Role {
+struct ExpressionRole {
     ty: CelType,
     wrong_type: &'static str,
     not_compiled: &'static str,
     not_made: &'static str,
 }
 
-const RULE: Role = Role {
+const RULE: ExpressionRole = ExpressionRole {
     ty: CelType::Bool,
     wrong_type: "cel expression must evaluate to a bool",
     not_compiled: "compilation failed",
     not_made: "program instantiation failed",
 };
 
-const MESSAGE: Role = Role {
+const MESSAGE: ExpressionRole = ExpressionRole {
     ty: CelType::String,
     wrong_type: "messageExpression must evaluate to a string",
     not_compiled: "messageExpression compilation failed",
@@ -231,9 +231,15 @@ mod tests {
     fn compiled(schema: &str, rule: &ValidationRule) -> CompiledRule {
         let document = json::decode(schema.as_bytes(), Limits::default()).unwrap();
         let schema = Schema::new(&document).structural(&mut Interner::new()).unwrap();
-        let shape = Shapes::new().of(&schema).unwrap();
-        let environments = Environments::of(KubernetesVersion::LATEST);
-        compile(std::slice::from_ref(rule), &shape, &environments, Accepted::None).remove(0)
+        let shape = Shapes::new().of_schema(&schema).unwrap();
+        let environments = Environments::for_version(KubernetesVersion::LATEST);
+        compile(
+            std::slice::from_ref(rule),
+            &shape,
+            &environments,
+            PreviouslyAccepted::None,
+        )
+        .remove(0)
     }
 
     #[test]
@@ -270,9 +276,9 @@ mod tests {
         };
         let document = json::decode(schema.as_bytes(), Limits::default()).unwrap();
         let schema = Schema::new(&document).structural(&mut Interner::new()).unwrap();
-        let shape = Shapes::new().of(&schema).unwrap();
-        let environments = Environments::of(KubernetesVersion::LATEST);
-        for accepted in [Accepted::All, Accepted::These(&known)] {
+        let shape = Shapes::new().of_schema(&schema).unwrap();
+        let environments = Environments::for_version(KubernetesVersion::LATEST);
+        for accepted in [PreviouslyAccepted::All, PreviouslyAccepted::These(&known)] {
             let compiled = compile(std::slice::from_ref(&rule), &shape, &environments, accepted).remove(0);
             assert!(matches!(compiled.rule, Some(Ok(_))), "{accepted:?}");
         }

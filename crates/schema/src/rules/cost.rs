@@ -13,13 +13,13 @@ const MAX_OFFENDERS: usize = 4;
 
 /// What the expressions of a schema cost together.
 #[derive(Debug, Default)]
-pub(super) struct Total {
+pub(super) struct CostTotal {
     cost: u64,
     /// The dearest expressions, and what to say of them should the schema cost too much.
     offenders: Vec<(u64, FieldError)>,
 }
 
-impl Total {
+impl CostTotal {
     pub(super) fn add(&mut self, at: &Path<'_>, cost: u64) {
         self.cost = self.cost.saturating_add(cost);
         if cost < OFFENCE {
@@ -83,7 +83,7 @@ mod tests {
     #[test]
     fn only_the_dearest_are_named() {
         let at = Path::ROOT.field("schema");
-        let mut total = Total::default();
+        let mut total = CostTotal::default();
         for (n, cost) in [900_000, 30_000_000, 1_000_000, 50_000_000, 2_000_000, 40_000_000]
             .into_iter()
             .enumerate()

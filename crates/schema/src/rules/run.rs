@@ -1,14 +1,14 @@
 //! Runs rules over an object.
 
-mod glance;
+mod fast_path;
 
-use super::ready::{Ready, ReadyRule};
+use super::compiled::{CompiledRules, ExecutableRule};
 use super::shape::declares_metadata;
 use crate::correlate::OldList;
-use crate::plan::{Features, Node, Types};
+use crate::plan::{Features, PlanNode, Types};
 use crate::structural::{Type, ValidationRule};
 use crate::validate::Ratchet;
-use glance::Before;
+use fast_path::Before;
 use scantling_cel::program::{Input, Limits, Program};
 use scantling_cel::shape::Shape;
 use scantling_cel::val::{Arena, EvalError, Val, read};
@@ -32,7 +32,7 @@ const MAX_MESSAGE: usize = 5 * 1024;
 
 /// What rules say about an object.
 #[derive(Debug, Default)]
-pub struct Report {
+pub struct RuleReport {
     /// What is wrong.
     pub errors: ErrorList,
     /// What is wrong but was so before, in the words of an error.
@@ -41,13 +41,13 @@ pub struct Report {
     pub cost: u64,
 }
 
-/// Is told of each rule that ran: the place of the value, the rule's index at that place, and what the run cost,
+/// Is told of each rule that ran: the target of the value, the rule's index at that target, and what the run cost,
 /// with that of the message.
 pub type Meter<'a> = &'a dyn Fn(&Path<'_>, usize, u64);
 
 /// How rules are run.
 #[derive(Clone, Copy)]
-pub struct Options<'a> {
+pub struct RuleOptions<'a> {
     /// Where the value stands.
     pub at: &'a Path<'a>,
     /// Forgives failures of rules about values that are what they were before.
@@ -60,9 +60,9 @@ pub struct Options<'a> {
     pub meter: Option<Meter<'a>>,
 }
 
-impl std::fmt::Debug for Options<'_> {
+impl std::fmt::Debug for RuleOptions<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Options")
+        f.debug_struct("RuleOptions")
             .field("at", &self.at)
             .field("ratchet", &self.ratchet)
             .field("optional_old_self", &self.optional_old_self)
@@ -72,11 +72,11 @@ impl std::fmt::Debug for Options<'_> {
 }
 
 /// Runs the rules of a node and of all below it over a value that was `old` before.
-pub fn run(node: &Node, value: &Value, old: Option<&Value>, options: &Options<'_>) -> Report {
-    let mut run = Run::new(options);
+pub fn run(node: &PlanNode, value: &Value, old: Option<&Value>, options: &RuleOptions<'_>) -> RuleReport {
+    let mut run = RuleRunner::new(options);
     let start = run.budget;
     let before = old.map_or(Before::Absent, |_| Before::Present);
-    if options.meter.is_none() && run.keeps_all(node, value, before) {
+    if options.meter.is_none() && run.fast_path(node, value, before) {
         run.report.cost = start.abs_diff(run.budget);
         run.assert_report(node, value, old);
         return run.report;
@@ -86,18 +86,18 @@ pub fn run(node: &Node, value: &Value, old: Option<&Value>, options: &Options<'_
 }
 
 /// The budget is spent: no further rule runs.
-struct Spent;
+struct BudgetExhausted;
 
 /// A value and the old one that it goes back to.
 struct Correlated<'a> {
-    node: &'a Node,
+    node: &'a PlanNode,
     old: &'a Value,
     new: &'a Value,
     unchanged: Cell<Option<bool>>,
 }
 
 impl<'a> Correlated<'a> {
-    fn new(node: &'a Node, old: &'a Value, new: &'a Value) -> Self {
+    fn new(node: &'a PlanNode, old: &'a Value, new: &'a Value) -> Self {
         Correlated {
             node,
             old,
@@ -116,28 +116,33 @@ impl<'a> Correlated<'a> {
     }
 }
 
-/// What ratcheting knows at a place: the value if it correlates, and else the nearest one around it that does.
+/// What ratcheting knows at a target: the value if it correlates, and else the nearest one around it that does.
 #[derive(Clone, Copy)]
-struct Spot<'a> {
+struct RatchetContext<'a> {
     correlated: Option<&'a Correlated<'a>>,
     around: Option<&'a Correlated<'a>>,
 }
 
-impl<'a> Spot<'a> {
-    const NOWHERE: Spot<'static> = Spot {
+impl<'a> RatchetContext<'a> {
+    const NOWHERE: RatchetContext<'static> = RatchetContext {
         correlated: None,
         around: None,
     };
 
     /// A value below, with its old value if that is known.
-    fn correlate<'v>(self, node: &'v Node, old: Option<&'v Value>, new: &'v Value) -> Option<Correlated<'v>> {
+    fn correlate<'v>(
+        self,
+        node: &'v PlanNode,
+        old: Option<&'v Value>,
+        new: &'v Value,
+    ) -> Option<Correlated<'v>> {
         self.correlated?;
         old.map(|old| Correlated::new(node, old, new))
     }
 
-    fn child(self, correlated: Option<&'a Correlated<'a>>) -> Spot<'a> {
+    fn child(self, correlated: Option<&'a Correlated<'a>>) -> RatchetContext<'a> {
         match self.correlated {
-            Some(here) => Spot {
+            Some(here) => RatchetContext {
                 correlated,
                 around: Some(here),
             },
@@ -146,42 +151,42 @@ impl<'a> Spot<'a> {
     }
 }
 
-struct Run<'o> {
-    options: &'o Options<'o>,
+struct RuleRunner<'o> {
+    options: &'o RuleOptions<'o>,
     budget: i64,
-    report: Report,
+    report: RuleReport,
     arena: Arena,
 }
 
-impl<'o> Run<'o> {
-    fn new(options: &'o Options<'o>) -> Self {
-        Run {
+impl<'o> RuleRunner<'o> {
+    fn new(options: &'o RuleOptions<'o>) -> Self {
+        RuleRunner {
             options,
             budget: i64::try_from(options.budget).unwrap_or(i64::MAX),
-            report: Report::default(),
+            report: RuleReport::default(),
             arena: Arena::new(),
         }
     }
 
     /// Runs one rule after the other, ready to say what is wrong.
-    fn walk(mut self, node: &Node, value: &Value, old: Option<&Value>) -> Report {
+    fn walk(mut self, node: &PlanNode, value: &Value, old: Option<&Value>) -> RuleReport {
         let start = self.budget;
         let ratchet = self.options.ratchet;
         let correlated = ratchet.and(old).map(|old| Correlated::new(node, old, value));
-        let spot = Spot {
+        let ratchet_context = RatchetContext {
             correlated: correlated.as_ref(),
             around: None,
         };
         // Running out of budget is in the report.
-        let _ = self.value(node, value, old, spot, self.options.at);
+        let _ = self.value(node, value, old, ratchet_context, self.options.at);
         self.report.cost = start.abs_diff(self.budget);
         self.report
     }
 
     /// Holds what was found at a glance against what a walk finds that looks at each rule, in debug builds.
-    fn assert_report(&self, node: &Node, value: &Value, old: Option<&Value>) {
+    fn assert_report(&self, node: &PlanNode, value: &Value, old: Option<&Value>) {
         if cfg!(debug_assertions) {
-            let walk = Run::new(self.options).walk(node, value, old);
+            let walk = RuleRunner::new(self.options).walk(node, value, old);
             assert!(walk.errors.is_empty() && walk.warnings.is_empty(), "{walk:?}");
             assert_eq!(walk.cost, self.report.cost);
         }
@@ -189,19 +194,19 @@ impl<'o> Run<'o> {
 
     fn value(
         &mut self,
-        node: &Node,
+        node: &PlanNode,
         value: &Value,
         old: Option<&Value>,
-        spot: Spot<'_>,
+        ratchet_context: RatchetContext<'_>,
         at: &Path<'_>,
-    ) -> Result<(), Spent> {
+    ) -> Result<(), BudgetExhausted> {
         if value.is_null() || !node.has(Features::RULES) {
             return Ok(());
         }
         deadline::tick();
         let old = old.filter(|old| !old.is_null());
         if node.is(Features::RULES) {
-            self.rules(node, value, old, spot, at)?;
+            self.rules(node, value, old, ratchet_context, at)?;
         }
         if !node.has_below(Features::RULES) {
             return Ok(());
@@ -210,13 +215,13 @@ impl<'o> Run<'o> {
         let has_parts = || !node.schema().is_int_or_string();
         match value {
             Value::Object(map) if node.types() == Types::OBJECT && has_parts() => {
-                self.object(node, map, old.and_then(Value::as_object), spot, at)
+                self.object(node, map, old.and_then(Value::as_object), ratchet_context, at)
             }
             Value::Array(list) if node.types() == Types::ARRAY && has_parts() => {
-                self.list(node, list, old, spot, at)
+                self.list(node, list, old, ratchet_context, at)
             }
             Value::Object(_) | Value::Array(_) => {
-                self.unseen(node, value, at);
+                self.report_uncompiled(node, value, at);
                 Ok(())
             }
             _ => Ok(()),
@@ -225,8 +230,8 @@ impl<'o> Run<'o> {
 
     /// The entries of a value that is not of its type, as a value may be that was stored before its definition changed:
     /// rules cannot be compiled for entries of what has none.
-    fn unseen(&mut self, node: &Node, value: &Value, at: &Path<'_>) {
-        let mut entry = |node: &Node, value: &Value, at: &Path<'_>| {
+    fn report_uncompiled(&mut self, node: &PlanNode, value: &Value, at: &Path<'_>) {
+        let mut entry = |node: &PlanNode, value: &Value, at: &Path<'_>| {
             if value.is_null() || !node.has(Features::RULES) {
                 return;
             }
@@ -235,7 +240,7 @@ impl<'o> Run<'o> {
                 let ty = node.schema().ty.map_or("", Type::as_str);
                 self.fail(|| FieldError::invalid(at, ty, NOT_COMPILED));
             }
-            self.unseen(node, value, at);
+            self.report_uncompiled(node, value, at);
         };
         match (value, node.items(), node.additional()) {
             (Value::Array(list), Some(items), _) => {
@@ -254,43 +259,49 @@ impl<'o> Run<'o> {
 
     fn list(
         &mut self,
-        node: &Node,
+        node: &PlanNode,
         list: &[Value],
         old: Option<&Value>,
-        spot: Spot<'_>,
+        ratchet_context: RatchetContext<'_>,
         at: &Path<'_>,
-    ) -> Result<(), Spent> {
+    ) -> Result<(), BudgetExhausted> {
         let Some(items) = node.items().filter(|n| n.has(Features::RULES)) else {
             return Ok(());
         };
-        let old = old.and_then(|old| OldList::of(node, old));
+        let old = old.and_then(|old| OldList::for_value(node, old));
         for (i, item) in list.iter().enumerate() {
             let before = old.as_ref().and_then(|old| old.get(item));
-            let correlated = spot.correlate(items, before, item);
-            self.value(items, item, before, spot.child(correlated.as_ref()), &at.index(i))?;
+            let correlated = ratchet_context.correlate(items, before, item);
+            self.value(
+                items,
+                item,
+                before,
+                ratchet_context.child(correlated.as_ref()),
+                &at.index(i),
+            )?;
         }
         Ok(())
     }
 
     fn object(
         &mut self,
-        node: &Node,
+        node: &PlanNode,
         map: &Map,
         old: Option<&Map>,
-        spot: Spot<'_>,
+        ratchet_context: RatchetContext<'_>,
         at: &Path<'_>,
-    ) -> Result<(), Spent> {
-        let root = spot.around.is_none();
+    ) -> Result<(), BudgetExhausted> {
+        let root = ratchet_context.around.is_none();
         let mut result = Ok(());
         node.all_members(map.iter(), Features::RULES, |member| {
             let (name, value, child, at) = (member.name, member.value, member.node, member.at(at));
             let before = old.and_then(|old| old.get(name));
-            let correlated = spot.correlate(child, before, value);
+            let correlated = ratchet_context.correlate(child, before, value);
             let below = if root && matches!(name.as_str(), "apiVersion" | "kind") {
                 // These name the type that both objects were converted to: their old value is not known.
-                Spot::NOWHERE
+                RatchetContext::NOWHERE
             } else {
-                spot.child(correlated.as_ref())
+                ratchet_context.child(correlated.as_ref())
             };
             result = if node.is_resource() && name == "metadata" && !declares_metadata(node.schema()) {
                 self.names(child, value, before, below, &at)
@@ -305,21 +316,21 @@ impl<'o> Run<'o> {
     /// Of the metadata of a resource, expressions see no more than names.
     fn names(
         &mut self,
-        node: &Node,
+        node: &PlanNode,
         value: &Value,
         old: Option<&Value>,
-        spot: Spot<'_>,
+        ratchet_context: RatchetContext<'_>,
         at: &Path<'_>,
-    ) -> Result<(), Spent> {
+    ) -> Result<(), BudgetExhausted> {
         for name in ["generateName", "name"] {
             if let (Some(child), Some(value)) = (node.property(name), value.get(name)) {
                 let before = old.and_then(|old| old.get(name));
-                let correlated = spot.correlate(child, before, value);
+                let correlated = ratchet_context.correlate(child, before, value);
                 self.value(
                     child,
                     value,
                     before,
-                    spot.child(correlated.as_ref()),
+                    ratchet_context.child(correlated.as_ref()),
                     &at.field(name),
                 )?;
             }
@@ -329,41 +340,41 @@ impl<'o> Run<'o> {
 
     fn rules(
         &mut self,
-        node: &Node,
+        node: &PlanNode,
         value: &Value,
         old: Option<&Value>,
-        spot: Spot<'_>,
+        ratchet_context: RatchetContext<'_>,
         at: &Path<'_>,
-    ) -> Result<(), Spent> {
-        let Some(ready) = node.rules().and_then(|rules| rules.ready(node.schema())) else {
+    ) -> Result<(), BudgetExhausted> {
+        let Some(compiled_rules) = node.rules().and_then(|rules| rules.compiled(node.schema())) else {
             return Ok(());
         };
-        let place = RulePlace {
+        let target = RuleTarget {
             node,
             value,
             at,
-            spot,
+            ratchet_context,
         };
         if self.budget <= 0 {
-            self.fail(|| place.error(OUT_OF_BUDGET));
+            self.fail(|| target.error(OUT_OF_BUDGET));
             return self.spent();
         }
-        let all_kept = self.options.meter.is_none() && self.are_kept(ready, value);
-        if all_kept && !ready.has_others {
+        let all_kept = self.options.meter.is_none() && self.all_hold(compiled_rules, value);
+        if all_kept && !compiled_rules.has_others {
             return Ok(());
         }
         let inputs = [
-            Input::Json(value, &ready.shape),
-            old.map_or(Input::Absent, |old| Input::Json(old, &ready.shape)),
+            Input::Json(value, &compiled_rules.shape),
+            old.map_or(Input::Absent, |old| Input::Json(old, &compiled_rules.shape)),
         ];
-        for (index, (rule, compiled)) in node.schema().rules.iter().zip(&ready.rules).enumerate() {
-            if all_kept && ready.fused.include(index) {
+        for (index, (rule, compiled)) in node.schema().rules.iter().zip(&compiled_rules.rules).enumerate() {
+            if all_kept && compiled_rules.fused.include(index) {
                 continue;
             }
             let program = match &compiled.program {
                 None => continue,
                 Some(Err(why)) => {
-                    self.fail(|| place.error(&format!("rule compile error: {why}")));
+                    self.fail(|| target.error(&format!("rule compile error: {why}")));
                     continue;
                 }
                 Some(Ok(program)) => program,
@@ -372,10 +383,10 @@ impl<'o> Run<'o> {
                 continue;
             }
             let before = self.budget;
-            let result = if compiled.sees_plain_old_self && self.is_kept(program, &inputs) {
+            let result = if compiled.sees_plain_old_self && self.holds(program, &inputs) {
                 Ok(())
             } else {
-                self.rule(&place, rule, compiled, program, ready, old)
+                self.rule(&target, rule, compiled, program, compiled_rules, old)
             };
             if let Some(meter) = self.options.meter {
                 meter(at, index, before.abs_diff(self.budget));
@@ -388,14 +399,14 @@ impl<'o> Run<'o> {
     /// Whether all rules are kept that see nothing but the value, and that can be told in the quickest way; then they
     /// are paid for.
     #[inline]
-    fn are_kept(&mut self, ready: &Ready, value: &Value) -> bool {
+    fn all_hold(&mut self, compiled_rules: &CompiledRules, value: &Value) -> bool {
         self.arena.reset();
-        let cost = ready.fused.all_hold(value, &self.arena, LIMITS.cost);
+        let cost = compiled_rules.fused.all_hold(value, &self.arena, LIMITS.cost);
         cost.is_some_and(|cost| self.pay(cost))
     }
 
     /// Whether a rule is kept, and that can be told without a thought for errors; then it is paid for.
-    fn is_kept<'v>(&mut self, program: &'v Program, inputs: &[Input<'v>]) -> bool {
+    fn holds<'v>(&mut self, program: &'v Program, inputs: &[Input<'v>]) -> bool {
         self.arena.reset();
         let Some((true, cost)) = program.test(&self.arena, inputs, LIMITS) else {
             return false;
@@ -419,39 +430,44 @@ impl<'o> Run<'o> {
     #[inline(never)]
     fn rule(
         &mut self,
-        place: &RulePlace<'_>,
+        target: &RuleTarget<'_>,
         rule: &ValidationRule,
-        compiled: &ReadyRule,
+        compiled: &ExecutableRule,
         program: &Program,
-        ready: &Ready,
+        compiled_rules: &CompiledRules,
         old: Option<&Value>,
-    ) -> Result<(), Spent> {
+    ) -> Result<(), BudgetExhausted> {
         let optional = rule.optional_old_self == Some(true);
-        let answer = self.evaluate(program, ready, place.value, OldSelf::of(old, optional, rule));
-        let answer = self.charge(answer).map_err(|Spent| {
-            self.fail(|| place.error(OUT_OF_BUDGET));
-            Spent
+        let answer = self.evaluate(
+            program,
+            compiled_rules,
+            target.value,
+            OldSelf::new(old, optional, rule),
+        );
+        let answer = self.charge(answer).map_err(|BudgetExhausted| {
+            self.fail(|| target.error(OUT_OF_BUDGET));
+            BudgetExhausted
         })?;
         match answer {
-            Ok(Answer::True) => {}
-            Ok(_) => self.failed(place, rule, compiled, ready, old)?,
+            Ok(RuleResult::True) => {}
+            Ok(_) => self.failed(target, rule, compiled, compiled_rules, old)?,
             Err(error) => {
-                let shown = shown(rule);
+                let rule_label = rule_label(rule);
                 if error == EvalError::CostLimitExceeded {
-                    self.fail(|| place.error(&format!(
-                        "'{error}': no further validation rules will be run due to call cost exceeds limit for rule: {shown}"
+                    self.fail(|| target.error(&format!(
+                        "'{error}': no further validation rules will be run due to call cost exceeds limit for rule: {rule_label}"
                     )));
                     return self.spent();
                 }
                 self.fail(|| {
                     let why = error.to_string();
                     // What the checker could not see: int-or-string may be either.
-                    place.error(&if why.starts_with("no such overload") {
+                    target.error(&if why.starts_with("no such overload") {
                         format!(
-                            "'{why}': call arguments did not match a supported operator, function or macro signature for rule: {shown}"
+                            "'{why}': call arguments did not match a supported operator, function or macro signature for rule: {rule_label}"
                         )
                     } else {
-                        format!("{why} evaluating rule: {shown}")
+                        format!("{why} evaluating rule: {rule_label}")
                     })
                 });
             }
@@ -466,101 +482,112 @@ impl<'o> Run<'o> {
     /// A rule is false: makes the error that says so.
     fn failed(
         &mut self,
-        place: &RulePlace<'_>,
+        target: &RuleTarget<'_>,
         rule: &ValidationRule,
-        compiled: &ReadyRule,
-        ready: &Ready,
+        compiled: &ExecutableRule,
+        compiled_rules: &CompiledRules,
         old: Option<&Value>,
-    ) -> Result<(), Spent> {
-        let forgiven = !compiled.uses_old_self && self.is_forgiven(place.spot);
+    ) -> Result<(), BudgetExhausted> {
+        let ratcheted = !compiled.uses_old_self && self.is_ratcheted(target.ratchet_context);
         let mut detail = None;
         if let Some(message) = &compiled.message {
             // Messages never see an optional.
-            let answer = self.evaluate(message, ready, place.value, OldSelf::of(old, false, rule));
+            let answer = self.evaluate(
+                message,
+                compiled_rules,
+                target.value,
+                OldSelf::new(old, false, rule),
+            );
             let text = rule.message_expression.as_str();
             let Ok(answer) = self.charge(answer) else {
                 const SPENT: &str = "messageExpression evaluation failed due to running out of cost budget, no further \
                      validation rules will be run";
-                self.tell(forgiven, || place.error_below(compiled, SPENT));
+                self.report_failure(ratcheted, || target.error_below(compiled, SPENT));
                 return self.spent();
             };
             detail = match answer {
-                Ok(Answer::Text(message)) => usable(&message),
+                Ok(RuleResult::Text(message)) => usable_message(&message),
                 Err(EvalError::CostLimitExceeded) => {
-                    self.tell(forgiven, || {
+                    self.report_failure(ratcheted, || {
                         let why = format!(
                             "no further validation rules will be run due to call cost exceeds limit for messageExpression: {}",
                             go::quote(text)
                         );
-                        place.error_below(compiled, &why)
+                        target.error_below(compiled, &why)
                     });
                     return self.spent();
                 }
                 Ok(_) | Err(_) => None,
             };
         }
-        self.tell(forgiven, || {
+        self.report_failure(ratcheted, || {
             let detail = detail.unwrap_or_else(|| match rule.message.as_str() {
                 "" => format!("failed rule: {}", rule.rule.trim()),
                 message => message.trim().to_owned(),
             });
-            place.failure(rule, compiled, detail)
+            target.failure(rule, compiled, detail)
         });
         Ok(())
     }
 
-    fn is_forgiven(&self, spot: Spot<'_>) -> bool {
-        let nearest = spot.correlated.or(spot.around);
+    fn is_ratcheted(&self, ratchet_context: RatchetContext<'_>) -> bool {
+        let nearest = ratchet_context.correlated.or(ratchet_context.around);
         self.options
             .ratchet
             .zip(nearest)
             .is_some_and(|(ratchet, nearest)| nearest.is_unchanged(ratchet))
     }
 
-    fn evaluate(&mut self, program: &Program, ready: &Ready, value: &Value, old: OldSelf<'_>) -> Evaluated {
+    fn evaluate(
+        &mut self,
+        program: &Program,
+        compiled_rules: &CompiledRules,
+        value: &Value,
+        old: OldSelf<'_>,
+    ) -> Evaluation {
         self.arena.reset();
         let arena = &self.arena;
-        let old = match old.input(arena, &ready.shape) {
+        let old = match old.input(arena, &compiled_rules.shape) {
             Ok(input) => input,
             Err(error) => {
-                return Evaluated {
+                return Evaluation {
                     answer: Err(error),
                     cost: 0,
                 };
             }
         };
-        let outcome = program.eval(arena, &[Input::Json(value, &ready.shape), old], LIMITS);
+        let outcome = program.eval(arena, &[Input::Json(value, &compiled_rules.shape), old], LIMITS);
         let answer = outcome.result.map(|val| match val {
-            Val::Bool(true) => Answer::True,
-            Val::Str(text) => Answer::Text(text.to_owned()),
-            _ => Answer::Other,
+            Val::Bool(true) => RuleResult::True,
+            Val::Str(text) => RuleResult::Text(text.to_owned()),
+            _ => RuleResult::Other,
         });
-        Evaluated {
+        Evaluation {
             answer,
             cost: outcome.cost,
         }
     }
 
     /// Takes the cost of a run from the budget.
-    fn charge(&mut self, evaluated: Evaluated) -> Result<Result<Answer, EvalError>, Spent> {
+    fn charge(&mut self, evaluated: Evaluation) -> Result<Result<RuleResult, EvalError>, BudgetExhausted> {
         if self.pay(evaluated.cost) {
             return Ok(evaluated.answer);
         }
         self.budget = -1;
-        Err(Spent)
+        Err(BudgetExhausted)
     }
 
-    fn spent(&mut self) -> Result<(), Spent> {
+    fn spent(&mut self) -> Result<(), BudgetExhausted> {
         self.budget = -1;
-        Err(Spent)
+        Err(BudgetExhausted)
     }
 
     fn fail(&mut self, error: impl FnOnce() -> FieldError) {
         self.report.errors.push_with(error);
     }
 
-    fn tell(&mut self, forgiven: bool, error: impl FnOnce() -> FieldError) {
-        if forgiven {
+    fn report_failure(&mut self, ratcheted: bool, error: impl FnOnce() -> FieldError) {
+        if ratcheted {
             self.report.warnings.push_with(|| error().to_string());
         } else {
             self.fail(error);
@@ -568,12 +595,12 @@ impl<'o> Run<'o> {
     }
 }
 
-struct Evaluated {
-    answer: Result<Answer, EvalError>,
+struct Evaluation {
+    answer: Result<RuleResult, EvalError>,
     cost: u64,
 }
 
-enum Answer {
+enum RuleResult {
     True,
     Text(String),
     Other,
@@ -588,7 +615,7 @@ enum OldSelf<'v> {
 }
 
 impl<'v> OldSelf<'v> {
-    fn of(old: Option<&'v Value>, optional: bool, rule: &ValidationRule) -> Self {
+    fn new(old: Option<&'v Value>, optional: bool, rule: &ValidationRule) -> Self {
         match old {
             old if optional => OldSelf::Optional(old),
             Some(old) => OldSelf::Plain(old),
@@ -614,14 +641,14 @@ impl<'v> OldSelf<'v> {
 }
 
 /// A value that a rule is about.
-struct RulePlace<'a> {
-    node: &'a Node,
+struct RuleTarget<'a> {
+    node: &'a PlanNode,
     value: &'a Value,
     at: &'a Path<'a>,
-    spot: Spot<'a>,
+    ratchet_context: RatchetContext<'a>,
 }
 
-impl RulePlace<'_> {
+impl RuleTarget<'_> {
     /// The type as errors name it; int-or-string has none.
     fn type_name(&self) -> &'static str {
         self.node.schema().ty.map_or("", Type::as_str)
@@ -632,7 +659,7 @@ impl RulePlace<'_> {
         FieldError::invalid(self.at, self.type_name(), why)
     }
 
-    fn error_below(&self, compiled: &ReadyRule, why: &str) -> FieldError {
+    fn error_below(&self, compiled: &ExecutableRule, why: &str) -> FieldError {
         self.at_path(
             compiled,
             ErrorKind::Invalid,
@@ -641,7 +668,7 @@ impl RulePlace<'_> {
         )
     }
 
-    fn failure(&self, rule: &ValidationRule, compiled: &ReadyRule, detail: String) -> FieldError {
+    fn failure(&self, rule: &ValidationRule, compiled: &ExecutableRule, detail: String) -> FieldError {
         let value = match self.node.schema().ty {
             Some(Type::Object | Type::Array) => BadValue::Omitted,
             _ => BadValue::Value(self.value.clone()),
@@ -658,7 +685,13 @@ impl RulePlace<'_> {
         }
     }
 
-    fn at_path(&self, compiled: &ReadyRule, kind: ErrorKind, value: BadValue, detail: String) -> FieldError {
+    fn at_path(
+        &self,
+        compiled: &ExecutableRule,
+        kind: ErrorKind,
+        value: BadValue,
+        detail: String,
+    ) -> FieldError {
         let Some(path) = &compiled.field_path else {
             return FieldError::new(kind, self.at, value, detail);
         };
@@ -672,7 +705,7 @@ impl RulePlace<'_> {
 }
 
 /// The rule as errors name it.
-fn shown(rule: &ValidationRule) -> &str {
+fn rule_label(rule: &ValidationRule) -> &str {
     match rule.message.as_str() {
         "" => rule.rule.trim(),
         message => message.trim(),
@@ -680,7 +713,7 @@ fn shown(rule: &ValidationRule) -> &str {
 }
 
 /// A message that an expression made, if it is one line of bearable length.
-fn usable(message: &str) -> Option<String> {
+fn usable_message(message: &str) -> Option<String> {
     let message = message.trim();
     let fine = !message.is_empty() && message.len() <= MAX_MESSAGE && !message.contains('\n');
     fine.then(|| message.to_owned())

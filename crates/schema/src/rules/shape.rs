@@ -34,29 +34,29 @@ impl Shapes {
 
     /// The shape of whole objects.
     pub fn of_resource(&mut self, schema: &Structural) -> Option<Arc<Shape>> {
-        self.make(schema, Place::Resource).map(Arc::new)
+        self.make(schema, ShapeScope::Resource).map(Arc::new)
     }
 
     /// The shape of a schema below the root; `None` where expressions cannot see such values at all.
-    pub fn of(&mut self, schema: &Arc<Structural>) -> Option<Arc<Shape>> {
+    pub fn of_schema(&mut self, schema: &Arc<Structural>) -> Option<Arc<Shape>> {
         let address = Arc::as_ptr(schema).addr();
         if let Some((known, shape)) = self.known.get(&address)
             && known.strong_count() > 0
         {
             return shape.clone();
         }
-        let place = if schema.is_embedded_resource() {
-            Place::Resource
+        let scope = if schema.is_embedded_resource() {
+            ShapeScope::Resource
         } else {
-            Place::Value
+            ShapeScope::Value
         };
-        let shape = self.make(schema, place).map(Arc::new);
+        let shape = self.make(schema, scope).map(Arc::new);
         self.known
             .insert(address, (Arc::downgrade(schema), shape.clone()));
         shape
     }
 
-    fn make(&mut self, schema: &Structural, place: Place) -> Option<Shape> {
+    fn make(&mut self, schema: &Structural, scope: ShapeScope) -> Option<Shape> {
         if schema.is_int_or_string() {
             let max = max_length(schema).map_or(MAX_TEXT, in_bytes);
             return Some(shape(schema, ShapeKind::IntOrString, 1, max));
@@ -65,9 +65,9 @@ impl Shapes {
             structural::Type::Array => self.list(schema),
             structural::Type::Object => match &schema.additional {
                 Some(Additional::Schema(values)) => self.map(schema, values),
-                _ => Some(self.object(schema, place)),
+                _ => Some(self.object(schema, scope)),
             },
-            structural::Type::String => Some(text(schema)),
+            structural::Type::String => Some(string_shape(schema)),
             structural::Type::Boolean => Some(shape(schema, ShapeKind::Bool, 4, 0)),
             structural::Type::Number => Some(shape(schema, ShapeKind::Double, 1, 0)),
             structural::Type::Integer => Some(shape(schema, ShapeKind::Int, 1, 0)),
@@ -75,7 +75,7 @@ impl Shapes {
     }
 
     fn list(&mut self, schema: &Structural) -> Option<Shape> {
-        let element = self.of(schema.items.as_ref()?)?;
+        let element = self.of_schema(schema.items.as_ref()?)?;
         let max = limits(schema).and_then(|v| v.max_items);
         let max = max.unwrap_or_else(|| fitting(element.min_serialized_size, 1));
         let list_type = match schema.list_type() {
@@ -93,36 +93,36 @@ impl Shapes {
     }
 
     fn map(&mut self, schema: &Structural, values: &Arc<Structural>) -> Option<Shape> {
-        let value = self.of(values)?;
+        let value = self.of_schema(values)?;
         let max = limits(schema).and_then(|v| v.max_properties);
         // A key, its quotes, a colon and a comma.
         let max = max.unwrap_or_else(|| fitting(value.min_serialized_size, 6));
         Some(shape(schema, ShapeKind::Map { value }, 2, max))
     }
 
-    fn object(&mut self, schema: &Structural, place: Place) -> Shape {
+    fn object(&mut self, schema: &Structural, scope: ShapeScope) -> Shape {
         let declared = schema
             .properties
             .iter()
-            .map(|(name, property)| (name.as_str(), property, self.of(property)));
-        let mut members: Vec<Member> = declared
+            .map(|(name, property)| (name.as_str(), property, self.of_schema(property)));
+        let mut members: Vec<ShapeMember> = declared
             .filter_map(|(name, property, shape)| {
-                Some(Member {
+                Some(ShapeMember {
                     name,
                     shape: shape?,
                     has_default: has_default(property),
                 })
             })
             .collect();
-        if place == Place::Resource && !declares_metadata(schema) {
+        if scope == ShapeScope::Resource && !declares_metadata(schema) {
             members.retain(|m| !matches!(m.name, "kind" | "apiVersion" | "metadata"));
-            let plain = Arc::new(text(&Structural::default()));
+            let plain = Arc::new(string_shape(&Structural::default()));
             for (name, shape) in [
                 ("kind", Arc::clone(&plain)),
                 ("apiVersion", plain),
                 ("metadata", Arc::new(metadata(schema))),
             ] {
-                members.push(Member {
+                members.push(ShapeMember {
                     name,
                     shape,
                     has_default: false,
@@ -130,7 +130,7 @@ impl Shapes {
             }
         }
         let required = limits(schema).map_or(&[][..], |v| &v.required);
-        let is_sent = |m: &&Member| !m.has_default && required.iter().any(|r| r.as_str() == m.name);
+        let is_sent = |m: &&ShapeMember| !m.has_default && required.iter().any(|r| r.as_str() == m.name);
         // A name, its quotes, a colon, a comma and the value.
         let min = members.iter().filter(is_sent).fold(2, |sum, m| {
             sum + m.name.len() as i64 + m.shape.min_serialized_size as i64 + 4
@@ -160,15 +160,15 @@ impl Shapes {
     }
 }
 
-struct Member<'s> {
+struct ShapeMember<'s> {
     name: &'s str,
     shape: Arc<Shape>,
     has_default: bool,
 }
 
-/// What stands at a place.
+/// What stands at a scope.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum ShapeScope {
     /// A whole object, or one that is embedded: expressions always see its `apiVersion`, `kind`, `metadata.name` and
     /// `metadata.generateName`.
     Resource,
@@ -185,7 +185,7 @@ fn shape(schema: &Structural, kind: ShapeKind, min: i64, max: i64) -> Shape {
     }
 }
 
-fn text(schema: &Structural) -> Shape {
+fn string_shape(schema: &Structural) -> Shape {
     let max = max_length(schema);
     match limits(schema).map_or("", |v| v.format.as_str()) {
         "byte" => shape(schema, ShapeKind::Bytes, 2, max.unwrap_or(MAX_TEXT)),

@@ -28,8 +28,8 @@ impl View {
     }
 
     /// The view of values below the root, seen on their own.
-    pub fn of(schema: &Arc<Structural>, shapes: &mut Shapes) -> Self {
-        View(shapes.of(schema).ok_or(Unseen::NoShape))
+    pub fn of_schema(schema: &Arc<Structural>, shapes: &mut Shapes) -> Self {
+        View(shapes.of_schema(schema).ok_or(Unseen::NoShape))
     }
 
     /// The shape; `None` where expressions see nothing.
@@ -57,7 +57,7 @@ impl View {
         let shown = escape(name).and_then(|name| shape.field(&name).map(|field| Arc::clone(&field.shape)));
         match shown {
             Some(shape) => View(Ok(shape)),
-            None => View::of(schema, shapes),
+            None => View::of_schema(schema, shapes),
         }
     }
 

@@ -12,37 +12,37 @@ use std::sync::Arc;
 /// It lives as long as the definitions of a process; [`Interner::sweep`] forgets what no definition uses any more.
 ///
 /// Most schemas of a definition stand in it many times. So they are looked for before they are made: what is looked
-/// for is a [`Draft`], which borrows from the document, and names its children by their slots in it.
+/// for is a [`InternKey`], which borrows from the document, and names its children by their slots in it.
 #[derive(Debug, Default)]
 pub struct Interner {
-    nodes: Nodes,
+    nodes: InternedSchemas,
     /// The slots of the nodes by their hashes.
-    slots: HashTable<Slot>,
+    slots: HashTable<SchemaId>,
     hasher: RandomState,
     /// The schemas that are no more than a type, which most leaves of a definition are: by type and nullability.
-    types: [Option<Slot>; 2 * (Type::COUNT + 1)],
+    types: [Option<SchemaId>; 2 * (Type::COUNT + 1)],
 }
 
 /// The stored schemas with their hashes, by slot.
 #[derive(Debug, Default)]
-struct Nodes(Vec<(u64, Arc<Structural>)>);
+struct InternedSchemas(Vec<(u64, Arc<Structural>)>);
 
 /// The slot of a schema of an interner, until it is swept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Slot(u32);
+pub(crate) struct SchemaId(u32);
 
 /// A schema that is looked for. What few schemas have is made already, the rest is still where it comes from.
 #[derive(Debug, Default)]
-pub(crate) struct Draft<'d> {
+pub(crate) struct InternKey<'d> {
     pub(crate) ty: Option<Type>,
     pub(crate) nullable: bool,
     pub(crate) default: Option<&'d Value>,
     /// Of `properties`, the names.
     pub(crate) names: Option<&'d Map>,
     /// Beside the names, one by one.
-    pub(crate) properties: &'d [Slot],
-    pub(crate) additional: Option<DraftAdditional>,
-    pub(crate) items: Option<Slot>,
+    pub(crate) properties: &'d [SchemaId],
+    pub(crate) additional: Option<InternKeyAdditional>,
+    pub(crate) items: Option<SchemaId>,
     pub(crate) extensions: Option<Box<Extensions>>,
     pub(crate) rules: Box<[ValidationRule]>,
     pub(crate) validation: Option<Box<ValueValidation>>,
@@ -50,35 +50,35 @@ pub(crate) struct Draft<'d> {
 
 /// What may stand beside the declared fields of a draft.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum DraftAdditional {
+pub(crate) enum InternKeyAdditional {
     Any(bool),
-    Schema(Slot),
+    Schema(SchemaId),
 }
 
-impl Nodes {
-    fn get(&self, slot: Slot) -> Option<&(u64, Arc<Structural>)> {
+impl InternedSchemas {
+    fn get(&self, slot: SchemaId) -> Option<&(u64, Arc<Structural>)> {
         self.0.get(usize::try_from(slot.0).ok()?)
     }
 
     /// The hash of a stored schema. Equal schemas are one, so that their parents need no look at what is below them.
-    fn hash_of(&self, slot: Slot) -> u64 {
+    fn hash_of(&self, slot: SchemaId) -> u64 {
         self.get(slot).map_or(0, |(hash, _)| *hash)
     }
 
-    fn schema(&self, slot: Slot) -> Arc<Structural> {
+    fn schema(&self, slot: SchemaId) -> Arc<Structural> {
         self.get(slot)
             .map_or_else(Arc::default, |(_, schema)| Arc::clone(schema))
     }
 
-    fn is(&self, slot: Slot, schema: &Arc<Structural>) -> bool {
+    fn is(&self, slot: SchemaId, schema: &Arc<Structural>) -> bool {
         self.get(slot)
             .is_some_and(|(_, known)| Arc::ptr_eq(known, schema))
     }
 }
 
-impl<'d> Draft<'d> {
+impl<'d> InternKey<'d> {
     /// The declared fields.
-    fn fields(&self) -> impl Iterator<Item = (&'d str, Slot)> {
+    fn fields(&self) -> impl Iterator<Item = (&'d str, SchemaId)> {
         let names = self.names.into_iter().flat_map(Map::iter);
         names
             .zip(self.properties)
@@ -86,7 +86,7 @@ impl<'d> Draft<'d> {
     }
 
     /// Most nodes have little more than a type: what they lack is not hashed, nor are the ends of texts.
-    fn hash<H: Hasher>(&self, nodes: &Nodes, state: &mut H) {
+    fn hash<H: Hasher>(&self, nodes: &InternedSchemas, state: &mut H) {
         state.write_u8(self.ty.map_or(0, |ty| ty as u8 + 1) << 1 | u8::from(self.nullable));
         if let Some(default) = self.default {
             super::hash_value(default, state);
@@ -98,8 +98,8 @@ impl<'d> Draft<'d> {
             state.write_u64(nodes.hash_of(slot));
         }
         match self.additional {
-            Some(DraftAdditional::Any(any)) => any.hash(state),
-            Some(DraftAdditional::Schema(values)) => state.write_u64(nodes.hash_of(values)),
+            Some(InternKeyAdditional::Any(any)) => any.hash(state),
+            Some(InternKeyAdditional::Schema(values)) => state.write_u64(nodes.hash_of(values)),
             None => {}
         }
         if let Some(items) = self.items {
@@ -111,7 +111,7 @@ impl<'d> Draft<'d> {
     }
 
     /// Whether a stored schema is what is looked for.
-    fn is(&self, schema: &Structural, nodes: &Nodes) -> bool {
+    fn is(&self, schema: &Structural, nodes: &InternedSchemas) -> bool {
         let Structural {
             ty,
             nullable,
@@ -135,8 +135,8 @@ impl<'d> Draft<'d> {
         };
         let same_additional = match (self.additional, additional) {
             (None, None) => true,
-            (Some(DraftAdditional::Any(a)), Some(Additional::Any(b))) => a == *b,
-            (Some(DraftAdditional::Schema(a)), Some(Additional::Schema(b))) => nodes.is(a, b),
+            (Some(InternKeyAdditional::Any(a)), Some(Additional::Any(b))) => a == *b,
+            (Some(InternKeyAdditional::Schema(a)), Some(Additional::Schema(b))) => nodes.is(a, b),
             _ => false,
         };
         let same_fields = || {
@@ -155,7 +155,7 @@ impl<'d> Draft<'d> {
             && self.validation == *validation
     }
 
-    fn make(self, nodes: &Nodes) -> Structural {
+    fn make(self, nodes: &InternedSchemas) -> Structural {
         let fields = self.names.into_iter().flat_map(Map::keys);
         let fields = fields.zip(self.properties);
         Structural {
@@ -166,8 +166,8 @@ impl<'d> Draft<'d> {
                 .map(|(name, slot)| (name.clone(), nodes.schema(*slot)))
                 .collect(),
             additional: self.additional.map(|additional| match additional {
-                DraftAdditional::Any(any) => Additional::Any(any),
-                DraftAdditional::Schema(values) => Additional::Schema(nodes.schema(values)),
+                InternKeyAdditional::Any(any) => Additional::Any(any),
+                InternKeyAdditional::Schema(values) => Additional::Schema(nodes.schema(values)),
             }),
             items: self.items.map(|items| nodes.schema(items)),
             extensions: self.extensions,
@@ -205,12 +205,12 @@ impl Interner {
     }
 
     /// The stored schema that a draft describes, whose children must come from this store.
-    pub(crate) fn intern(&mut self, draft: Draft<'_>) -> Slot {
+    pub(crate) fn intern(&mut self, draft: InternKey<'_>) -> SchemaId {
         let Interner { nodes, slots, .. } = self;
         let mut state = self.hasher.build_hasher();
         draft.hash(nodes, &mut state);
         let hash = state.finish();
-        let is_it = |slot: &Slot| {
+        let is_it = |slot: &SchemaId| {
             let node = nodes.get(*slot);
             node.is_some_and(|(known, schema)| *known == hash && draft.is(schema, nodes))
         };
@@ -218,7 +218,7 @@ impl Interner {
             return *known;
         }
         // There is no room in memory for so many schemas.
-        let slot = Slot(u32::try_from(nodes.0.len()).unwrap_or(u32::MAX));
+        let slot = SchemaId(u32::try_from(nodes.0.len()).unwrap_or(u32::MAX));
         let schema = Arc::new(draft.make(nodes));
         nodes.0.push((hash, schema));
         slots.insert_unique(hash, slot, |slot| nodes.hash_of(*slot));
@@ -226,15 +226,15 @@ impl Interner {
     }
 
     /// The stored schema that is no more than a type.
-    pub(crate) fn type_alone(&mut self, ty: Option<Type>, nullable: bool) -> Slot {
+    pub(crate) fn type_alone(&mut self, ty: Option<Type>, nullable: bool) -> SchemaId {
         let place = 2 * ty.map_or(0, |ty| ty as usize + 1) + usize::from(nullable);
         if let Some(known) = self.types.get(place).copied().flatten() {
             return known;
         }
-        let slot = self.intern(Draft {
+        let slot = self.intern(InternKey {
             ty,
             nullable,
-            ..Draft::default()
+            ..InternKey::default()
         });
         if let Some(place) = self.types.get_mut(place) {
             *place = Some(slot);
@@ -243,7 +243,7 @@ impl Interner {
     }
 
     /// The schema of a slot.
-    pub(crate) fn schema(&self, slot: Slot) -> Arc<Structural> {
+    pub(crate) fn schema(&self, slot: SchemaId) -> Arc<Structural> {
         self.nodes.schema(slot)
     }
 
@@ -272,7 +272,7 @@ impl Interner {
         self.types = Default::default();
         slots.clear();
         for (slot, (hash, _)) in (0..).zip(&nodes.0) {
-            slots.insert_unique(*hash, Slot(slot), |slot| nodes.hash_of(*slot));
+            slots.insert_unique(*hash, SchemaId(slot), |slot| nodes.hash_of(*slot));
         }
         slots.shrink_to_fit(|slot| nodes.hash_of(*slot));
     }

@@ -1,12 +1,12 @@
 //! `allOf`, `anyOf`, `oneOf` and `not`.
 
 use super::sink::{Attempt, Sink, Stop};
-use crate::plan::Checks;
+use crate::plan::ValueChecks;
 use scantling_value::{Path, Value};
 
-/// Checks the junctors of a node. Fields below them are never forgiven for being unchanged.
+/// ValueChecks the junctors of a node. Fields below them are never forgiven for being unchanged.
 pub(super) fn check<S: Sink>(
-    checks: &Checks,
+    checks: &ValueChecks,
     value: &Value,
     at: &Path<'_>,
     sink: &mut S,
@@ -24,7 +24,7 @@ pub(super) fn check<S: Sink>(
     if let Some(not) = &checks.not
         && sink.attempt(not, value, at).is_valid()
     {
-        sink.fail(at, |spot| spot.junctor("must not validate the schema (not)"))?;
+        sink.fail(at, |site| site.junctor("must not validate the schema (not)"))?;
     }
     Ok(matched)
 }
@@ -36,7 +36,7 @@ fn keep_best(best: &mut Option<Attempt>, attempt: Attempt) {
     }
 }
 
-fn any_of<S: Sink>(checks: &Checks, value: &Value, at: &Path<'_>, sink: &mut S) -> Result<usize, Stop> {
+fn any_of<S: Sink>(checks: &ValueChecks, value: &Value, at: &Path<'_>, sink: &mut S) -> Result<usize, Stop> {
     let mut best = None;
     for branch in &checks.any_of {
         let attempt = sink.attempt(branch, value, at);
@@ -45,13 +45,13 @@ fn any_of<S: Sink>(checks: &Checks, value: &Value, at: &Path<'_>, sink: &mut S) 
         }
         keep_best(&mut best, attempt);
     }
-    sink.fail(at, |spot| {
-        spot.junctor("must validate at least one schema (anyOf)")
+    sink.fail(at, |site| {
+        site.junctor("must validate at least one schema (anyOf)")
     })?;
     Ok(best.map_or(0, |b| sink.absorb(b)))
 }
 
-fn one_of<S: Sink>(checks: &Checks, value: &Value, at: &Path<'_>, sink: &mut S) -> Result<usize, Stop> {
+fn one_of<S: Sink>(checks: &ValueChecks, value: &Value, at: &Path<'_>, sink: &mut S) -> Result<usize, Stop> {
     let mut best = None;
     let mut first = None;
     let mut valid = 0;
@@ -68,17 +68,17 @@ fn one_of<S: Sink>(checks: &Checks, value: &Value, at: &Path<'_>, sink: &mut S) 
     if valid == 1 {
         return Ok(first.unwrap_or(0));
     }
-    sink.fail(at, |spot| {
+    sink.fail(at, |site| {
         let found = match valid {
             0 => "Found none valid".into(),
             n => format!("Found {n} valid alternatives"),
         };
-        spot.junctor(&format!("must validate one and only one schema (oneOf). {found}"))
+        site.junctor(&format!("must validate one and only one schema (oneOf). {found}"))
     })?;
     Ok(best.map_or(0, |b| sink.absorb(b)))
 }
 
-fn all_of<S: Sink>(checks: &Checks, value: &Value, at: &Path<'_>, sink: &mut S) -> Result<usize, Stop> {
+fn all_of<S: Sink>(checks: &ValueChecks, value: &Value, at: &Path<'_>, sink: &mut S) -> Result<usize, Stop> {
     let mut matched = 0;
     let mut valid = 0;
     for branch in &checks.all_of {
@@ -92,8 +92,8 @@ fn all_of<S: Sink>(checks: &Checks, value: &Value, at: &Path<'_>, sink: &mut S) 
     }
     if valid < checks.all_of.len() {
         let none = if valid == 0 { ". None validated" } else { "" };
-        sink.fail(at, |spot| {
-            spot.junctor(&format!("must validate all the schemas (allOf){none}"))
+        sink.fail(at, |site| {
+            site.junctor(&format!("must validate all the schemas (allOf){none}"))
         })?;
     }
     Ok(matched)

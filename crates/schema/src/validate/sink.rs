@@ -1,8 +1,8 @@
 //! What a walk does with a failure.
 
-use super::spot::Spot;
-use crate::correlate::{self, Kept, OldList};
-use crate::plan::Node;
+use super::error_site::ErrorSite;
+use crate::correlate::{self, OldList, UnchangedElements};
+use crate::plan::PlanNode;
 use scantling_value::{BadValue, ErrorKind, ErrorList, FieldError, Path, Segment, Value};
 use std::cell::Cell;
 use std::collections::HashSet;
@@ -18,7 +18,8 @@ pub(crate) trait Sink {
     const COLLECTS: bool;
 
     /// Takes a failure.
-    fn fail(&mut self, at: &Path<'_>, failure: impl FnOnce(&Spot<'_>) -> FieldError) -> Result<(), Stop>;
+    fn fail(&mut self, at: &Path<'_>, failure: impl FnOnce(&ErrorSite<'_>) -> FieldError)
+    -> Result<(), Stop>;
 
     /// The number of failures taken.
     fn failures(&self) -> usize;
@@ -27,13 +28,13 @@ pub(crate) trait Sink {
     fn forgive(&mut self, before: usize);
 
     /// Whether the value is what it was before.
-    fn unchanged(&self, node: &Node, old: &Value, new: &Value) -> bool;
+    fn unchanged(&self, node: &PlanNode, old: &Value, new: &Value) -> bool;
 
     /// The old elements of a keyed list, to be found by the new ones.
-    fn correlate<'o>(&self, node: &'o Node, old: &'o Value) -> Option<OldList<'o>>;
+    fn correlate<'o>(&self, node: &'o PlanNode, old: &'o Value) -> Option<OldList<'o>>;
 
-    /// Checks a branch of a junctor on its own.
-    fn attempt(&self, branch: &Node, value: &Value, at: &Path<'_>) -> Attempt;
+    /// ValueChecks a branch of a junctor on its own.
+    fn attempt(&self, branch: &PlanNode, value: &Value, at: &Path<'_>) -> Attempt;
 
     /// Takes over the failures of an attempt, and returns how much matched in it.
     fn absorb(&mut self, attempt: Attempt) -> usize;
@@ -53,12 +54,12 @@ impl Attempt {
 }
 
 /// Stops at the first failure.
-pub(crate) struct First;
+pub(crate) struct FirstFailure;
 
-impl Sink for First {
+impl Sink for FirstFailure {
     const COLLECTS: bool = false;
 
-    fn fail(&mut self, _: &Path<'_>, _: impl FnOnce(&Spot<'_>) -> FieldError) -> Result<(), Stop> {
+    fn fail(&mut self, _: &Path<'_>, _: impl FnOnce(&ErrorSite<'_>) -> FieldError) -> Result<(), Stop> {
         Err(Stop)
     }
 
@@ -68,16 +69,16 @@ impl Sink for First {
 
     fn forgive(&mut self, _: usize) {}
 
-    fn unchanged(&self, _: &Node, _: &Value, _: &Value) -> bool {
+    fn unchanged(&self, _: &PlanNode, _: &Value, _: &Value) -> bool {
         false
     }
 
-    fn correlate<'o>(&self, _: &'o Node, _: &'o Value) -> Option<OldList<'o>> {
+    fn correlate<'o>(&self, _: &'o PlanNode, _: &'o Value) -> Option<OldList<'o>> {
         None
     }
 
-    fn attempt(&self, branch: &Node, value: &Value, at: &Path<'_>) -> Attempt {
-        let answer = super::check(branch, value, None, at, &mut First);
+    fn attempt(&self, branch: &PlanNode, value: &Value, at: &Path<'_>) -> Attempt {
+        let answer = super::check(branch, value, None, at, &mut FirstFailure);
         Attempt {
             matched: 0,
             failed: answer.is_err(),
@@ -91,15 +92,15 @@ impl Sink for First {
 }
 
 /// Collects failures in the words of a server.
-pub(crate) struct Collect<'a> {
+pub(crate) struct CollectErrors<'a> {
     prefix: &'a Path<'a>,
     ratchet: Option<&'a Ratchet<'a>>,
     errors: ErrorList,
 }
 
-impl<'a> Collect<'a> {
+impl<'a> CollectErrors<'a> {
     pub(crate) fn new(prefix: &'a Path<'a>, ratchet: Option<&'a Ratchet<'a>>) -> Self {
-        Collect {
+        CollectErrors {
             prefix,
             ratchet,
             errors: ErrorList::new(),
@@ -134,13 +135,17 @@ impl<'a> Collect<'a> {
     }
 }
 
-impl Sink for Collect<'_> {
+impl Sink for CollectErrors<'_> {
     const COLLECTS: bool = true;
 
     #[cold]
-    fn fail(&mut self, at: &Path<'_>, failure: impl FnOnce(&Spot<'_>) -> FieldError) -> Result<(), Stop> {
+    fn fail(
+        &mut self,
+        at: &Path<'_>,
+        failure: impl FnOnce(&ErrorSite<'_>) -> FieldError,
+    ) -> Result<(), Stop> {
         let prefix = self.prefix;
-        self.errors.push_with(|| failure(&Spot { prefix, at }));
+        self.errors.push_with(|| failure(&ErrorSite { prefix, at }));
         Ok(())
     }
 
@@ -152,16 +157,16 @@ impl Sink for Collect<'_> {
         self.errors.truncate(before);
     }
 
-    fn unchanged(&self, node: &Node, old: &Value, new: &Value) -> bool {
+    fn unchanged(&self, node: &PlanNode, old: &Value, new: &Value) -> bool {
         self.ratchet.is_some_and(|r| r.unchanged(node, old, new))
     }
 
-    fn correlate<'o>(&self, node: &'o Node, old: &'o Value) -> Option<OldList<'o>> {
-        OldList::of(node, old)
+    fn correlate<'o>(&self, node: &'o PlanNode, old: &'o Value) -> Option<OldList<'o>> {
+        OldList::for_value(node, old)
     }
 
-    fn attempt(&self, branch: &Node, value: &Value, at: &Path<'_>) -> Attempt {
-        let mut sink = Collect {
+    fn attempt(&self, branch: &PlanNode, value: &Value, at: &Path<'_>) -> Attempt {
+        let mut sink = CollectErrors {
             prefix: self.prefix,
             ratchet: None,
             errors: self.errors.half(),
@@ -187,7 +192,7 @@ impl Sink for Collect<'_> {
 pub struct Ratchet<'c> {
     clock: Option<&'c dyn Fn() -> Duration>,
     spent: Cell<Duration>,
-    kept: Option<&'c Kept>,
+    unchanged: Option<&'c UnchangedElements>,
 }
 
 impl std::fmt::Debug for Ratchet<'_> {
@@ -209,19 +214,19 @@ impl<'c> Ratchet<'c> {
 
     /// A measure that need not look at what is known to be unchanged.
     #[must_use]
-    pub fn knowing(self, kept: &'c Kept) -> Self {
+    pub fn with_unchanged(self, unchanged: &'c UnchangedElements) -> Self {
         Ratchet {
-            kept: Some(kept),
+            unchanged: Some(unchanged),
             ..self
         }
     }
 
-    pub(crate) fn kept(&self) -> Option<&'c Kept> {
-        self.kept
+    pub(crate) fn unchanged_elements(&self) -> Option<&'c UnchangedElements> {
+        self.unchanged
     }
 
     /// Whether a value is what it was before.
-    pub fn unchanged(&self, node: &Node, old: &Value, new: &Value) -> bool {
+    pub fn unchanged(&self, node: &PlanNode, old: &Value, new: &Value) -> bool {
         let start = self.clock.map(|now| now());
         let same = correlate::unchanged(node, old, new);
         if let (Some(now), Some(start)) = (self.clock, start) {

@@ -1,11 +1,11 @@
 //! JSON of objects: the members of built-in kinds in the order of their declarations, those of custom resources by name.
 
-use scantling_apitypes::Table;
+use scantling_apitypes::TypeTable;
 use scantling_value::Value;
 
 /// Writes an object in the order of its type, as JSON.
 pub(crate) fn write(value: &Value, out: &mut Vec<u8>) {
-    Table::latest().write_object(value, out);
+    TypeTable::latest().write_object(value, out);
 }
 
 /// Writes a list of objects of built-in kinds as JSON: in the order of its type, and its items in theirs. They do not
@@ -17,7 +17,7 @@ pub(crate) fn write_list(
     items: &[Value],
     out: &mut Vec<u8>,
 ) {
-    let table = Table::latest();
+    let table = TypeTable::latest();
     out.extend_from_slice(b"{\"kind\":");
     Value::from(kind).write_json(out);
     out.extend_from_slice(b",\"apiVersion\":");
@@ -36,7 +36,7 @@ pub(crate) fn write_list(
 
 /// Writes an item of such a list.
 pub(crate) fn write_list_item(item: &Value, out: &mut Vec<u8>) {
-    let table = Table::latest();
+    let table = TypeTable::latest();
     let definition = table.kind_of(item);
     // What is no kind of the table has metadata nonetheless.
     let definition = definition.unwrap_or_else(|| table.known("meta/v1", "PartialObjectMetadata"));
@@ -45,7 +45,7 @@ pub(crate) fn write_list_item(item: &Value, out: &mut Vec<u8>) {
 
 /// Writes a row of a table.
 pub(crate) fn write_row(row: &Value, out: &mut Vec<u8>) {
-    let table = Table::latest();
+    let table = TypeTable::latest();
     table.write_json(table.known("meta/v1", "TableRow"), row, out);
 }
 
@@ -58,7 +58,7 @@ pub(crate) fn to_json(value: &Value) -> String {
 
 /// The text of an object's metadata in the order of its type.
 pub(crate) fn metadata_text(metadata: &Value) -> String {
-    let table = Table::latest();
+    let table = TypeTable::latest();
     let mut out = Vec::new();
     table.write_json(table.known("meta/v1", "ObjectMeta"), metadata, &mut out);
     String::from_utf8_lossy(&out).into_owned()

@@ -1,7 +1,7 @@
 //! Documents of built-in types, decoded by the table of API types.
 
-use scantling_apitypes::decode::{self, Source};
-use scantling_apitypes::{DecodeError, Definition, Extensions, Table};
+use scantling_apitypes::decode::{self, DecodeSource};
+use scantling_apitypes::{DecodeError, Extensions, TypeDef, TypeTable};
 use scantling_schema::Finding;
 use scantling_value::{Map, Value};
 
@@ -15,24 +15,24 @@ pub(crate) struct TypedDocument {
 }
 
 /// Decodes a document.
-pub(crate) fn decode(definition: &Definition, document: Value) -> Result<TypedDocument, DecodeError> {
+pub(crate) fn decode(definition: &TypeDef, document: Value) -> Result<TypedDocument, DecodeError> {
     read(definition, document)
 }
 
 /// Decodes a text that is known to be valid JSON. Fields may occur twice, and of several errors the first in the text is
 /// returned.
-pub(crate) fn decode_text(definition: &Definition, text: &[u8]) -> Result<TypedDocument, DecodeError> {
-    read(definition, decode::written(text)?)
+pub(crate) fn decode_text(definition: &TypeDef, text: &[u8]) -> Result<TypedDocument, DecodeError> {
+    read(definition, decode::decode_raw(text)?)
 }
 
 /// Converts the values of a document that a patch or an apply made to their types. Removes unknown fields and returns
 /// them.
-pub(crate) fn convert(definition: &Definition, document: &mut Value) -> Result<Vec<Finding>, DecodeError> {
-    Table::latest().convert(definition, document, Extensions::NONE)
+pub(crate) fn convert(definition: &TypeDef, document: &mut Value) -> Result<Vec<Finding>, DecodeError> {
+    TypeTable::latest().convert(definition, document, Extensions::NONE)
 }
 
-fn read(definition: &Definition, document: impl Source) -> Result<TypedDocument, DecodeError> {
-    let table = Table::latest();
+fn read(definition: &TypeDef, document: impl DecodeSource) -> Result<TypedDocument, DecodeError> {
+    let table = TypeTable::latest();
     let mut decoded = table.decode(definition, document, Extensions::NONE)?;
     spell_out_no_managers(&mut decoded.members);
     Ok(TypedDocument {

@@ -219,7 +219,7 @@ impl Controller {
 
     fn remember(&mut self, definition: &Definition, entry: &Arc<Entry>) {
         let seen = Seen {
-            outline: definition.outline(),
+            outline: definition.without_schema_details(),
             entry: Arc::clone(entry),
         };
         self.seen.insert(definition.name().to_owned(), seen);
@@ -227,7 +227,7 @@ impl Controller {
 
     /// Serves the kind of a definition, if it is established.
     fn serve(&mut self, definition: &Definition, entry: &Arc<Entry>) {
-        if !definition.is("Established") {
+        if !definition.has_condition("Established") {
             self.withdraw(definition);
             return;
         }
@@ -296,7 +296,7 @@ impl Controller {
             .map(|s| &s.outline)
             .filter(|d| d.spec.group == group);
         let before = definition.status.clone();
-        if !definition.settle(group, &timestamp()) {
+        if !definition.update_conditions(group, &timestamp()) {
             return;
         }
         let name = definition.name();

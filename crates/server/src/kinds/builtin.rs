@@ -10,8 +10,8 @@ use crate::kinds::strategy::Strategy;
 use crate::openapi::models;
 use crate::rest::review::ReviewKind;
 use crate::tables::{self, Columns};
-use scantling_admit::{FieldValidation, Refusal, Scale};
-use scantling_apitypes::{Resource, Scope, Table};
+use scantling_admit::{AdmissionError, FieldValidation, ScalePaths};
+use scantling_apitypes::{ApiResource, Scope, TypeTable};
 use scantling_merge::typed::ObjectType;
 use scantling_schema::Finding;
 use scantling_schema::definition::ApiVersion;
@@ -80,7 +80,7 @@ pub(crate) enum BuiltinSet {
 }
 
 impl BuiltinSet {
-    fn has(self, resource: &Resource) -> bool {
+    fn has(self, resource: &ApiResource) -> bool {
         match self {
             // By default, kube-apiserver serves stable versions only.
             BuiltinSet::Default => !resource.version.contains("alpha") && !resource.version.contains("beta"),
@@ -93,8 +93,8 @@ impl BuiltinSet {
 
 /// The built-in kinds of a server; fails if the table lacks a type of one of them.
 pub(crate) fn kinds(compiler: &Compiler, set: BuiltinSet) -> Result<Vec<Kind>, String> {
-    let mut by_name: BTreeMap<(&str, &str), Vec<&'static Resource>> = BTreeMap::new();
-    for resource in Table::latest().resources() {
+    let mut by_name: BTreeMap<(&str, &str), Vec<&'static ApiResource>> = BTreeMap::new();
+    for resource in TypeTable::latest().resources() {
         if set.has(resource) {
             let versions = by_name.entry((resource.group, resource.name)).or_default();
             versions.push(resource);
@@ -107,7 +107,7 @@ pub(crate) fn kinds(compiler: &Compiler, set: BuiltinSet) -> Result<Vec<Kind>, S
 }
 
 /// A kind of the table in its served versions.
-fn kind(versions: &[&'static Resource], compiler: &Compiler) -> Result<Kind, String> {
+fn kind(versions: &[&'static ApiResource], compiler: &Compiler) -> Result<Kind, String> {
     let [first, ..] = versions else {
         return Err("a kind without versions".to_owned());
     };
@@ -203,7 +203,7 @@ pub(crate) fn subresource_kind(
 
 /// The group and version in which objects are stored: the newest stable version. Events of both groups are stored in the
 /// core group.
-fn hub(group: &'static str, versions: &[&'static Resource]) -> (&'static str, &'static str) {
+fn hub(group: &'static str, versions: &[&'static ApiResource]) -> (&'static str, &'static str) {
     if group == EVENTS {
         return ("", "v1");
     }
@@ -212,7 +212,7 @@ fn hub(group: &'static str, versions: &[&'static Resource]) -> (&'static str, &'
 }
 
 /// A served version of a built-in kind.
-fn version(resource: &'static Resource, hub: (&str, &str)) -> Version {
+fn version(resource: &'static ApiResource, hub: (&str, &str)) -> Version {
     let subresources: Vec<Subresource> = resource
         .subresources
         .iter()
@@ -234,7 +234,7 @@ fn version(resource: &'static Resource, hub: (&str, &str)) -> Version {
         storage: (resource.group, resource.version) == hub,
         deprecation: None,
         status: has("status"),
-        scale: has("scale").then(|| Scale {
+        scale: has("scale").then(|| ScalePaths {
             spec_replicas: ".spec.replicas".into(),
             status_replicas: ".status.replicas".into(),
             label_selector: None,
@@ -313,7 +313,7 @@ pub(crate) fn report_joined_findings(
     found: &[String],
     unknown: Vec<String>,
     mode: FieldValidation,
-) -> Result<Vec<String>, Refusal> {
+) -> Result<Vec<String>, AdmissionError> {
     report_findings(joined(found, unknown), mode)
 }
 
@@ -329,9 +329,12 @@ pub(crate) fn joined(found: &[String], unknown: Vec<String>) -> Vec<String> {
 }
 
 /// What becomes of findings: a refusal, warnings, or nothing.
-pub(crate) fn report_findings(found: Vec<String>, mode: FieldValidation) -> Result<Vec<String>, Refusal> {
+pub(crate) fn report_findings(
+    found: Vec<String>,
+    mode: FieldValidation,
+) -> Result<Vec<String>, AdmissionError> {
     match mode {
-        FieldValidation::Strict if !found.is_empty() => Err(Refusal::Strict(found)),
+        FieldValidation::Strict if !found.is_empty() => Err(AdmissionError::Strict(found)),
         FieldValidation::Ignore => Ok(Vec::new()),
         _ => Ok(found),
     }

@@ -5,12 +5,13 @@ use crate::kinds::strategy::{Strategy, WriteContext};
 use crate::rest::conversion::Webhook;
 use crate::status::{ApiError, ApiResult};
 use scantling_admit::{
-    FieldValidation, Gates, Operation, Options, Outcome, Refusal, Resource, decide, load, prune, receive,
+    AdmissionError, AdmitOptions, AdmitOutcome, FieldValidation, Gates, Resource, WriteOperation, normalize,
+    prepare_and_validate, prune, prune_and_default_stored,
 };
 use scantling_merge::typed::ObjectType;
-use scantling_schema::meta::{self, Malformed};
+use scantling_schema::meta::{self, MalformedFields};
 use scantling_schema::names::group_version;
-use scantling_schema::publish::{self, Format};
+use scantling_schema::publish::{self, OpenApiVersion};
 use scantling_value::{Path, TextList, Value};
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -104,7 +105,8 @@ impl Custom {
                 "request to convert CR from an invalid group/version: {version}"
             )));
         };
-        load(resource, &mut stored).map_err(|why| ApiError::unreadable(why.to_string()))?;
+        prune_and_default_stored(resource, &mut stored)
+            .map_err(|why| ApiError::unreadable(why.to_string()))?;
         Ok(stored)
     }
 
@@ -162,13 +164,15 @@ impl Strategy for Custom {
         object: &mut Value,
         found: &[String],
         mode: FieldValidation,
-    ) -> Result<Vec<String>, Refusal> {
-        let options = Options {
+    ) -> Result<Vec<String>, AdmissionError> {
+        let options = AdmitOptions {
             gates: self.gates,
             field_validation: mode,
-            ..Options::default()
+            ..AdmitOptions::default()
         };
-        let asked = self.own_resource(&version.name).map_err(Refusal::Internal)?;
+        let asked = self
+            .own_resource(&version.name)
+            .map_err(AdmissionError::Internal)?;
         let said = |field| object.text(field);
         let (api_version, kind) = (said("apiVersion"), said("kind"));
         let (group, name) = group_version(api_version);
@@ -176,14 +180,14 @@ impl Strategy for Custom {
         // What is sent may be of any version of the kind, of one that the kind does not have, or of another kind.
         let own = self
             .resource(name)
-            .map_err(|why| Refusal::Internal(why.to_owned()))?;
+            .map_err(|why| AdmissionError::Internal(why.to_owned()))?;
         let own = own.filter(|_| is_own);
         if kind.ends_with("List") && !is_own && object.get("items").is_some_and(|i| i.as_array().is_some()) {
             // A list where an object should be: it is refused for its kind, and its fields are nobody's.
             return crate::kinds::builtin::report_findings(found.to_vec(), mode);
         }
         match own {
-            Some(resource) => receive(resource, object, found, &options),
+            Some(resource) => normalize(resource, object, found, &options),
             None => {
                 let fields = if is_own && !asked.preserve_unknown_fields {
                     Fields::Unknown
@@ -195,12 +199,14 @@ impl Strategy for Custom {
         }
     }
 
-    fn receive_applied(&self, version: &Version, object: &mut Value) -> Result<(), Refusal> {
+    fn receive_applied(&self, version: &Version, object: &mut Value) -> Result<(), AdmissionError> {
         // What the schema does not know is judged with the rest: only reading drops it.
-        let resource = self.own_resource(&version.name).map_err(Refusal::Internal)?;
+        let resource = self
+            .own_resource(&version.name)
+            .map_err(AdmissionError::Internal)?;
         scantling_schema::default::fill(resource.plan.root(), object)?;
         if let Some(members) = object.as_object_mut() {
-            meta::coerce(members, &Path::ROOT, Malformed::Keep).map_err(Refusal::Undecodable)?;
+            meta::coerce(members, &Path::ROOT, MalformedFields::Keep).map_err(AdmissionError::Undecodable)?;
         }
         Ok(())
     }
@@ -208,21 +214,21 @@ impl Strategy for Custom {
     fn decide(
         &self,
         version: &Version,
-        operation: Operation<'_>,
+        operation: WriteOperation<'_>,
         object: Value,
         _context: &WriteContext<'_>,
-    ) -> Outcome {
+    ) -> AdmitOutcome {
         let clock = clock();
-        let options = Options {
+        let options = AdmitOptions {
             gates: self.gates,
             clock: Some(&clock),
-            ..Options::default()
+            ..AdmitOptions::default()
         };
         match self.own_resource(&version.name) {
-            Ok(r) => decide(r, operation, object, &options),
-            Err(why) => Outcome {
+            Ok(r) => prepare_and_validate(r, operation, object, &options),
+            Err(why) => AdmitOutcome {
                 object,
-                refusal: Some(Refusal::Internal(why)),
+                error: Some(AdmissionError::Internal(why)),
                 warnings: Vec::new(),
                 stats: Default::default(),
             },
@@ -237,7 +243,12 @@ impl Strategy for Custom {
         self.compiled(version)?.object_type()
     }
 
-    fn published(&self, kind: &Kind, versions: &[&Version], format: Format) -> Result<Vec<Value>, String> {
+    fn published(
+        &self,
+        kind: &Kind,
+        versions: &[&Version],
+        format: OpenApiVersion,
+    ) -> Result<Vec<Value>, String> {
         let Some((_, any)) = self.versions.first() else {
             return Err(format!("{}.{} has no versions", kind.plural, kind.group));
         };
@@ -296,11 +307,12 @@ fn receive_foreign(
     found: &[String],
     fields: Fields,
     mode: FieldValidation,
-) -> Result<Vec<String>, Refusal> {
+) -> Result<Vec<String>, AdmissionError> {
     let Some(members) = object.as_object_mut() else {
         return Ok(Vec::new());
     };
-    let coerced = meta::coerce(members, &Path::ROOT, Malformed::Refuse).map_err(Refusal::Undecodable)?;
+    let coerced =
+        meta::coerce(members, &Path::ROOT, MalformedFields::Refuse).map_err(AdmissionError::Undecodable)?;
     let mut unknown = coerced.unknown;
     if fields == Fields::Unknown {
         members.retain(|name, _| {

@@ -20,11 +20,12 @@ use crate::status::{ApiError, ApiResult};
 use crate::tables::{Column, Columns};
 use prometheus_client::metrics::histogram::Histogram;
 use scantling_admit::{
-    FieldValidation, Gates, Operation, Outcome, Refusal, Resource, Scale, Stats, Unchecked, Workshop,
+    AdmissionError, AdmitOutcome, CompileError, FieldValidation, Gates, Resource, ResourceCompiler,
+    ScalePaths, Stats, WriteOperation,
 };
 use scantling_cel::kubernetes;
 use scantling_merge::typed::ObjectType;
-use scantling_schema::definition::{self, Accepted, ApiVersion, Definition, Setting};
+use scantling_schema::definition::{self, Accepted, ApiVersion, Definition, ValidationContext};
 use scantling_schema::names::group_version;
 use scantling_schema::rules::Environments;
 use scantling_schema::structural::Structural;
@@ -41,7 +42,7 @@ pub(crate) const PLURAL: &str = "customresourcedefinitions";
 /// What compiled definitions share.
 #[derive(Clone, Debug)]
 pub(crate) struct Compiler {
-    workshop: Arc<Mutex<Workshop>>,
+    workshop: Arc<Mutex<ResourceCompiler>>,
     pub(crate) gates: Gates,
     environments: Environments,
     /// How long compilations take.
@@ -55,9 +56,9 @@ impl Compiler {
     pub(crate) fn new(gates: Gates, metrics: &Metrics) -> Self {
         let version = kubernetes::KubernetesVersion::LATEST;
         Compiler {
-            workshop: Arc::new(Mutex::new(Workshop::for_version(version))),
+            workshop: Arc::new(Mutex::new(ResourceCompiler::for_version(version))),
             gates,
-            environments: Environments::of(version),
+            environments: Environments::for_version(version),
             took: metrics.compilation(),
             conversions: metrics.conversions(),
         }
@@ -75,7 +76,7 @@ impl Compiler {
 /// Decodes a definition of the store.
 pub(crate) fn decode(entry: &Entry, gates: Gates) -> Result<Definition, String> {
     let stored = crate::rest::read::stored(entry).map_err(|e| e.message().to_owned())?;
-    let written_as = ApiVersion::of(&stored);
+    let written_as = ApiVersion::of_document(&stored);
     let received = Definition::decode(stored, written_as, gates).map_err(|e| e.to_string())?;
     Ok(received.definition)
 }
@@ -114,7 +115,7 @@ impl Source {
                 .unwrap_or_else(PoisonError::into_inner);
             let resource = match self.compiler.timed(|| workshop.resource(spec, version)) {
                 // Versions that are not served need no schema.
-                Err(Unchecked::NoSchema) => workshop.resource_without_schema(spec, version),
+                Err(CompileError::NoSchema) => workshop.resource_without_schema(spec, version),
                 resource => resource.map_err(|why| why.to_string())?,
             };
             Ok(Arc::new(resource))
@@ -163,8 +164,9 @@ pub(crate) fn kind(
             webhook: Webhook::new(definition, &compiler.conversions),
         }),
         review: None,
-        leaving: definition.is("Terminating") || definition.metadata.get("deletionTimestamp").is_some(),
-        terminating: definition.is("Terminating"),
+        leaving: definition.has_condition("Terminating")
+            || definition.metadata.get("deletionTimestamp").is_some(),
+        terminating: definition.has_condition("Terminating"),
         servable: spec.is_servable(),
         built_in: false,
         verbs: Vec::new(),
@@ -175,10 +177,10 @@ pub(crate) fn kind(
     }
 }
 
-fn version(definition: &Definition, v: &definition::Version) -> Version {
+fn version(definition: &Definition, v: &definition::CrdVersion) -> Version {
     let spec = &definition.spec;
     let subresources = spec.subresources_of(v);
-    let scale = subresources.and_then(|s| s.scale.as_ref()).map(Scale::from);
+    let scale = subresources.and_then(|s| s.scale.as_ref()).map(ScalePaths::from);
     let columns: Vec<Column> = spec
         .columns_of(v)
         .iter()
@@ -249,7 +251,7 @@ impl Strategy for Definitions {
     }
 
     fn read(&self, _kind: &Kind, version: &Version, stored: Value) -> ApiResult<Value> {
-        let written_as = ApiVersion::of(&stored);
+        let written_as = ApiVersion::of_document(&stored);
         let (definition, _) = self
             .decode(stored, written_as)
             .map_err(|e| ApiError::internal_error("a stored definition cannot be read").private(e))?;
@@ -274,10 +276,10 @@ impl Strategy for Definitions {
         object: &mut Value,
         found: &[String],
         mode: FieldValidation,
-    ) -> Result<Vec<String>, Refusal> {
+    ) -> Result<Vec<String>, AdmissionError> {
         let (definition, unknown) = self
             .decode(std::mem::take(object), api_version(version))
-            .map_err(Refusal::Undecodable)?;
+            .map_err(AdmissionError::Undecodable)?;
         *object = definition.into_held_document(api_version(version));
         builtin::report_joined_findings(found, unknown, mode)
     }
@@ -292,7 +294,7 @@ impl Strategy for Definitions {
             "v1beta1" => ApiVersion::V1Beta1,
             _ => ApiVersion::V1,
         };
-        if ApiVersion::of(&object) == wanted {
+        if ApiVersion::of_document(&object) == wanted {
             return Ok(object);
         }
         Definition::document_in(object, wanted, self.compiler.gates).map_err(|e| e.to_string())
@@ -337,17 +339,17 @@ impl Strategy for Definitions {
     fn decide(
         &self,
         version: &Version,
-        operation: Operation<'_>,
+        operation: WriteOperation<'_>,
         object: Value,
         _context: &WriteContext<'_>,
-    ) -> Outcome {
-        let mut outcome = Outcome {
+    ) -> AdmitOutcome {
+        let mut outcome = AdmitOutcome {
             object,
-            refusal: None,
+            error: None,
             warnings: Vec::new(),
             stats: Stats::default(),
         };
-        outcome.refusal = self.judge(api_version(version), operation, &mut outcome).err();
+        outcome.error = self.judge(api_version(version), operation, &mut outcome).err();
         outcome
     }
 
@@ -361,7 +363,7 @@ impl Strategy for Definitions {
     }
 
     fn written(&self, version: &Version, object: &Value) -> Option<Value> {
-        Definition::written(object, api_version(version))
+        Definition::to_version(object, api_version(version))
     }
 
     fn empty_object(&self, version: &Version) -> Option<Value> {
@@ -386,23 +388,30 @@ impl Strategy for Definitions {
 }
 
 impl Definitions {
-    fn judge(&self, api: ApiVersion, operation: Operation<'_>, outcome: &mut Outcome) -> Result<(), Refusal> {
+    fn judge(
+        &self,
+        api: ApiVersion,
+        operation: WriteOperation<'_>,
+        outcome: &mut AdmitOutcome,
+    ) -> Result<(), AdmissionError> {
         let sent = std::mem::take(&mut outcome.object);
         // A refusal names what it refuses.
         outcome.object = identified(&sent);
-        let (mut new, _) = self.decode(sent, api).map_err(Refusal::Undecodable)?;
+        let (mut new, _) = self.decode(sent, api).map_err(AdmissionError::Undecodable)?;
         let gates = self.compiler.gates;
-        let setting = Setting {
+        let setting = ValidationContext {
             api,
             gates,
             environments: &self.compiler.environments,
         };
         let old = match operation {
-            Operation::Create(_) => None,
-            Operation::Update(old) | Operation::UpdateStatus(old) => {
-                let (old, _) = self.decode(old.clone(), api).map_err(Refusal::Undecodable)?;
+            WriteOperation::Create(_) => None,
+            WriteOperation::Update(old) | WriteOperation::UpdateStatus(old) => {
+                let (old, _) = self
+                    .decode(old.clone(), api)
+                    .map_err(AdmissionError::Undecodable)?;
                 builtin::keep_system_fields(&mut new.metadata, &old.metadata);
-                if let (Operation::UpdateStatus(_), Some(generation)) =
+                if let (WriteOperation::UpdateStatus(_), Some(generation)) =
                     (operation, old.metadata.get("generation"))
                 {
                     // Labels and the like may come along with a status; only a specification makes a new generation.
@@ -411,8 +420,8 @@ impl Definitions {
                 Some(Accepted::assume_accepted(old))
             }
         };
-        if let Operation::Create(identity) = operation {
-            identity.mark(&mut new.metadata);
+        if let WriteOperation::Create(identity) = operation {
+            identity.apply_to(&mut new.metadata);
             if let Some(name) = new.metadata.get("name")
                 && let Some(shown) = crate::rest::write::metadata_mut(&mut outcome.object)
             {
@@ -421,7 +430,7 @@ impl Definitions {
             }
         }
         let judged = match (operation, &old) {
-            (Operation::UpdateStatus(_), Some(old)) => {
+            (WriteOperation::UpdateStatus(_), Some(old)) => {
                 Accepted::update_status(new, old).map(|a| (a, Vec::new()))
             }
             (_, old) => self.compiler.timed(|| {
@@ -432,7 +441,7 @@ impl Definitions {
                 accepted.map(|a| (a.accepted, a.warnings))
             }),
         };
-        let (accepted, warnings) = judged.map_err(Refusal::Invalid)?;
+        let (accepted, warnings) = judged.map_err(AdmissionError::Invalid)?;
         outcome.warnings.extend(warnings);
         outcome.object = accepted.into_inner().into_document(api);
         Ok(())
@@ -449,7 +458,7 @@ fn identified(document: &Value) -> Value {
 
 /// Marks a definition as being deleted: its objects go first.
 fn mark_deleted(object: Value, now: &str, gates: Gates) -> Result<Value, String> {
-    let written_as = ApiVersion::of(&object);
+    let written_as = ApiVersion::of_document(&object);
     let decoded = Definition::decode(object, written_as, gates).map_err(|e| e.to_string())?;
     let mut definition = decoded.definition;
     definition.metadata.insert("deletionTimestamp", now.into());
@@ -481,7 +490,7 @@ impl Api {
             "a definition that was accepted is not in form"
         );
         if version.storage
-            && let Some(sketch) = Definition::sketch(accepted, gates)
+            && let Some(sketch) = Definition::without_schemas(accepted, gates)
         {
             self.pending.add(stored, sketch);
         }

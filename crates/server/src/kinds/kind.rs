@@ -10,7 +10,7 @@ use crate::rest::review::ReviewKind;
 use crate::tables::Columns;
 use bytes::Bytes;
 use imbl::OrdMap;
-use scantling_admit::Scale;
+use scantling_admit::ScalePaths;
 use std::sync::{Arc, OnceLock};
 use tokio::sync::watch as signal;
 
@@ -104,7 +104,7 @@ pub(crate) struct Version {
     /// What every request to this version is warned of.
     pub(crate) deprecation: Option<String>,
     pub(crate) status: bool,
-    pub(crate) scale: Option<Scale>,
+    pub(crate) scale: Option<ScalePaths>,
     /// The subresources of a built-in kind.
     pub(crate) subresources: Vec<Subresource>,
     pub(crate) columns: Columns,

@@ -5,10 +5,10 @@ use crate::kinds::kind::{Kind, Version};
 use crate::openapi::models;
 use crate::rest::body::DecodedBody;
 use crate::status::ApiResult;
-use scantling_admit::{FieldValidation, Operation, Outcome, Refusal};
+use scantling_admit::{AdmissionError, AdmitOutcome, FieldValidation, WriteOperation};
 use scantling_builtin::{GarbageCollection, Subresource};
 use scantling_merge::typed::ObjectType;
-use scantling_schema::publish::Format;
+use scantling_schema::publish::OpenApiVersion;
 use scantling_schema::structural::Structural;
 use scantling_value::Value;
 use std::fmt::Debug;
@@ -45,7 +45,7 @@ pub(crate) trait Strategy: Debug + Send + Sync {
         object: &mut Value,
         found: &[String],
         mode: FieldValidation,
-    ) -> Result<Vec<String>, Refusal>;
+    ) -> Result<Vec<String>, AdmissionError>;
 
     /// Brings the values of an object that was made, not sent, into the types of the kind, or tells which does not fit.
     /// Returns what there is to say of unknown fields, which go. Kinds without types of their own take it as it is.
@@ -69,7 +69,7 @@ pub(crate) trait Strategy: Debug + Send + Sync {
     }
 
     /// Brings what an apply made into the form of its kind. It was typed on the way; only defaults are missing.
-    fn receive_applied(&self, version: &Version, object: &mut Value) -> Result<(), Refusal> {
+    fn receive_applied(&self, version: &Version, object: &mut Value) -> Result<(), AdmissionError> {
         self.receive(version, object, &[], FieldValidation::Ignore)
             .map(drop)
     }
@@ -83,10 +83,10 @@ pub(crate) trait Strategy: Debug + Send + Sync {
     fn decide(
         &self,
         version: &Version,
-        operation: Operation<'_>,
+        operation: WriteOperation<'_>,
         object: Value,
         context: &WriteContext<'_>,
-    ) -> Outcome;
+    ) -> AdmitOutcome;
 
     /// Whether the status shows as a table, as the object does.
     fn status_has_columns(&self) -> bool {
@@ -132,7 +132,12 @@ pub(crate) trait Strategy: Debug + Send + Sync {
     }
 
     /// The schemas that documents publish, one for each of some versions of the kind: a definition is read once for all.
-    fn published(&self, kind: &Kind, versions: &[&Version], _format: Format) -> Result<Vec<Value>, String> {
+    fn published(
+        &self,
+        kind: &Kind,
+        versions: &[&Version],
+        _format: OpenApiVersion,
+    ) -> Result<Vec<Value>, String> {
         let model = |version: &&Version| models::published(&kind.group, &version.name, &kind.kind);
         versions.iter().map(model).collect()
     }

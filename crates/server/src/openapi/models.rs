@@ -2,7 +2,7 @@
 
 use super::{SHARED, object};
 use scantling_apitypes::openapi::{COMPONENTS, Descriptions};
-use scantling_apitypes::{Definition, Extensions, Package, Table};
+use scantling_apitypes::{ApiPackage, Extensions, TypeDef, TypeTable};
 use scantling_schema::document::Schema;
 use scantling_schema::structural::{Additional, Interner, Structural};
 use scantling_value::{Limits, Map, Value, yaml};
@@ -56,7 +56,7 @@ impl Descriptions for Own {
     }
 
     fn of_field(&self, model: &str, field: &str) -> Option<&str> {
-        let is_object = || Table::latest().model(model).is_some_and(Definition::is_object);
+        let is_object = || TypeTable::latest().model(model).is_some_and(TypeDef::is_object);
         let of_all = match field {
             "apiVersion" => Some(super::API_VERSION),
             "kind" => Some(super::KIND),
@@ -69,7 +69,7 @@ impl Descriptions for Own {
 
 /// The package of the models of a group and version; groups that definitions make have their names reversed.
 pub(crate) fn package(group: &str, version: &str) -> String {
-    let of_table = table_package(group).map(Package::model);
+    let of_table = table_package(group).map(ApiPackage::model);
     let package = match of_table.as_deref().and_then(|model| model.rsplit_once('.')) {
         Some((package, _)) => package.to_owned(),
         None => {
@@ -82,15 +82,15 @@ pub(crate) fn package(group: &str, version: &str) -> String {
 }
 
 /// A package of the table whose types belong to a group.
-fn table_package(group: &str) -> Option<&'static Package> {
-    let mut packages = Table::latest().packages().iter();
+fn table_package(group: &str) -> Option<&'static ApiPackage> {
+    let mut packages = TypeTable::latest().packages().iter();
     packages.find(|package| package.group == Some(group))
 }
 
 /// Whether a kind of a group has the name of a model that is built in, or of its list.
 pub(super) fn is_taken(group: &str, name: &str) -> bool {
     let model = name.strip_suffix("List").unwrap_or(name);
-    table_package(group).is_none() && Table::latest().model(model).is_some()
+    table_package(group).is_none() && TypeTable::latest().model(model).is_some()
 }
 
 /// The model of a built-in kind.
@@ -105,7 +105,7 @@ pub(super) fn named_model(name: &str) -> Result<Value, String> {
 
 /// A model by its full name.
 pub(super) fn model(name: &str) -> Option<Value> {
-    let table = Table::latest();
+    let table = TypeTable::latest();
     let definition = table.model(name)?;
     Some(table.schema(definition, Extensions::NONE, &Own))
 }
@@ -231,7 +231,7 @@ mod tests {
     #[test]
     fn descriptions_describe_types_and_fields() {
         crate::openapi::check().unwrap();
-        let table = Table::latest();
+        let table = TypeTable::latest();
         for (package, types) in DESCRIPTIONS.iter() {
             for (name, entry) in types.as_object().unwrap().iter() {
                 let definition = table.model(&format!("{package}.{name}"));

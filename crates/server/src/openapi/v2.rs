@@ -5,7 +5,7 @@ use super::{META, SHARED, models, object};
 use crate::kinds::kind::{Kind, Version};
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE;
-use scantling_schema::publish::Format;
+use scantling_schema::publish::OpenApiVersion;
 use scantling_value::{Map, Str, Value};
 
 const V3: &str = "#/components/schemas/";
@@ -24,9 +24,12 @@ pub(super) fn of_kind(kind: &Kind) -> Result<(Map, Map), String> {
     let mut paths = Vec::new();
     let mut schemas: Vec<(Str, Value)> = Vec::new();
     let versions: Vec<&Version> = kind.versions.iter().filter(|v| v.served).collect();
-    let published = kind.strategy.published(kind, &versions, Format::V2)?;
+    let published = kind.strategy.published(kind, &versions, OpenApiVersion::V2)?;
     let mut full = match kind.built_in {
-        true => kind.strategy.published(kind, &versions, Format::V3)?.into_iter(),
+        true => kind
+            .strategy
+            .published(kind, &versions, OpenApiVersion::V3)?
+            .into_iter(),
         false => Vec::new().into_iter(),
     };
     for (version, published) in versions.into_iter().zip(published) {

@@ -7,9 +7,9 @@ use crate::codec::protobuf;
 use crate::rest::write::{cannot_be_handled, cannot_be_handled_by_default};
 use crate::status::{ApiError, ApiResult};
 use scantling_admit::FieldValidation;
-use scantling_apitypes::Definition;
+use scantling_apitypes::TypeDef;
 use scantling_schema::names::group_version;
-use scantling_value::json::{self, Written};
+use scantling_value::json::{self, RawJson};
 use scantling_value::{Decoded, Limits, Map, Str, Value, go, yaml};
 
 /// An object as it was sent.
@@ -216,7 +216,7 @@ fn misspells_type(object: &Value) -> bool {
 
 /// Checks what an object says it is of wherever it does so: a text may say it twice.
 fn written_type_meta(text: &[u8]) -> Result<(), String> {
-    let Ok(Written::Object(members)) = json::decode_written(text, Limits::SERVER) else {
+    let Ok(RawJson::Object(members)) = json::decode_raw(text, Limits::SERVER) else {
         return Ok(());
     };
     for (name, value) in members {
@@ -300,7 +300,7 @@ fn other_version(found: &str, expected: &str) -> ApiError {
 }
 
 /// Decodes a small object of a type that all kinds share.
-pub(crate) fn decode_small(text: &[u8], form: Encoding, definition: &Definition) -> ApiResult<Value> {
+pub(crate) fn decode_small(text: &[u8], form: Encoding, definition: &TypeDef) -> ApiResult<Value> {
     let bad = |why: &dyn std::fmt::Display| {
         ApiError::bad_request(format!("couldn't get version/kind; json parse error: {why}"))
     };

@@ -11,7 +11,7 @@ use crate::rest::options::{DeleteOptions, ListOptions, Propagation, VersionMatch
 use crate::rest::read::{self, Selection, store_error};
 use crate::rest::write::{Part, Write, metadata_mut, metadata_str, set_version, timestamp};
 use crate::status::{self, ApiError, ApiResult, GroupResource};
-use scantling_apitypes::Table;
+use scantling_apitypes::TypeTable;
 use scantling_builtin::GarbageCollection;
 use scantling_builtin::admission::Action;
 use scantling_schema::core::{decode_delete_options, decode_delete_options_text};
@@ -105,7 +105,7 @@ impl Write<'_> {
             return DeleteOptions::parse(self.call.query, None);
         }
         let form = self.head.body_encoding()?;
-        let options = Table::latest().known("meta/v1", "DeleteOptions");
+        let options = TypeTable::latest().known("meta/v1", "DeleteOptions");
         let body = body::decode_small(&self.body, form, options)?;
         let read = body::read_type_meta(&body, &self.body, form);
         let (api_version, kind) = read.map_err(ApiError::bad_request)?;

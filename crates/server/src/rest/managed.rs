@@ -238,7 +238,7 @@ fn mapping(kind: &Kind) -> ScaleMapping {
         let path = v
             .scale
             .as_ref()
-            .map(|s| FieldPath::from_names(s.steps_to_wanted()));
+            .map(|s| FieldPath::from_names(s.spec_replicas_path()));
         (api_version(&kind.group, &v.name).into(), path)
     };
     ScaleMapping(kind.versions.iter().map(entry).collect())

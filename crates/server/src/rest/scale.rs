@@ -19,8 +19,8 @@ use crate::rest::write::{
 };
 use crate::status::{ApiError, ApiResult, GroupResource};
 use crate::tables::{Column, Columns};
-use scantling_admit::{FieldValidation, Scale, Scaled};
-use scantling_apitypes::{Definition, Table};
+use scantling_admit::{FieldValidation, ScalePaths, ScaleValues};
+use scantling_apitypes::{TypeDef, TypeTable};
 use scantling_value::{FieldError, Limits, Map, Path, Value, go, json, yaml};
 use std::sync::LazyLock;
 
@@ -72,7 +72,7 @@ pub(crate) fn check_replicas(call: &ResourceRequest<'_>, scale: &Value) -> ApiRe
 /// The scale of an object for patches to begin with.
 pub(crate) fn scale_to_patch(call: &ResourceRequest<'_>, object: &Value) -> ApiResult<Value> {
     let scale = scale_paths(call, object)?;
-    let Scaled {
+    let ScaleValues {
         wanted,
         actual,
         selector,
@@ -98,7 +98,7 @@ pub(crate) fn scale_to_patch(call: &ResourceRequest<'_>, object: &Value) -> ApiR
         status.insert("selector", selector.into());
     }
     let entries = [
-        ("kind", Value::from("Scale")),
+        ("kind", Value::from("ScalePaths")),
         ("apiVersion", SCALE_VERSION.into()),
         ("metadata", metadata.into()),
         ("spec", spec.into()),
@@ -123,7 +123,7 @@ pub(crate) async fn update(write: &mut Write<'_>, name: &str) -> ApiResult<Reply
     let call = write.call;
     let options = WriteOptions::parse(call.query, WriteKind::Update)?;
     let mut sent = if call.kind.built_in {
-        write.decode_other("autoscaling", "v1", "Scale", &options)?
+        write.decode_other("autoscaling", "v1", "ScalePaths", &options)?
     } else {
         let form = write.head.body_encoding()?;
         let (sent, found) = decode(&write.body, form, options.field_validation)
@@ -181,14 +181,14 @@ fn selector_text(selector: Option<&Value>) -> String {
 }
 
 /// What is said of any scale that cannot be read.
-const NOT_DECODED: &str = "no kind is registered for the type v1.Scale in scheme \
+const NOT_DECODED: &str = "no kind is registered for the type v1.ScalePaths in scheme \
                            \"k8s.io/apiextensions-apiserver/pkg/apiserver/customresource_handler.go:781\"";
 /// The table of types in which a server looks up what a patch made of a scale.
 const SCHEME: &str = "k8s.io/client-go/scale/util.go:146";
 
 /// The type of scales.
-fn definition() -> &'static Definition {
-    Table::latest().known("autoscaling/v1", "Scale")
+fn definition() -> &'static TypeDef {
+    TypeTable::latest().known("autoscaling/v1", "ScalePaths")
 }
 
 /// Reads a scale; the texts are warnings about it.
@@ -229,10 +229,10 @@ pub(crate) fn check(document: Value) -> Result<(Value, Vec<String>), String> {
 fn check_type(document: &Value) -> Result<(), String> {
     let (api_version, kind) = body::type_meta(document)?;
     let fits = |found: &str, wanted: &str| found.is_empty() || found == wanted;
-    if !fits(api_version, SCALE_VERSION) || !fits(kind, "Scale") {
+    if !fits(api_version, SCALE_VERSION) || !fits(kind, "ScalePaths") {
         return Err(format!(
             "no kind {} is registered for version {} in scheme \"{SCHEME}\"",
-            go::quote(if kind.is_empty() { "Scale" } else { kind }),
+            go::quote(if kind.is_empty() { "ScalePaths" } else { kind }),
             go::quote(if api_version.is_empty() {
                 SCALE_VERSION
             } else {
@@ -263,8 +263,7 @@ pub(crate) fn reply(shape: Shape<'_>, scale: Value) -> ApiResult<Reply> {
         ])
     });
     if matches!(shape.wanted.view, View::MetadataList(_)) {
-        let why =
-            "you requested PartialObjectMetadataList, but the requested object is not a list (*v1.Scale)";
+        let why = "you requested PartialObjectMetadataList, but the requested object is not a list (*v1.ScalePaths)";
         return Err(ApiError::not_acceptable(why));
     }
     let shape = Shape {
@@ -286,7 +285,7 @@ pub(crate) async fn replace(
     if call.kind.built_in && replicas < 0 {
         let scale = GroupResource {
             group: "autoscaling",
-            kind: "Scale",
+            kind: "ScalePaths",
         };
         let spec = Path::ROOT.field("spec");
         let why = "must be greater than or equal to 0";
@@ -323,11 +322,11 @@ pub(crate) async fn replace(
 /// An object with another wanted number of replicas.
 pub(crate) fn with_replicas(call: &ResourceRequest<'_>, old: &Value, replicas: i64) -> ApiResult<Value> {
     let scale = scale_paths(call, old)?;
-    scale.with_wanted(old, replicas).map_err(ApiError::internal)
+    scale.with_replicas(old, replicas).map_err(ApiError::internal)
 }
 
 /// Where the kind of an object keeps what its scale shows.
-fn scale_paths<'c>(call: &ResourceRequest<'c>, object: &Value) -> ApiResult<&'c Scale> {
+fn scale_paths<'c>(call: &ResourceRequest<'c>, object: &Value) -> ApiResult<&'c ScalePaths> {
     let scale = call.version.scale.as_ref();
     scale.ok_or_else(|| ApiError::not_found(call.group_resource(), metadata_str(object, "name")))
 }

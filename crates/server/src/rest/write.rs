@@ -23,7 +23,7 @@ use crate::rest::options::{WriteKind, WriteOptions};
 use crate::rest::read::{self, store_error};
 use crate::status::{ApiError, ApiResult};
 use bytes::Bytes;
-use scantling_admit::{FieldValidation, Operation};
+use scantling_admit::{FieldValidation, WriteOperation};
 use scantling_builtin::Subresource;
 use scantling_builtin::admission::Action;
 use scantling_merge::apply::TypeCheck;
@@ -229,7 +229,7 @@ impl Write<'_> {
             let _allocated = call.allocate(&mut next, None, options.dry_run).await?;
             let outcome = call.kind.strategy.decide(
                 call.version,
-                Operation::Create(&identity),
+                WriteOperation::Create(&identity),
                 next,
                 &self.context(Part::Whole, &identity.created),
             );
@@ -426,8 +426,8 @@ impl Write<'_> {
             _ => None,
         };
         let operation = match part {
-            Part::Status => Operation::UpdateStatus(&old),
-            Part::Whole | Part::Scale | Part::Other(_) => Operation::Update(&old),
+            Part::Status => WriteOperation::UpdateStatus(&old),
+            Part::Whole | Part::Scale | Part::Other(_) => WriteOperation::Update(&old),
         };
         let now = timestamp();
         let outcome = strategy.decide(version, operation, object, &self.context(part, &now));

@@ -22,7 +22,7 @@ const MAX_VALUE: usize = 4 << 10;
 const MARK: &str = "... (cut at 262144 bytes)";
 
 /// The text, cut where it is too long.
-pub(super) fn text(mut text: String) -> String {
+pub(super) fn truncate(mut text: String) -> String {
     if text.len() > MAX_TEXT {
         text.truncate(text.floor_char_boundary(MAX_TEXT));
         text.push_str(MARK);
@@ -33,16 +33,16 @@ pub(super) fn text(mut text: String) -> String {
 
 /// What a value displays as, cut where that is too long. No more than that is written.
 pub(super) fn display(value: &dyn fmt::Display) -> String {
-    let mut out = Head(String::new());
+    let mut out = TruncatingWriter(String::new());
     // It fails where enough is written.
     let _ = write!(out, "{value}");
-    text(out.0)
+    truncate(out.0)
 }
 
 /// Takes a little more than [`MAX_TEXT`] bytes.
-struct Head(String);
+struct TruncatingWriter(String);
 
-impl fmt::Write for Head {
+impl fmt::Write for TruncatingWriter {
     fn write_str(&mut self, s: &str) -> fmt::Result {
         let room = (MAX_TEXT + 1).saturating_sub(self.0.len());
         if s.len() <= room {
@@ -55,7 +55,7 @@ impl fmt::Write for Head {
 }
 
 /// The place, unless its keys are too long to keep.
-pub(super) fn path(at: &Path<'_>) -> PathBuf {
+pub(super) fn bounded_path(at: &Path<'_>) -> PathBuf {
     let mut bytes = 0usize;
     let mut frame = Some(at);
     while let Some(path) = frame {
@@ -73,14 +73,14 @@ pub(super) fn path(at: &Path<'_>) -> PathBuf {
 }
 
 /// The value, as text where it is large.
-pub(super) fn value(value: BadValue) -> BadValue {
+pub(super) fn bounded_value(value: BadValue) -> BadValue {
     match value {
         BadValue::Value(value) if size(&value, MAX_VALUE) > MAX_VALUE => {
             let mut out = String::new();
             write_value(&mut out, &value);
-            BadValue::Raw(text(out))
+            BadValue::Raw(truncate(out))
         }
-        BadValue::Raw(raw) => BadValue::Raw(text(raw)),
+        BadValue::Raw(raw) => BadValue::Raw(truncate(raw)),
         value => value,
     }
 }
@@ -89,7 +89,7 @@ pub(super) fn value(value: BadValue) -> BadValue {
 /// little more than [`MAX_TEXT`] bytes are written.
 pub(super) fn write_value(out: &mut String, value: &Value) {
     match value {
-        Value::String(s) => go::write_quoted(out, head(s)),
+        Value::String(s) => go::write_quoted(out, truncate_quoted(s)),
         Value::Float(f) => out.push_str(&go::float_v(*f)),
         value => {
             let mut json = Vec::new();
@@ -100,14 +100,14 @@ pub(super) fn write_value(out: &mut String, value: &Value) {
 }
 
 /// The bytes of a value as an error shows it.
-pub(super) fn written(value: &Value) -> usize {
+pub(super) fn displayed_len(value: &Value) -> usize {
     let mut out = String::new();
     write_value(&mut out, value);
     out.len()
 }
 
 /// As much of a text as can be shown.
-fn head(s: &str) -> &str {
+fn truncate_quoted(s: &str) -> &str {
     s.get(..s.ceil_char_boundary(MAX_TEXT + 1)).unwrap_or(s)
 }
 
@@ -138,13 +138,13 @@ fn write_json(out: &mut Vec<u8>, value: &Value) {
                 if i > 0 {
                     out.push(b',');
                 }
-                Value::from(head(key)).write_json(out);
+                Value::from(truncate_quoted(key)).write_json(out);
                 out.push(b':');
                 write_json(out, member);
             }
             out.push(b'}');
         }
-        Value::String(s) if s.len() > MAX_TEXT => Value::from(head(s)).write_json(out),
+        Value::String(s) if s.len() > MAX_TEXT => Value::from(truncate_quoted(s)).write_json(out),
         Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::String(_) => {
             value.write_json(out);
         }
@@ -195,7 +195,7 @@ pub(super) fn supported_values<'s, T>(
         } else {
             ", "
         });
-        go::write_quoted(&mut out, head(&text(value)));
+        go::write_quoted(&mut out, truncate_quoted(&text(value)));
     }
     if omitted > 0 {
         // Writing to a string cannot fail.

@@ -208,7 +208,7 @@ mod tests {
         FieldError::invalid(&Path::ROOT.field("spec").index(i), "x", "bad")
     }
 
-    fn note(list: &ErrorList) -> String {
+    fn render(list: &ErrorList) -> String {
         list.last().map(ToString::to_string).unwrap_or_default()
     }
 
@@ -219,7 +219,7 @@ mod tests {
         assert_eq!(list.total(), 120_000);
         assert_eq!(list.first(), Some(&error(0)));
         assert_eq!(
-            note(&list),
+            render(&list),
             "<nil>: Invalid value: null: 119000 more errors were omitted"
         );
     }
@@ -292,7 +292,7 @@ mod tests {
         assert_eq!((list.total(), list.len()), (4500, MAX_ERRORS + 1));
         list.retain(|_| false);
         assert_eq!(
-            note(&list),
+            render(&list),
             "<nil>: Invalid value: null: 3500 more errors were omitted"
         );
     }

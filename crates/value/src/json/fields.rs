@@ -13,8 +13,8 @@ const MAX_FINDINGS: usize = 100;
 pub(super) fn duplicates(text: &[u8]) -> Vec<String> {
     let mut found = Vec::new();
     let mut seen = BTreeSet::new();
-    each(text, |path, time| {
-        if time == Time::Again && found.len() < MAX_FINDINGS && seen.insert(path.to_owned()) {
+    visit_fields(text, |path, time| {
+        if time == Occurrence::Again && found.len() < MAX_FINDINGS && seen.insert(path.to_owned()) {
             found.push(finding(path, time));
         }
     });
@@ -29,7 +29,7 @@ pub fn sort_findings(text: &[u8], findings: &mut [String]) {
     }
     let mut places: BTreeMap<String, usize> = findings.iter().map(|f| (f.clone(), usize::MAX)).collect();
     let mut place = 0;
-    each(text, |path, time| {
+    visit_fields(text, |path, time| {
         place += 1;
         if let Some(known) = places.get_mut(&finding(path, time)) {
             *known = place.min(*known);
@@ -38,62 +38,62 @@ pub fn sort_findings(text: &[u8], findings: &mut [String]) {
     findings.sort_by_key(|finding| places.get(finding).copied());
 }
 
-fn finding(path: &str, time: Time) -> String {
+fn finding(path: &str, time: Occurrence) -> String {
     let what = match time {
-        Time::First => "unknown",
-        Time::Again => "duplicate",
+        Occurrence::First => "unknown",
+        Occurrence::Again => "duplicate",
     };
     format!("{what} field {}", go::quote(path))
 }
 
 /// Whether a field stands in its object for the first time.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Time {
+enum Occurrence {
     First,
     Again,
 }
 
 /// Visits every field of a text that is known to be valid.
-fn each(text: &[u8], visit: impl FnMut(&str, Time)) {
-    let mut walk = Walk {
+fn visit_fields(text: &[u8], visit: impl FnMut(&str, Occurrence)) {
+    let mut visitor = FieldVisitor {
         cursor: Cursor::new(text),
         open: Vec::new(),
         path: String::new(),
         visit,
     };
-    let _ = walk.document();
+    let _ = visitor.document();
 }
 
-enum Open {
+enum Container {
     /// The index of the current element.
     Array(usize),
     /// The keys so far.
     Object(BTreeSet<Str>),
 }
 
-struct Level {
-    open: Open,
+struct Frame {
+    open: Container,
     /// The length of the path of the list or object itself.
     path: usize,
 }
 
-struct Walk<'a, V> {
+struct FieldVisitor<'a, V> {
     cursor: Cursor<'a>,
-    open: Vec<Level>,
+    open: Vec<Frame>,
     path: String,
     visit: V,
 }
 
 /// The text is not what was expected.
-struct Lost;
+struct SyntaxMismatch;
 
-impl<V: FnMut(&str, Time)> Walk<'_, V> {
-    fn document(&mut self) -> Result<(), Lost> {
+impl<V: FnMut(&str, Occurrence)> FieldVisitor<'_, V> {
+    fn document(&mut self) -> Result<(), SyntaxMismatch> {
         loop {
-            match self.cursor.skip_space().ok_or(Lost)? {
+            match self.cursor.skip_space().ok_or(SyntaxMismatch)? {
                 b'{' => {
                     self.cursor.advance();
-                    self.push(Open::Object(BTreeSet::new()));
+                    self.push(Container::Object(BTreeSet::new()));
                     if self.cursor.skip_space() != Some(b'}') {
                         self.key()?;
                         continue;
@@ -101,7 +101,7 @@ impl<V: FnMut(&str, Time)> Walk<'_, V> {
                 }
                 b'[' => {
                     self.cursor.advance();
-                    self.push(Open::Array(0));
+                    self.push(Container::Array(0));
                     if self.cursor.skip_space() != Some(b']') {
                         self.path.push_str("[0]");
                         continue;
@@ -109,10 +109,10 @@ impl<V: FnMut(&str, Time)> Walk<'_, V> {
                 }
                 b'"' => {
                     self.cursor.advance();
-                    self.cursor.string().map_err(|_| Lost)?;
+                    self.cursor.string().map_err(|_| SyntaxMismatch)?;
                 }
                 b'-' | b'0'..=b'9' => {
-                    self.cursor.number().map_err(|_| Lost)?;
+                    self.cursor.number().map_err(|_| SyntaxMismatch)?;
                 }
                 _ => {
                     while matches!(self.cursor.peek(), Some(b'a'..=b'z')) {
@@ -120,71 +120,71 @@ impl<V: FnMut(&str, Time)> Walk<'_, V> {
                     }
                 }
             }
-            if self.after_value()? == Next::End {
+            if self.after_value()? == AfterValue::End {
                 return Ok(());
             }
         }
     }
 
-    fn push(&mut self, open: Open) {
-        self.open.push(Level {
+    fn push(&mut self, open: Container) {
+        self.open.push(Frame {
             open,
             path: self.path.len(),
         });
     }
 
     /// Moves on from a value to the beginning of the next one.
-    fn after_value(&mut self) -> Result<Next, Lost> {
+    fn after_value(&mut self) -> Result<AfterValue, SyntaxMismatch> {
         loop {
             let Some(level) = self.open.last_mut() else {
-                return Ok(Next::End);
+                return Ok(AfterValue::End);
             };
             self.path.truncate(level.path);
-            match self.cursor.skip_space().ok_or(Lost)? {
+            match self.cursor.skip_space().ok_or(SyntaxMismatch)? {
                 b',' => {
                     self.cursor.advance();
                     match &mut level.open {
-                        Open::Array(index) => {
+                        Container::Array(index) => {
                             *index += 1;
                             // Writing to a string cannot fail.
                             let _ = write!(self.path, "[{index}]");
                         }
-                        Open::Object(_) => self.key()?,
+                        Container::Object(_) => self.key()?,
                     }
-                    return Ok(Next::Value);
+                    return Ok(AfterValue::Value);
                 }
                 b']' | b'}' => {
                     self.cursor.advance();
                     self.open.pop();
                 }
-                _ => return Err(Lost),
+                _ => return Err(SyntaxMismatch),
             }
         }
     }
 
     /// Reads `"key":` and puts the key on the path.
-    fn key(&mut self) -> Result<(), Lost> {
+    fn key(&mut self) -> Result<(), SyntaxMismatch> {
         self.cursor.skip_space();
         self.cursor.advance();
-        let key = self.cursor.string().map_err(|_| Lost)?;
+        let key = self.cursor.string().map_err(|_| SyntaxMismatch)?;
         self.cursor.skip_space();
         self.cursor.advance();
         let nested = self.open.len() > 1;
-        let Some(Level {
-            open: Open::Object(keys),
+        let Some(Frame {
+            open: Container::Object(keys),
             ..
         }) = self.open.last_mut()
         else {
-            return Err(Lost);
+            return Err(SyntaxMismatch);
         };
         if nested {
             self.path.push('.');
         }
         self.path.push_str(&key);
         let time = if keys.insert(key) {
-            Time::First
+            Occurrence::First
         } else {
-            Time::Again
+            Occurrence::Again
         };
         (self.visit)(&self.path, time);
         Ok(())
@@ -192,7 +192,7 @@ impl<V: FnMut(&str, Time)> Walk<'_, V> {
 }
 
 #[derive(PartialEq, Eq)]
-enum Next {
+enum AfterValue {
     Value,
     End,
 }

@@ -43,7 +43,7 @@ fn member(cursor: &mut Cursor<'_>, name: Option<&str>) -> Option<usize> {
         }
     }
     let (key_at, value_at) = found?;
-    cursor.go_to(value_at);
+    cursor.seek(value_at);
     Some(key_at)
 }
 

@@ -1,11 +1,11 @@
 //! The JSON parser: one pass, no recursion, the error texts of Go's `encoding/json`.
 
-use super::words;
+use super::swar;
 use crate::{DecodeError, Limits, Map, Str, Value, go};
 
 /// Whether an object holds a key twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Repeats {
+pub(super) enum DuplicateKeys {
     None,
     Some,
 }
@@ -13,57 +13,57 @@ pub(super) enum Repeats {
 /// A document that keeps to the syntax.
 pub(super) struct Parsed {
     pub(super) value: Value,
-    pub(super) repeats: Repeats,
+    pub(super) duplicate_keys: DuplicateKeys,
     /// What is said of the first number that is out of range; infinity stands in for each.
     pub(super) out_of_range: Option<DecodeError>,
 }
 
 /// Parses a whole document.
 pub(super) fn parse(text: &[u8], limits: Limits) -> Result<Parsed, DecodeError> {
-    let mut parser = Parser {
+    let mut parser = JsonParser {
         cursor: Cursor::new(text),
         limits,
         open: Vec::new(),
         items: Vec::new(),
         members: Vec::new(),
-        repeats: Repeats::None,
+        duplicate_keys: DuplicateKeys::None,
         number_error: None,
     };
     Ok(Parsed {
         value: parser.document()?,
-        repeats: parser.repeats,
+        duplicate_keys: parser.duplicate_keys,
         out_of_range: parser.number_error,
     })
 }
 
 impl Parsed {
     /// Refuses numbers that are out of range. As in a server, syntax errors anywhere come before them.
-    pub(super) fn in_range(self) -> Result<(Value, Repeats), DecodeError> {
+    pub(super) fn in_range(self) -> Result<(Value, DuplicateKeys), DecodeError> {
         match self.out_of_range {
             Some(e) => Err(e),
-            None => Ok((self.value, self.repeats)),
+            None => Ok((self.value, self.duplicate_keys)),
         }
     }
 }
 
 /// A list or object whose end has not come yet; its contents so far lie at the end of a shared buffer.
-enum Open {
+enum OpenContainer {
     Array { start: usize },
     Object { start: usize },
 }
 
-struct Parser<'a> {
+struct JsonParser<'a> {
     cursor: Cursor<'a>,
     limits: Limits,
-    open: Vec<Open>,
+    open: Vec<OpenContainer>,
     items: Vec<Value>,
     // The value of the last member of an open object is a placeholder until it has been read.
     members: Vec<(Str, Value)>,
-    repeats: Repeats,
+    duplicate_keys: DuplicateKeys,
     number_error: Option<DecodeError>,
 }
 
-impl Parser<'_> {
+impl JsonParser<'_> {
     fn document(&mut self) -> Result<Value, DecodeError> {
         loop {
             let Some(mut value) = self.begin_value()? else {
@@ -72,7 +72,7 @@ impl Parser<'_> {
             loop {
                 match self.open.last() {
                     None => return self.cursor.end().map(|()| value),
-                    Some(&Open::Array { start }) => {
+                    Some(&OpenContainer::Array { start }) => {
                         self.items.push(value);
                         match self.cursor.skip_space() {
                             Some(b',') => {
@@ -87,7 +87,7 @@ impl Parser<'_> {
                             other => return Err(self.cursor.unexpected(other, "after array element")),
                         }
                     }
-                    Some(&Open::Object { start }) => {
+                    Some(&OpenContainer::Object { start }) => {
                         if let Some((_, slot)) = self.members.last_mut() {
                             *slot = value;
                         }
@@ -127,7 +127,7 @@ impl Parser<'_> {
                     self.cursor.advance();
                     Value::Object(Map::new())
                 } else {
-                    self.open.push(Open::Object {
+                    self.open.push(OpenContainer::Object {
                         start: self.members.len(),
                     });
                     self.key()?;
@@ -141,7 +141,7 @@ impl Parser<'_> {
                     self.cursor.advance();
                     Value::Array(Vec::new())
                 } else {
-                    self.open.push(Open::Array {
+                    self.open.push(OpenContainer::Array {
                         start: self.items.len(),
                     });
                     return Ok(None);
@@ -188,7 +188,7 @@ impl Parser<'_> {
         let count = members.len();
         let map = Map::from_unsorted(members);
         if map.len() < count {
-            self.repeats = Repeats::Some;
+            self.duplicate_keys = DuplicateKeys::Some;
         }
         map
     }
@@ -243,7 +243,7 @@ impl<'a> Cursor<'a> {
         self.at
     }
 
-    pub(super) fn go_to(&mut self, at: usize) {
+    pub(super) fn seek(&mut self, at: usize) {
         self.at = at;
     }
 
@@ -371,10 +371,12 @@ impl<'a> Cursor<'a> {
     /// Moves to the next quote, backslash or control character, eight bytes at a time.
     #[inline]
     fn skip_plain(&mut self) {
-        while let Some(word) = self.bytes.get(self.at..).and_then(words::first) {
-            let marks = words::equal(word, b'"') | words::equal(word, b'\\') | words::below(word, 0x20);
+        while let Some(word) = self.bytes.get(self.at..).and_then(swar::load_word) {
+            let marks = swar::bytes_equal(word, b'"')
+                | swar::bytes_equal(word, b'\\')
+                | swar::bytes_below(word, 0x20);
             if marks != 0 {
-                self.at += words::before(marks);
+                self.at += swar::bytes_before_mark(marks);
                 return;
             }
             self.at += 8;

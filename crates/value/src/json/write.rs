@@ -1,6 +1,6 @@
 //! Writing values as JSON, byte for byte as Go's `encoding/json` writes them.
 
-use super::words;
+use super::swar;
 use crate::{Value, go};
 
 /// How strings are written.
@@ -95,7 +95,7 @@ fn write_int(out: &mut Vec<u8>, i: i64) {
 fn plain(text: &[u8], escape: Escape) -> usize {
     let mut at = 0;
     // What is marked here may be plain all the same: it is looked at byte by byte.
-    while let Some(word) = text.get(at..).and_then(words::first)
+    while let Some(word) = text.get(at..).and_then(swar::load_word)
         && marks(word) == 0
     {
         at += 8;
@@ -111,11 +111,11 @@ fn plain(text: &[u8], escape: Escape) -> usize {
 const fn marks(word: u64) -> u64 {
     const QUOTE_OR_AMPERSAND: u8 = b'"' | b'&';
     const LESS_OR_GREATER: u8 = b'<' | b'>';
-    words::below(word, 0x20)
-        | words::equal_but(word, QUOTE_OR_AMPERSAND, b'"' ^ b'&')
-        | words::equal_but(word, LESS_OR_GREATER, b'<' ^ b'>')
-        | words::equal(word, b'\\')
-        | (word & words::ALL)
+    swar::bytes_below(word, 0x20)
+        | swar::bytes_equal_ignoring(word, QUOTE_OR_AMPERSAND, b'"' ^ b'&')
+        | swar::bytes_equal_ignoring(word, LESS_OR_GREATER, b'<' ^ b'>')
+        | swar::bytes_equal(word, b'\\')
+        | (word & swar::ALL)
 }
 
 /// Whether a byte ends a run that can be copied as it is.

@@ -1,7 +1,7 @@
 //! The composer: tokens to a tree of nodes, with anchors resolved.
 
 use super::Problem;
-use super::scan::{Mark, Scanner, Style, Token, TokenKind};
+use super::scan::{Mark, Scanner, Style, TokenKind, YamlToken};
 use crate::Limits;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -11,14 +11,14 @@ use std::collections::BTreeMap;
 pub(super) struct NodeId(pub(super) usize);
 
 #[derive(Debug)]
-pub(super) struct Node<'a> {
+pub(super) struct YamlNode<'a> {
     pub(super) kind: NodeKind<'a>,
     pub(super) mark: Mark,
 }
 
 #[derive(Debug)]
 pub(super) enum NodeKind<'a> {
-    Scalar {
+    ResolvedScalar {
         value: Cow<'a, str>,
         /// The tag in its long form, if there is one.
         tag: Option<String>,
@@ -35,19 +35,19 @@ pub(super) enum NodeKind<'a> {
 
 /// A document as a tree.
 #[derive(Debug)]
-pub(super) struct Document<'a> {
-    nodes: Vec<Node<'a>>,
+pub(super) struct YamlDocument<'a> {
+    nodes: Vec<YamlNode<'a>>,
     pub(super) root: NodeId,
 }
 
-impl<'a> Document<'a> {
-    pub(super) fn node(&self, id: NodeId) -> Option<&Node<'a>> {
+impl<'a> YamlDocument<'a> {
+    pub(super) fn node(&self, id: NodeId) -> Option<&YamlNode<'a>> {
         self.nodes.get(id.0)
     }
 }
 
 /// Composes the first document of a text; what follows it is not read. An empty text has none.
-pub(super) fn compose(text: &str, limits: Limits) -> Result<Option<Document<'_>>, Problem> {
+pub(super) fn compose(text: &str, limits: Limits) -> Result<Option<YamlDocument<'_>>, Problem> {
     let mut composer = Composer {
         scanner: Scanner::new(text, limits),
         nodes: Vec::new(),
@@ -56,7 +56,7 @@ pub(super) fn compose(text: &str, limits: Limits) -> Result<Option<Document<'_>>
         depth: limits.depth,
     };
     let root = composer.document()?;
-    Ok(root.map(|root| Document {
+    Ok(root.map(|root| YamlDocument {
         nodes: composer.nodes,
         root,
     }))
@@ -64,7 +64,7 @@ pub(super) fn compose(text: &str, limits: Limits) -> Result<Option<Document<'_>>
 
 /// Where a node stands: it decides which kinds of collections it can be.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum NodeContext {
     Block,
     /// The value of a block mapping: a sequence may stand at the indentation of the key.
     BlockValue,
@@ -73,7 +73,7 @@ enum Place {
 
 struct Composer<'a> {
     scanner: Scanner<'a>,
-    nodes: Vec<Node<'a>>,
+    nodes: Vec<YamlNode<'a>>,
     anchors: BTreeMap<&'a str, NodeId>,
     /// Handles and prefixes from `%TAG`, then the usual ones.
     tags: Vec<(&'a str, String)>,
@@ -94,7 +94,7 @@ impl<'a> Composer<'a> {
     }
 
     /// Takes the token that was peeked at.
-    fn take(&mut self) -> Result<Token<'a>, Problem> {
+    fn take(&mut self) -> Result<YamlToken<'a>, Problem> {
         let mark = self.scanner.mark;
         self.scanner.peek()?;
         let token = self.scanner.take();
@@ -102,12 +102,12 @@ impl<'a> Composer<'a> {
     }
 
     fn add(&mut self, kind: NodeKind<'a>, mark: Mark) -> NodeId {
-        self.nodes.push(Node { kind, mark });
+        self.nodes.push(YamlNode { kind, mark });
         NodeId(self.nodes.len() - 1)
     }
 
     fn empty(&mut self, mark: Mark) -> NodeId {
-        let kind = NodeKind::Scalar {
+        let kind = NodeKind::ResolvedScalar {
             value: Cow::Borrowed(""),
             tag: None,
             implicit: true,
@@ -133,12 +133,12 @@ impl<'a> Composer<'a> {
                     | TokenKind::DocumentStart
                     | TokenKind::DocumentEnd
                     | TokenKind::StreamEnd => self.empty(start),
-                    _ => self.node(Place::Block)?,
+                    _ => self.node(NodeContext::Block)?,
                 }
             }
             _ => {
                 self.directives()?;
-                self.node(Place::Block)?
+                self.node(NodeContext::Block)?
             }
         };
         // Problems on the way to the next token belong to this document.
@@ -181,7 +181,7 @@ impl<'a> Composer<'a> {
         Ok(())
     }
 
-    fn node(&mut self, place: Place) -> Result<NodeId, Problem> {
+    fn node(&mut self, place: NodeContext) -> Result<NodeId, Problem> {
         let token = self.scanner.peek()?;
         let start = token.start;
         if let TokenKind::Alias(name) = token.kind {
@@ -196,19 +196,19 @@ impl<'a> Composer<'a> {
         let token = self.scanner.peek()?;
         let token_start = token.start;
         let node = match token.kind {
-            TokenKind::BlockEntry if place == Place::BlockValue => {
+            TokenKind::BlockEntry if place == NodeContext::BlockValue => {
                 self.collection(anchor, start, Self::indentless_sequence)?
             }
             TokenKind::FlowSequence => self.collection(anchor, start, Self::flow_sequence)?,
             TokenKind::FlowMapping => self.collection(anchor, start, Self::flow_mapping)?,
-            TokenKind::BlockSequence if place != Place::Flow => {
+            TokenKind::BlockSequence if place != NodeContext::Flow => {
                 self.collection(anchor, start, Self::block_sequence)?
             }
-            TokenKind::BlockMapping if place != Place::Flow => {
+            TokenKind::BlockMapping if place != NodeContext::Flow => {
                 self.collection(anchor, start, Self::block_mapping)?
             }
-            TokenKind::Scalar { style, .. } => {
-                let TokenKind::Scalar { value, .. } = self.take()?.kind else {
+            TokenKind::ResolvedScalar { style, .. } => {
+                let TokenKind::ResolvedScalar { value, .. } = self.take()?.kind else {
                     return Err(Problem::parser(
                         "did not find expected scalar",
                         token_start,
@@ -244,7 +244,7 @@ impl<'a> Composer<'a> {
         implicit: bool,
         mark: Mark,
     ) -> NodeId {
-        let id = self.add(NodeKind::Scalar { value, tag, implicit }, mark);
+        let id = self.add(NodeKind::ResolvedScalar { value, tag, implicit }, mark);
         if let Some(name) = anchor {
             self.anchors.insert(name, id);
         }
@@ -314,7 +314,7 @@ impl<'a> Composer<'a> {
             match token.kind {
                 TokenKind::BlockEntry => items.push(match self.kind()? {
                     TokenKind::BlockEntry | TokenKind::BlockEnd => self.empty(token.end),
-                    _ => self.node(Place::Block)?,
+                    _ => self.node(NodeContext::Block)?,
                 }),
                 TokenKind::BlockEnd => return Ok(NodeKind::Sequence(items)),
                 _ => {
@@ -333,7 +333,7 @@ impl<'a> Composer<'a> {
                 TokenKind::BlockEntry | TokenKind::Key | TokenKind::Value | TokenKind::BlockEnd => {
                     self.empty(end)
                 }
-                _ => self.node(Place::Block)?,
+                _ => self.node(NodeContext::Block)?,
             });
         }
         Ok(NodeKind::Sequence(items))
@@ -371,7 +371,7 @@ impl<'a> Composer<'a> {
     fn block_part(&mut self, end: Mark) -> Result<NodeId, Problem> {
         match self.kind()? {
             TokenKind::Key | TokenKind::Value | TokenKind::BlockEnd => Ok(self.empty(end)),
-            _ => self.node(Place::BlockValue),
+            _ => self.node(NodeContext::BlockValue),
         }
     }
 
@@ -392,7 +392,7 @@ impl<'a> Composer<'a> {
                     self.take()?;
                     self.collection(None, start, Self::single_pair)?
                 }
-                _ => self.node(Place::Flow)?,
+                _ => self.node(NodeContext::Flow)?,
             };
             items.push(item);
         }
@@ -428,7 +428,7 @@ impl<'a> Composer<'a> {
                 let end = self.take()?.end;
                 self.empty(end)
             }
-            _ => self.node(Place::Flow)?,
+            _ => self.node(NodeContext::Flow)?,
         };
         let value = self.flow_value(|t| matches!(t, TokenKind::FlowEntry | TokenKind::FlowSequenceEnd))?;
         Ok(NodeKind::Mapping(vec![(key, value)]))
@@ -440,7 +440,7 @@ impl<'a> Composer<'a> {
         if let TokenKind::Value = self.kind()? {
             self.take()?;
             if !is_next(self.kind()?) {
-                return self.node(Place::Flow);
+                return self.node(NodeContext::Flow);
             }
             at = self.scanner.peek()?.start;
         }
@@ -467,12 +467,12 @@ impl<'a> Composer<'a> {
                 let key = if missing {
                     self.empty(start)
                 } else {
-                    self.node(Place::Flow)?
+                    self.node(NodeContext::Flow)?
                 };
                 let value = self.flow_value(is_next)?;
                 members.push((key, value));
             } else {
-                let key = self.node(Place::Flow)?;
+                let key = self.node(NodeContext::Flow)?;
                 let at = self.scanner.peek()?.start;
                 let value = self.empty(at);
                 members.push((key, value));

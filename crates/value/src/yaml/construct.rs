@@ -1,13 +1,16 @@
 //! The constructor: nodes to a value, as Kubernetes does it: YAML to JSON first, then as JSON.
 
 use super::Problem;
-use super::compose::{Document, NodeId, NodeKind};
-use super::resolve::{Scalar, TAG_PREFIX, resolve};
+use super::compose::{NodeId, NodeKind, YamlDocument};
+use super::resolve::{ResolvedScalar, TAG_PREFIX, resolve};
 use crate::{Limits, Map, Str, TextList, Value, go};
 use std::collections::BTreeMap;
 
 /// Builds the value of a document, and lists the keys that stand twice.
-pub(super) fn construct(document: &Document<'_>, limits: Limits) -> Result<(Value, Vec<String>), Problem> {
+pub(super) fn construct(
+    document: &YamlDocument<'_>,
+    limits: Limits,
+) -> Result<(Value, Vec<String>), Problem> {
     let mut constructor = Constructor {
         document,
         limits,
@@ -38,10 +41,10 @@ enum KeyKind {
     String,
 }
 
-type Members = BTreeMap<(Str, KeyKind), Value>;
+type MappingEntries = BTreeMap<(Str, KeyKind), Value>;
 
 struct Constructor<'d, 'a> {
-    document: &'d Document<'a>,
+    document: &'d YamlDocument<'a>,
     limits: Limits,
     depth: usize,
     /// Nodes built, and how many of them inside of aliases: their ratio tells bombs from documents.
@@ -100,7 +103,7 @@ impl Constructor<'_, '_> {
         let document = self.document;
         match document.node(id).map(|n| &n.kind) {
             None => Ok(Value::Null),
-            Some(NodeKind::Scalar { value, tag, implicit }) => {
+            Some(NodeKind::ResolvedScalar { value, tag, implicit }) => {
                 self.count_copied(value.len())?;
                 let scalar = resolve(value, tag.as_deref(), *implicit)?;
                 Ok(self.scalar_value(scalar))
@@ -116,7 +119,7 @@ impl Constructor<'_, '_> {
             }
             Some(NodeKind::Mapping(members)) => {
                 self.enter('{')?;
-                let mut out = Members::new();
+                let mut out = MappingEntries::new();
                 self.members(members, &mut out)?;
                 self.depth -= 1;
                 // Keys that differ only in kind become one; which one a server keeps is chance, here it is the
@@ -133,27 +136,27 @@ impl Constructor<'_, '_> {
         }
     }
 
-    fn scalar_value(&mut self, scalar: Scalar) -> Value {
+    fn scalar_value(&mut self, scalar: ResolvedScalar) -> Value {
         match scalar {
-            Scalar::Null => Value::Null,
-            Scalar::Bool(b) => Value::Bool(b),
-            Scalar::Int(i) => Value::Int(i),
+            ResolvedScalar::Null => Value::Null,
+            ResolvedScalar::Bool(b) => Value::Bool(b),
+            ResolvedScalar::Int(i) => Value::Int(i),
             #[expect(clippy::cast_precision_loss, reason = "as JSON reads such numbers")]
-            Scalar::Uint(u) => Value::Float(u as f64),
-            Scalar::Float(f) if !f.is_finite() => {
+            ResolvedScalar::Uint(u) => Value::Float(u as f64),
+            ResolvedScalar::Float(f) if !f.is_finite() => {
                 let shown = go::float_v(f);
                 let text = format!("json: unsupported value: {shown}");
                 self.not_json.get_or_insert_with(|| Problem::json(text));
                 Value::Null
             }
-            Scalar::Float(f) => {
+            ResolvedScalar::Float(f) => {
                 // Written as JSON, a whole float is an integer.
                 let mut text = Vec::new();
                 go::write_float_json(&mut text, f);
                 let whole = std::str::from_utf8(&text).ok().and_then(|t| t.parse().ok());
                 whole.map_or(Value::Float(f), Value::Int)
             }
-            Scalar::String(s) => Value::String(s),
+            ResolvedScalar::String(s) => Value::String(s),
         }
     }
 
@@ -177,7 +180,7 @@ impl Constructor<'_, '_> {
         Ok(())
     }
 
-    fn members(&mut self, members: &[(NodeId, NodeId)], out: &mut Members) -> Result<(), Problem> {
+    fn members(&mut self, members: &[(NodeId, NodeId)], out: &mut MappingEntries) -> Result<(), Problem> {
         for &(key, value) in members {
             if self.is_merge(key) {
                 self.merge(value, out)?;
@@ -202,7 +205,7 @@ impl Constructor<'_, '_> {
 
     fn is_merge(&self, id: NodeId) -> bool {
         match self.document.node(id).map(|n| &n.kind) {
-            Some(NodeKind::Scalar { value, tag, implicit }) => {
+            Some(NodeKind::ResolvedScalar { value, tag, implicit }) => {
                 let merge_tag = |t: &String| t.strip_prefix(TAG_PREFIX) == Some("merge");
                 value == "<<" && (*implicit || tag.as_ref().is_some_and(merge_tag))
             }
@@ -212,7 +215,7 @@ impl Constructor<'_, '_> {
 
     /// `<<`: the members of a mapping, or of several of which the first has precedence. They replace what stands
     /// before them.
-    fn merge(&mut self, id: NodeId, out: &mut Members) -> Result<(), Problem> {
+    fn merge(&mut self, id: NodeId, out: &mut MappingEntries) -> Result<(), Problem> {
         let document = self.document;
         match document.node(id).map(|n| &n.kind) {
             Some(NodeKind::Sequence(items)) => {
@@ -225,7 +228,7 @@ impl Constructor<'_, '_> {
         }
     }
 
-    fn merge_one(&mut self, id: NodeId, out: &mut Members) -> Result<(), Problem> {
+    fn merge_one(&mut self, id: NodeId, out: &mut MappingEntries) -> Result<(), Problem> {
         let document = self.document;
         self.count()?;
         match document.node(id).map(|n| &n.kind) {
@@ -247,10 +250,10 @@ impl Constructor<'_, '_> {
     fn key(&mut self, key: NodeId, value: NodeId) -> Result<(Str, KeyKind), Problem> {
         let built = self.key_scalar(key)?;
         Ok(match built {
-            Scalar::String(s) => (s, KeyKind::String),
-            Scalar::Int(i) => (i.to_string().into(), KeyKind::Int),
-            Scalar::Bool(b) => (if b { "true" } else { "false" }.into(), KeyKind::Bool),
-            Scalar::Float(f) => {
+            ResolvedScalar::String(s) => (s, KeyKind::String),
+            ResolvedScalar::Int(i) => (i.to_string().into(), KeyKind::Int),
+            ResolvedScalar::Bool(b) => (if b { "true" } else { "false" }.into(), KeyKind::Bool),
+            ResolvedScalar::Float(f) => {
                 #[expect(
                     clippy::cast_possible_truncation,
                     reason = "a server writes such keys in 32 bits"
@@ -263,9 +266,9 @@ impl Constructor<'_, '_> {
                 };
                 (text.into(), KeyKind::Float)
             }
-            other @ (Scalar::Uint(_) | Scalar::Null) => {
+            other @ (ResolvedScalar::Uint(_) | ResolvedScalar::Null) => {
                 let (kind, shown) = match other {
-                    Scalar::Uint(u) => ("uint64", format!("{u:#x}")),
+                    ResolvedScalar::Uint(u) => ("uint64", format!("{u:#x}")),
                     _ => ("%!s(<nil>)", "<nil>".into()),
                 };
                 let value = self.value(value)?;
@@ -279,10 +282,10 @@ impl Constructor<'_, '_> {
         })
     }
 
-    fn key_scalar(&mut self, id: NodeId) -> Result<Scalar, Problem> {
+    fn key_scalar(&mut self, id: NodeId) -> Result<ResolvedScalar, Problem> {
         let document = self.document;
         match document.node(id).map(|n| &n.kind) {
-            Some(NodeKind::Scalar { value, tag, implicit }) => {
+            Some(NodeKind::ResolvedScalar { value, tag, implicit }) => {
                 self.count()?;
                 self.count_copied(value.len())?;
                 resolve(value, tag.as_deref(), *implicit)

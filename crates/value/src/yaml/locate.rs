@@ -1,8 +1,8 @@
 //! Finding a path in a YAML text.
 
-use super::compose::{Document, NodeId, NodeKind, compose};
+use super::compose::{NodeId, NodeKind, YamlDocument, compose};
 use super::readable;
-use super::resolve::{Scalar, resolve};
+use super::resolve::{ResolvedScalar, resolve};
 use crate::position::member_name;
 use crate::{Limits, PathBuf, Segment};
 
@@ -25,7 +25,7 @@ pub(crate) fn locate(text: &[u8], paths: &[PathBuf], limits: Limits) -> Option<V
 }
 
 /// The node to show for a step, and the node that it leads to.
-fn step(document: &Document<'_>, from: NodeId, segment: Segment<'_>) -> Option<(NodeId, NodeId)> {
+fn step(document: &YamlDocument<'_>, from: NodeId, segment: Segment<'_>) -> Option<(NodeId, NodeId)> {
     match (&document.node(from)?.kind, segment) {
         (NodeKind::Alias { to, .. }, _) if *to != from => {
             // An alias to an alias cannot be written, so this goes one level down only.
@@ -47,13 +47,13 @@ fn step(document: &Document<'_>, from: NodeId, segment: Segment<'_>) -> Option<(
     }
 }
 
-fn key_is(document: &Document<'_>, key: NodeId, name: &str) -> bool {
+fn key_is(document: &YamlDocument<'_>, key: NodeId, name: &str) -> bool {
     match document.node(key).map(|n| &n.kind) {
-        Some(NodeKind::Scalar { value, tag, implicit }) => {
+        Some(NodeKind::ResolvedScalar { value, tag, implicit }) => {
             value == name
                 || match resolve(value, tag.as_deref(), *implicit) {
-                    Ok(Scalar::Bool(b)) => name == if b { "true" } else { "false" },
-                    Ok(Scalar::Int(i)) => i.to_string() == name,
+                    Ok(ResolvedScalar::Bool(b)) => name == if b { "true" } else { "false" },
+                    Ok(ResolvedScalar::Int(i)) => i.to_string() == name,
                     _ => false,
                 }
         }

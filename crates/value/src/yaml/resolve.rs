@@ -7,7 +7,7 @@ pub(super) const TAG_PREFIX: &str = "tag:yaml.org,2002:";
 
 /// A scalar's value.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Scalar {
+pub(super) enum ResolvedScalar {
     Null,
     Bool(bool),
     Int(i64),
@@ -18,64 +18,64 @@ pub(super) enum Scalar {
 }
 
 /// Resolves a scalar. Without a tag and implicit, its text decides.
-pub(super) fn resolve(text: &str, tag: Option<&str>, implicit: bool) -> Result<Scalar, Problem> {
+pub(super) fn resolve(text: &str, tag: Option<&str>, implicit: bool) -> Result<ResolvedScalar, Problem> {
     let short = match tag {
         None if implicit => return Ok(by_text(text)),
-        None => return Ok(Scalar::String(text.into())),
+        None => return Ok(ResolvedScalar::String(text.into())),
         Some(tag) => tag.strip_prefix(TAG_PREFIX).unwrap_or_default(),
     };
     let found = match short {
-        "str" => return Ok(Scalar::String(text.into())),
+        "str" => return Ok(ResolvedScalar::String(text.into())),
         "binary" => return binary(text),
         "bool" | "int" | "float" | "null" => by_text(text),
-        "timestamp" if is_timestamp(text) => return Ok(Scalar::String(text.into())),
+        "timestamp" if is_timestamp(text) => return Ok(ResolvedScalar::String(text.into())),
         "timestamp" => by_text(text),
         // Tags that mean nothing here leave the text as it is.
-        _ => return Ok(Scalar::String(text.into())),
+        _ => return Ok(ResolvedScalar::String(text.into())),
     };
     let name = match &found {
-        Scalar::Null => "null",
-        Scalar::Bool(_) => "bool",
-        Scalar::Int(_) | Scalar::Uint(_) => "int",
-        Scalar::Float(_) => "float",
-        Scalar::String(_) => "str",
+        ResolvedScalar::Null => "null",
+        ResolvedScalar::Bool(_) => "bool",
+        ResolvedScalar::Int(_) | ResolvedScalar::Uint(_) => "int",
+        ResolvedScalar::Float(_) => "float",
+        ResolvedScalar::String(_) => "str",
     };
     match (short, found) {
         (_, found) if name == short => Ok(found),
         #[expect(clippy::cast_precision_loss, reason = "the text asks for a float")]
-        ("float", Scalar::Int(i)) => Ok(Scalar::Float(i as f64)),
+        ("float", ResolvedScalar::Int(i)) => Ok(ResolvedScalar::Float(i as f64)),
         _ => Err(Problem::plain(format!(
             "cannot decode !!{name} `{text}` as a !!{short}"
         ))),
     }
 }
 
-fn by_text(text: &str) -> Scalar {
+fn by_text(text: &str) -> ResolvedScalar {
     let found = match text.as_bytes().first() {
-        None => Some(Scalar::Null),
+        None => Some(ResolvedScalar::Null),
         Some(b'y' | b'Y' | b'n' | b'N' | b't' | b'T' | b'f' | b'F' | b'o' | b'O' | b'~') => word(text),
         Some(b'.') => special_float(text).or_else(|| finite(text)),
         Some(b'+' | b'-' | b'0'..=b'9') => special_float(text).or_else(|| number(text)),
         _ => None,
     };
-    found.unwrap_or_else(|| Scalar::String(text.into()))
+    found.unwrap_or_else(|| ResolvedScalar::String(text.into()))
 }
 
-fn word(text: &str) -> Option<Scalar> {
+fn word(text: &str) -> Option<ResolvedScalar> {
     Some(match text {
         "y" | "Y" | "yes" | "Yes" | "YES" | "true" | "True" | "TRUE" | "on" | "On" | "ON" => {
-            Scalar::Bool(true)
+            ResolvedScalar::Bool(true)
         }
         "n" | "N" | "no" | "No" | "NO" | "false" | "False" | "FALSE" | "off" | "Off" | "OFF" => {
-            Scalar::Bool(false)
+            ResolvedScalar::Bool(false)
         }
-        "~" | "null" | "Null" | "NULL" => Scalar::Null,
+        "~" | "null" | "Null" | "NULL" => ResolvedScalar::Null,
         _ => return None,
     })
 }
 
-fn special_float(text: &str) -> Option<Scalar> {
-    Some(Scalar::Float(match text {
+fn special_float(text: &str) -> Option<ResolvedScalar> {
+    Some(ResolvedScalar::Float(match text {
         ".nan" | ".NaN" | ".NAN" => f64::NAN,
         ".inf" | ".Inf" | ".INF" | "+.inf" | "+.Inf" | "+.INF" => f64::INFINITY,
         "-.inf" | "-.Inf" | "-.INF" => f64::NEG_INFINITY,
@@ -84,20 +84,20 @@ fn special_float(text: &str) -> Option<Scalar> {
 }
 
 /// A decimal float that is in range.
-fn finite(text: &str) -> Option<Scalar> {
+fn finite(text: &str) -> Option<ResolvedScalar> {
     text.parse::<f64>()
         .ok()
         .filter(|f| f.is_finite())
-        .map(Scalar::Float)
+        .map(ResolvedScalar::Float)
 }
 
-fn number(text: &str) -> Option<Scalar> {
+fn number(text: &str) -> Option<ResolvedScalar> {
     let plain = text.replace('_', "");
     integer(&plain).or_else(|| is_float(&plain).then(|| finite(&plain)).flatten())
 }
 
 /// An integer with a sign, and a base if it begins with 0.
-fn integer(text: &str) -> Option<Scalar> {
+fn integer(text: &str) -> Option<ResolvedScalar> {
     let (negative, digits) = match text.as_bytes().first() {
         Some(b'-') => (true, text.get(1..)?),
         Some(b'+') => (false, text.get(1..)?),
@@ -117,11 +117,11 @@ fn integer(text: &str) -> Option<Scalar> {
     }
     let magnitude = u64::from_str_radix(digits, base).ok()?;
     if negative {
-        return 0i64.checked_sub_unsigned(magnitude).map(Scalar::Int);
+        return 0i64.checked_sub_unsigned(magnitude).map(ResolvedScalar::Int);
     }
     match i64::try_from(magnitude) {
-        Ok(i) => Some(Scalar::Int(i)),
-        Err(_) if !signed => Some(Scalar::Uint(magnitude)),
+        Ok(i) => Some(ResolvedScalar::Int(i)),
+        Err(_) if !signed => Some(ResolvedScalar::Uint(magnitude)),
         Err(_) => None,
     }
 }
@@ -143,14 +143,14 @@ fn is_float(text: &str) -> bool {
 }
 
 /// `!!binary`: base64, whose bytes are text from here on.
-fn binary(text: &str) -> Result<Scalar, Problem> {
+fn binary(text: &str) -> Result<ResolvedScalar, Problem> {
     use base64::Engine as _;
     let packed: String = text.chars().filter(|c| !matches!(c, '\n' | '\r')).collect();
     match base64::engine::general_purpose::STANDARD.decode(packed) {
         Ok(bytes) => {
             let mut out = String::new();
             crate::json::push_coerced(&mut out, &bytes);
-            Ok(Scalar::String(out.into()))
+            Ok(ResolvedScalar::String(out.into()))
         }
         Err(_) => Err(Problem::plain("!!binary value contains invalid base64 data")),
     }

@@ -6,12 +6,12 @@ use std::borrow::Cow;
 
 /// What stands between two lines of a scalar.
 #[derive(Default)]
-struct Fold {
+struct LineBreaks {
     first: String,
     rest: String,
 }
 
-impl Fold {
+impl LineBreaks {
     /// Appends the breaks folded: one break is a space, more are one break less.
     fn write(&mut self, out: &mut String) {
         if self.first == "\n" {
@@ -43,7 +43,7 @@ impl<'a> Scanner<'a> {
         let mut lines = None::<String>;
         // The part of the current line that belongs to the scalar.
         let (mut from, mut to) = (self.at, self.at);
-        let mut fold = Fold::default();
+        let mut fold = LineBreaks::default();
         let mut after_break = false;
         loop {
             if self.at_document_indicator() || self.byte(0) == Some(b'#') {
@@ -114,7 +114,7 @@ impl<'a> Scanner<'a> {
         }
         let mut out = String::new();
         let mut blanks = String::new();
-        let mut fold = Fold::default();
+        let mut fold = LineBreaks::default();
         loop {
             if self.at_document_indicator() {
                 return Err(self.problem(start, "found unexpected document indicator"));

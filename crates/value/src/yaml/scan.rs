@@ -20,7 +20,7 @@ pub(super) struct Mark {
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Token<'a> {
+pub(super) struct YamlToken<'a> {
     pub(super) kind: TokenKind<'a>,
     pub(super) start: Mark,
     pub(super) end: Mark,
@@ -47,7 +47,7 @@ pub(super) enum TokenKind<'a> {
     Alias(&'a str),
     Anchor(&'a str),
     Tag { handle: &'a str, suffix: String },
-    Scalar { value: Cow<'a, str>, style: Style },
+    ResolvedScalar { value: Cow<'a, str>, style: Style },
 }
 
 /// How a scalar is written. Only plain ones are looked at for numbers, booleans and null.
@@ -59,7 +59,7 @@ pub(super) enum Style {
 
 /// Where a key may begin. There is one for each level of `[` and `{`, and one for the block outside of them.
 #[derive(Clone, Copy, Debug, Default)]
-struct Candidate {
+struct SimpleKey {
     possible: bool,
     /// In a block, what stands at the indentation of its keys must be a key.
     required: bool,
@@ -76,11 +76,11 @@ pub(super) struct Scanner<'a> {
     pub(super) at: usize,
     pub(super) mark: Mark,
     limits: Limits,
-    queue: VecDeque<Token<'a>>,
+    queue: VecDeque<YamlToken<'a>>,
     /// How many tokens have been taken from the queue.
     taken: usize,
     ready: bool,
-    candidates: Vec<Candidate>,
+    simple_keys: Vec<SimpleKey>,
     pub(super) key_allowed: bool,
     /// The column of the current block; -1 outside of any.
     pub(super) indent: isize,
@@ -99,7 +99,7 @@ impl<'a> Scanner<'a> {
             queue: VecDeque::new(),
             taken: 0,
             ready: false,
-            candidates: vec![Candidate::default()],
+            simple_keys: vec![SimpleKey::default()],
             key_allowed: true,
             indent: -1,
             indents: Vec::new(),
@@ -108,7 +108,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// The next token, which stays.
-    pub(super) fn peek(&mut self) -> Result<&Token<'a>, Problem> {
+    pub(super) fn peek(&mut self) -> Result<&YamlToken<'a>, Problem> {
         while !self.ready {
             self.ready = !self.queue.is_empty() && !self.head_may_be_key()?;
             if !self.ready {
@@ -122,7 +122,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Moves past the token that was peeked at, and returns it.
-    pub(super) fn take(&mut self) -> Option<Token<'a>> {
+    pub(super) fn take(&mut self) -> Option<YamlToken<'a>> {
         let token = self.queue.pop_front()?;
         self.taken += 1;
         self.ready = false;
@@ -133,9 +133,9 @@ impl<'a> Scanner<'a> {
     fn head_may_be_key(&mut self) -> Result<bool, Problem> {
         // Numbers ascend with the levels.
         let head = self.taken;
-        let first = self.candidates.partition_point(|c| c.token < head);
-        for level in first..self.candidates.len() {
-            match self.candidates.get(level) {
+        let first = self.simple_keys.partition_point(|c| c.token < head);
+        for level in first..self.simple_keys.len() {
+            match self.simple_keys.get(level) {
                 Some(c) if c.token == head => {
                     if c.awaited && self.is_valid(level)? {
                         return Ok(true);
@@ -150,7 +150,7 @@ impl<'a> Scanner<'a> {
     /// Whether a key can still begin there; gives the place up if not.
     fn is_valid(&mut self, level: usize) -> Result<bool, Problem> {
         let (line, index) = (self.mark.line, self.mark.index);
-        let Some(c) = self.candidates.get_mut(level) else {
+        let Some(c) = self.simple_keys.get_mut(level) else {
             return Ok(false);
         };
         if !c.possible {
@@ -168,13 +168,13 @@ impl<'a> Scanner<'a> {
     }
 
     /// Notes that a key may begin here.
-    fn save_candidate(&mut self) -> Result<(), Problem> {
+    fn save_simple_key(&mut self) -> Result<(), Problem> {
         if self.key_allowed {
             let required = self.flow_depth == 0 && self.indent == self.column();
             let token = self.taken + self.queue.len();
-            self.drop_candidate()?;
-            if let Some(c) = self.candidates.last_mut() {
-                *c = Candidate {
+            self.drop_simple_key()?;
+            if let Some(c) = self.simple_keys.last_mut() {
+                *c = SimpleKey {
                     possible: true,
                     required,
                     awaited: true,
@@ -187,8 +187,8 @@ impl<'a> Scanner<'a> {
     }
 
     /// Gives up the place where a key may have begun on this level.
-    fn drop_candidate(&mut self) -> Result<(), Problem> {
-        if let Some(c) = self.candidates.last_mut()
+    fn drop_simple_key(&mut self) -> Result<(), Problem> {
+        if let Some(c) = self.simple_keys.last_mut()
             && c.possible
         {
             if c.required {
@@ -225,7 +225,7 @@ impl<'a> Scanner<'a> {
         if self.indents.len() > self.limits.depth {
             return Err(self.too_deep());
         }
-        let token = Token {
+        let token = YamlToken {
             kind,
             start: mark,
             end: mark,
@@ -235,7 +235,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Puts a token in front of the one with the given number, or last if that is gone already.
-    fn insert(&mut self, before: Option<usize>, token: Token<'a>) {
+    fn insert(&mut self, before: Option<usize>, token: YamlToken<'a>) {
         match before.and_then(|number| number.checked_sub(self.taken)) {
             Some(position) if position < self.queue.len() => self.queue.insert(position, token),
             _ => self.queue.push_back(token),
@@ -243,7 +243,7 @@ impl<'a> Scanner<'a> {
     }
 
     fn too_deep(&self) -> Problem {
-        let context = self.candidates.last().map_or(self.mark, |c| c.mark);
+        let context = self.simple_keys.last().map_or(self.mark, |c| c.mark);
         self.problem(context, format!("exceeded max depth of {}", self.limits.depth))
     }
 
@@ -259,7 +259,7 @@ impl<'a> Scanner<'a> {
     }
 
     fn push(&mut self, kind: TokenKind<'a>, start: Mark) {
-        self.queue.push_back(Token {
+        self.queue.push_back(YamlToken {
             kind,
             start,
             end: self.mark,
@@ -302,7 +302,7 @@ impl<'a> Scanner<'a> {
             b']' => self.close_flow(TokenKind::FlowSequenceEnd),
             b'}' => self.close_flow(TokenKind::FlowMappingEnd),
             b',' => {
-                self.drop_candidate()?;
+                self.drop_simple_key()?;
                 self.key_allowed = true;
                 self.advance();
                 self.push(TokenKind::FlowEntry, start);
@@ -312,35 +312,35 @@ impl<'a> Scanner<'a> {
             b'?' if !in_block || self.is_blank_or_end(1) => self.key(),
             b':' if !in_block || self.is_blank_or_end(1) => self.value(),
             b'*' | b'&' => {
-                self.save_candidate()?;
+                self.save_simple_key()?;
                 self.key_allowed = false;
                 let kind = self.anchor(b)?;
                 self.push(kind, start);
                 Ok(())
             }
             b'!' => {
-                self.save_candidate()?;
+                self.save_simple_key()?;
                 self.key_allowed = false;
                 let kind = self.tag()?;
                 self.push(kind, start);
                 Ok(())
             }
             b'|' | b'>' if in_block => {
-                self.drop_candidate()?;
+                self.drop_simple_key()?;
                 self.key_allowed = true;
                 let value = self.block_scalar(b == b'|')?;
                 self.push_scalar(value, Style::Other, start);
                 Ok(())
             }
             b'\'' | b'"' => {
-                self.save_candidate()?;
+                self.save_simple_key()?;
                 self.key_allowed = false;
                 let value = self.quoted_scalar(b)?;
                 self.push_scalar(value, Style::Other, start);
                 Ok(())
             }
             _ if self.begins_plain(b) => {
-                self.save_candidate()?;
+                self.save_simple_key()?;
                 self.key_allowed = false;
                 let value = self.plain_scalar()?;
                 self.push_scalar(value, Style::Plain, start);
@@ -351,7 +351,7 @@ impl<'a> Scanner<'a> {
     }
 
     fn push_scalar(&mut self, value: Cow<'a, str>, style: Style, start: Mark) {
-        self.push(TokenKind::Scalar { value, style }, start);
+        self.push(TokenKind::ResolvedScalar { value, style }, start);
     }
 
     fn begins_plain(&self, b: u8) -> bool {
@@ -367,7 +367,7 @@ impl<'a> Scanner<'a> {
     /// Ends all blocks before a directive or a document.
     fn leave_blocks(&mut self) -> Result<(), Problem> {
         self.close_blocks(-1);
-        self.drop_candidate()?;
+        self.drop_simple_key()?;
         self.key_allowed = false;
         Ok(())
     }
@@ -383,11 +383,11 @@ impl<'a> Scanner<'a> {
     }
 
     fn open_flow(&mut self, kind: TokenKind<'a>) -> Result<(), Problem> {
-        self.save_candidate()?;
-        self.candidates.push(Candidate {
+        self.save_simple_key()?;
+        self.simple_keys.push(SimpleKey {
             token: self.taken + self.queue.len(),
             mark: self.mark,
-            ..Candidate::default()
+            ..SimpleKey::default()
         });
         self.flow_depth += 1;
         if self.flow_depth > self.limits.depth {
@@ -401,11 +401,11 @@ impl<'a> Scanner<'a> {
     }
 
     fn close_flow(&mut self, kind: TokenKind<'a>) -> Result<(), Problem> {
-        self.drop_candidate()?;
+        self.drop_simple_key()?;
         if self.flow_depth > 0 {
             self.flow_depth -= 1;
-            let inner = self.candidates.pop();
-            if let (Some(inner), Some(outer)) = (inner, self.candidates.last_mut())
+            let inner = self.simple_keys.pop();
+            if let (Some(inner), Some(outer)) = (inner, self.simple_keys.last_mut())
                 && inner.token == outer.token
             {
                 outer.awaited = false;
@@ -426,7 +426,7 @@ impl<'a> Scanner<'a> {
             }
             self.open_block(self.column(), None, TokenKind::BlockSequence, self.mark)?;
         }
-        self.drop_candidate()?;
+        self.drop_simple_key()?;
         self.key_allowed = true;
         let start = self.mark;
         self.advance();
@@ -442,7 +442,7 @@ impl<'a> Scanner<'a> {
             }
             self.open_block(self.column(), None, TokenKind::BlockMapping, self.mark)?;
         }
-        self.drop_candidate()?;
+        self.drop_simple_key()?;
         self.key_allowed = self.flow_depth == 0;
         let start = self.mark;
         self.advance();
@@ -452,13 +452,13 @@ impl<'a> Scanner<'a> {
 
     /// `:` after a key.
     fn value(&mut self) -> Result<(), Problem> {
-        let level = self.candidates.len() - 1;
+        let level = self.simple_keys.len() - 1;
         if self.is_valid(level)?
-            && let Some(c) = self.candidates.get_mut(level)
+            && let Some(c) = self.simple_keys.get_mut(level)
         {
             c.possible = false;
-            let Candidate { token, mark, .. } = *c;
-            let key = Token {
+            let SimpleKey { token, mark, .. } = *c;
+            let key = YamlToken {
                 kind: TokenKind::Key,
                 start: mark,
                 end: mark,

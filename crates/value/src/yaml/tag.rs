@@ -5,7 +5,7 @@ use super::scan::{Mark, Scanner, TokenKind};
 
 /// Where a tag stands.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum TagContext {
     Directive,
     Node,
 }
@@ -47,7 +47,7 @@ impl<'a> Scanner<'a> {
             }
             "TAG" => {
                 self.skip_blanks();
-                let handle = self.tag_handle(Place::Directive, start)?;
+                let handle = self.tag_handle(TagContext::Directive, start)?;
                 if !self.is_blank(0) {
                     return Err(self.problem(start, "did not find expected whitespace"));
                 }
@@ -111,7 +111,7 @@ impl<'a> Scanner<'a> {
             }
             self.advance();
         } else {
-            let head = self.tag_handle(Place::Node, start)?;
+            let head = self.tag_handle(TagContext::Node, start)?;
             if head.len() > 1 && head.ends_with('!') {
                 suffix = self.tag_uri("", start)?;
                 handle = head;
@@ -131,7 +131,7 @@ impl<'a> Scanner<'a> {
         Ok(TokenKind::Tag { handle, suffix })
     }
 
-    fn tag_handle(&mut self, place: Place, start: Mark) -> Result<&'a str, Problem> {
+    fn tag_handle(&mut self, context: TagContext, start: Mark) -> Result<&'a str, Problem> {
         if self.byte(0) != Some(b'!') {
             return Err(self.problem(start, "did not find expected '!'"));
         }
@@ -140,7 +140,7 @@ impl<'a> Scanner<'a> {
         self.word();
         if self.byte(0) == Some(b'!') {
             self.advance();
-        } else if place == Place::Directive && self.since(from) != "!" {
+        } else if context == TagContext::Directive && self.since(from) != "!" {
             return Err(self.problem(start, "did not find expected '!'"));
         }
         Ok(self.since(from))

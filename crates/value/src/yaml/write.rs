@@ -1,6 +1,6 @@
 //! YAML text as a Kubernetes API server writes it: block style, keys in order, lists at the level of their key.
 
-use super::resolve::{Scalar, is_timestamp, resolve};
+use super::resolve::{ResolvedScalar, is_timestamp, resolve};
 use crate::{Escape, Map, Value};
 use std::fmt::Write as _;
 
@@ -67,7 +67,7 @@ fn members(out: &mut String, value: &Value, level: usize) {
         if i > 0 || !out.ends_with("- ") {
             indent(out, level);
         }
-        text(out, key, level, Place::Key);
+        write_string(out, key, level, ScalarPosition::Key);
         out.push(':');
         match v {
             Value::Object(m) if !m.is_empty() => {
@@ -109,14 +109,14 @@ fn scalar(out: &mut String, value: &Value, level: usize) {
         Value::Null => out.push_str("null"),
         Value::Object(_) => out.push_str("{}"),
         Value::Array(_) => out.push_str("[]"),
-        Value::String(s) => text(out, s, level, Place::Value),
+        Value::String(s) => write_string(out, s, level, ScalarPosition::Value),
         other => out.push_str(&other.to_json()),
     }
 }
 
 /// Where a text stands: lines break in values alone.
 #[derive(Clone, Copy, PartialEq)]
-enum Place {
+enum ScalarPosition {
     Key,
     Value,
 }
@@ -124,40 +124,40 @@ enum Place {
 /// Lines that are longer go on in the next one, at the next space.
 const WIDTH: usize = 80;
 
-fn text(out: &mut String, s: &str, level: usize, place: Place) {
-    let is_text = matches!(resolve(s, None, true), Ok(Scalar::String(_)));
+fn write_string(out: &mut String, s: &str, level: usize, position: ScalarPosition) {
+    let is_text = matches!(resolve(s, None, true), Ok(ResolvedScalar::String(_)));
     let looks_otherwise = is_timestamp(s) || is_base_60(s);
     let printable = s
         .chars()
         .all(|c| c == '\n' || (!c.is_control() && c != '\u{feff}'));
-    let blocks = place == Place::Value && !s.contains(" \n") && !s.ends_with(' ');
+    let blocks = position == ScalarPosition::Value && !s.contains(" \n") && !s.ends_with(' ');
     if !printable {
-        quoted(out, s, level, place);
+        quoted(out, s, level, position);
     } else if s.contains('\n') && blocks {
         block(out, s, level);
     } else if s.contains('\n') || !is_text || looks_otherwise {
-        quoted(out, s, level, place);
+        quoted(out, s, level, position);
     } else if is_plain(s) {
-        folded(out, s, level, place, Fold::Anywhere);
+        folded(out, s, level, position, FoldAt::Anywhere);
     } else {
         out.push('\'');
-        folded(out, &s.replace('\'', "''"), level, place, Fold::Inside);
+        folded(out, &s.replace('\'', "''"), level, position, FoldAt::Inside);
         out.push('\'');
     }
 }
 
 /// In double quotes, escaped as in JSON.
-fn quoted(out: &mut String, s: &str, level: usize, place: Place) {
+fn quoted(out: &mut String, s: &str, level: usize, position: ScalarPosition) {
     let text = Value::from(s).to_json_with(Escape::Minimal);
     let inside = text.get(1..text.len().saturating_sub(1)).unwrap_or_default();
     out.push('"');
-    folded(out, inside, level, place, Fold::Escaped);
+    folded(out, inside, level, position, FoldAt::Escaped);
     out.push('"');
 }
 
 /// At which spaces a text may be broken.
 #[derive(Clone, Copy, PartialEq)]
-enum Fold {
+enum FoldAt {
     /// At single ones.
     Anywhere,
     /// At single ones that neither begin nor end it.
@@ -167,15 +167,20 @@ enum Fold {
 }
 
 /// Writes a text, and breaks lines that are too long.
-fn folded(out: &mut String, s: &str, level: usize, place: Place, fold: Fold) {
+fn folded(out: &mut String, s: &str, level: usize, position: ScalarPosition, fold: FoldAt) {
     let mut column = out.rsplit('\n').next().unwrap_or_default().chars().count();
     let mut after_space = false;
     let mut chars = s.char_indices().peekable();
     while let Some((i, c)) = chars.next() {
         let next = chars.peek().map(|(_, c)| *c);
-        let inside = fold == Fold::Anywhere || (i > 0 && next.is_some());
-        let single = fold == Fold::Escaped || next != Some(' ');
-        let breaks = place == Place::Value && c == ' ' && !after_space && column > WIDTH && inside && single;
+        let inside = fold == FoldAt::Anywhere || (i > 0 && next.is_some());
+        let single = fold == FoldAt::Escaped || next != Some(' ');
+        let breaks = position == ScalarPosition::Value
+            && c == ' '
+            && !after_space
+            && column > WIDTH
+            && inside
+            && single;
         after_space = c == ' ';
         if !breaks {
             out.push(c);

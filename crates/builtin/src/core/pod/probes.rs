@@ -119,10 +119,10 @@ fn check_signal(at: &Cursor<'_, '_>, os: Option<&str>, errors: &mut ErrorList) {
         None => errors.forbidden(at, "may not be set for containers with empty `spec.os.name`"),
         Some("windows") => Rule::OneOf(&["SIGKILL", "SIGTERM"]).check(at, errors),
         Some("linux") => {
-            let table = scantling_apitypes::Table::latest();
+            let table = scantling_apitypes::TypeTable::latest();
             let signals = table
                 .find("core/v1", "Signal")
-                .and_then(|s| s.facts.enumeration());
+                .and_then(|s| s.attributes.enumeration());
             let signals = signals.unwrap_or_default();
             if !signals.contains(&at.str()) {
                 errors.not_supported(at, &signals);

@@ -132,14 +132,18 @@ fn kept_node_ports(new: View<'_>, stored: View<'_>) -> Option<Vec<Value>> {
     }
     let (given, before) = (new.node_ports(), stored.node_ports());
     let stored_port = |name: &str| {
-        let named = stored.list("ports").iter().rev().find(|p| p.text("name") == name);
+        let named = stored
+            .list("ports")
+            .iter()
+            .rev()
+            .find(|p| p.get_str("name") == name);
         let number = named.map_or(0, node_port);
         let is_free = !(given.contains(&number) && before.contains(&number));
         (number != 0 && is_free).then_some(number)
     };
     let mut ports = new.list("ports").to_vec();
     for port in ports.iter_mut().filter(|p| node_port(p) == 0) {
-        if let (Some(number), Some(port)) = (stored_port(port.text("name")), port.as_object_mut()) {
+        if let (Some(number), Some(port)) = (stored_port(port.get_str("name")), port.as_object_mut()) {
             port.insert("nodePort", Value::Int(number));
         }
     }
@@ -368,7 +372,7 @@ impl Allocator<'_> {
             };
             let Some(address) = free else {
                 let metadata = service.get("metadata");
-                let name = scantling_value::go::quote(metadata.map_or("", |m| m.text("name")));
+                let name = scantling_value::go::quote(metadata.map_or("", |m| m.get_str("name")));
                 let why = format!("failed to allocate a serviceIP for Service {name}: range is full");
                 return Err(AllocationError::Internal(why));
             };
@@ -494,7 +498,7 @@ impl Allocator<'_> {
                 }
             };
             set_node_port(port, number);
-            let protocol = port.text("protocol").to_owned();
+            let protocol = port.get_str("protocol").to_owned();
             if seen.contains(&(protocol.clone(), number)) {
                 let why = format!("duplicate nodePort: {{{protocol} {number}}}");
                 return Err(AllocationError::Internal(why));

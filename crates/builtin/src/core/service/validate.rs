@@ -242,7 +242,7 @@ fn check_source_ranges(root: &Cursor<'_, '_>, view: View<'_>, old: Option<&Value
     if !view.is_load_balancer() {
         errors.forbidden(&Cursor::at(None, path), ONLY_FOR_LOAD_BALANCERS);
     }
-    let is_stored = old.is_some_and(|o| o.text_at(["metadata", "annotations", ANNOTATION]) == annotation);
+    let is_stored = old.is_some_and(|o| o.str_at(["metadata", "annotations", ANNOTATION]) == annotation);
     if is_stored || annotation.trim().is_empty() {
         return;
     }
@@ -303,7 +303,7 @@ pub(super) fn check_status(object: &Value, old: Option<&Value>, errors: &mut Err
         return errors.forbidden(&ingress, "may only be used when `spec.type` is 'LoadBalancer'");
     }
     let stored = old.map_or(&[][..], |o| o.list_at(INGRESS)).iter();
-    let stored: Vec<&str> = stored.map(|p| p.text("ip")).collect();
+    let stored: Vec<&str> = stored.map(|p| p.get_str("ip")).collect();
     for point in ingress.items() {
         let (address, mode) = (point.field("ip"), point.field("ipMode"));
         let has_address = !address.str().is_empty();

@@ -1,15 +1,15 @@
 //! What objects lose on their way from one version to another where nothing converts them.
 
 use crate::rules::SchemaStep;
-use scantling_schema::definition::Version;
+use scantling_schema::definition::CrdVersion;
 use scantling_schema::structural::{Additional, Structural, Type};
 use std::sync::Arc;
 
 /// The fields of a version that another version does not know, each with what becomes of it.
 pub(super) fn lost(
-    version: &Version,
+    version: &CrdVersion,
     schema: &Arc<Structural>,
-    other: &Version,
+    other: &CrdVersion,
     others: &Arc<Structural>,
 ) -> Vec<(Vec<SchemaStep>, String)> {
     let name = &other.name;

@@ -1,6 +1,6 @@
 //! Conversion settings: strategy and webhook.
 
-use super::Strictness;
+use super::Requirements;
 use crate::definition::{Conversion, Service, WebhookClient};
 use crate::names;
 use base64::Engine as _;
@@ -68,11 +68,11 @@ fn is_der_sequence(bytes: &[u8]) -> bool {
     }
 }
 
-/// Checks the conversion settings.
+/// ValueChecks the conversion settings.
 pub(super) fn check(
     conversion: &Conversion,
     at: &Path<'_>,
-    strictness: &Strictness<'_>,
+    requirements: &Requirements<'_>,
     errors: &mut ErrorList,
 ) {
     let at_client = at.field("webhookClientConfig");
@@ -88,12 +88,12 @@ pub(super) fn check(
         match &conversion.client {
             None => errors
                 .push_with(|| FieldError::required(&at_client, "required when strategy is set to Webhook")),
-            Some(c) => client(c, &at_client, strictness, errors),
+            Some(c) => client(c, &at_client, requirements, errors),
         }
         reviews(
             conversion.review_versions.as_deref().unwrap_or_default(),
             &at_reviews,
-            strictness,
+            requirements,
             errors,
         );
         return;
@@ -107,7 +107,7 @@ pub(super) fn check(
     }
 }
 
-fn reviews(versions: &[Str], at: &Path<'_>, strictness: &Strictness<'_>, errors: &mut ErrorList) {
+fn reviews(versions: &[Str], at: &Path<'_>, requirements: &Requirements<'_>, errors: &mut ErrorList) {
     if versions.is_empty() {
         errors.push_with(|| FieldError::required(at, ""));
         return;
@@ -122,13 +122,13 @@ fn reviews(versions: &[Str], at: &Path<'_>, strictness: &Strictness<'_>, errors:
             errors.push_with(|| FieldError::invalid(&at.index(i), v.clone(), fault));
         }
     }
-    if strictness.recognised_review && !is_recognised(Some(versions)) {
+    if requirements.recognised_review && !is_recognised(Some(versions)) {
         let detail = format!("must include at least one of {}", REVIEW_VERSIONS.join(", "));
         errors.push_with(|| FieldError::invalid(at, Value::from(versions.to_vec()), detail));
     }
 }
 
-fn client(c: &WebhookClient, at: &Path<'_>, strictness: &Strictness<'_>, errors: &mut ErrorList) {
+fn client(c: &WebhookClient, at: &Path<'_>, requirements: &Requirements<'_>, errors: &mut ErrorList) {
     match (&c.url, &c.service) {
         (None, None) | (Some(_), Some(_)) => {
             errors.push_with(|| FieldError::required(at, "exactly one of url or service is required"));
@@ -137,7 +137,7 @@ fn client(c: &WebhookClient, at: &Path<'_>, strictness: &Strictness<'_>, errors:
         (None, Some(s)) => service(s, &at.field("service"), errors),
     }
     if !c.ca_bundle.is_empty()
-        && !strictness.any_bundle
+        && !requirements.any_bundle
         && let Some(fault) = bundle_fault(&c.ca_bundle)
     {
         let detail = format!("unable to load root certificates: {fault}");

@@ -2,7 +2,7 @@
 
 use super::structural;
 use crate::document::Schema;
-use crate::plan::Compiler;
+use crate::plan::PlanCompiler;
 use crate::rules::Environments;
 use crate::structural::{Interner, Structural};
 use scantling_value::Path;
@@ -36,7 +36,7 @@ pub(super) fn has_unpruned(root: Schema<'_>, environments: &Environments) -> boo
     let Ok(schema) = root.structural(&mut Interner::new()) else {
         return false;
     };
-    let plan = Compiler::for_defaults(environments).compile(&as_resource(&schema));
+    let plan = PlanCompiler::for_defaults(environments).compile(&as_resource(&schema));
     plan.has_unpruned_default()
 }
 
@@ -51,7 +51,7 @@ mod tests {
         let text = format!(r#"{{"type": "object", {members}}}"#);
         let document = json::decode(text.as_bytes(), Limits::default()).unwrap();
         let root = Schema::new(&document);
-        let environments = Environments::of(KubernetesVersion::LATEST);
+        let environments = Environments::for_version(KubernetesVersion::LATEST);
         (are_in_objects(root), has_unpruned(root, &environments))
     }
 

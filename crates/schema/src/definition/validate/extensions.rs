@@ -12,7 +12,7 @@ pub(super) fn uses_immutability(s: Schema<'_>) -> bool {
     s.any(&mut |s| Mutability::ALL.iter().any(|m| s.get(m.keyword()).is_some()))
 }
 
-/// Checks the extensions of one schema.
+/// ValueChecks the extensions of one schema.
 pub(super) fn check(s: Schema<'_>, at: &Path<'_>, errors: &mut ErrorList) {
     mutability(s, at, errors);
     unions(s, at, errors);
@@ -73,15 +73,15 @@ fn mutability(s: Schema<'_>, at: &Path<'_>, errors: &mut ErrorList) {
             continue;
         }
         match keys(s) {
-            Keys::Map => {}
-            Keys::List => immutable_keys(s, m, at, errors),
-            Keys::Elements if m != Mutability::ImmutableKeys => {}
-            Keys::Elements => {
+            KeySource::Map => {}
+            KeySource::List => immutable_keys(s, m, at, errors),
+            KeySource::Elements if m != Mutability::ImmutableKeys => {}
+            KeySource::Elements => {
                 let detail = "must not be used with x-kubernetes-list-type set, whose elements are its keys: use \
                               x-kubernetes-immutable";
                 errors.push_with(|| FieldError::forbidden(&at_keyword, detail));
             }
-            Keys::None => {
+            KeySource::None => {
                 let lists = if m == Mutability::ImmutableKeys {
                     "map"
                 } else {
@@ -98,7 +98,7 @@ fn mutability(s: Schema<'_>, at: &Path<'_>, errors: &mut ErrorList) {
 }
 
 /// What serves as keys of the values of a schema.
-enum Keys {
+enum KeySource {
     /// The keys of a map.
     Map,
     /// The key fields of a list's elements.
@@ -109,20 +109,20 @@ enum Keys {
     None,
 }
 
-fn keys(s: Schema<'_>) -> Keys {
+fn keys(s: Schema<'_>) -> KeySource {
     match s.ty() {
         "object" => match s.additional() {
             Some(Additional::Schema(_) | Additional::Any(true)) if s.map_type() != Some("atomic") => {
-                Keys::Map
+                KeySource::Map
             }
-            _ => Keys::None,
+            _ => KeySource::None,
         },
         "array" => match s.list_type() {
-            Some("map") => Keys::List,
-            Some("set") => Keys::Elements,
-            _ => Keys::None,
+            Some("map") => KeySource::List,
+            Some("set") => KeySource::Elements,
+            _ => KeySource::None,
         },
-        _ => Keys::None,
+        _ => KeySource::None,
     }
 }
 
@@ -133,7 +133,7 @@ fn immutable_keys(s: Schema<'_>, m: Mutability, at: &Path<'_>, errors: &mut Erro
     if item.flag(keyword) {
         return;
     }
-    for key in s.texts("x-kubernetes-list-map-keys") {
+    for key in s.strings("x-kubernetes-list-map-keys") {
         if item.property(key).is_some_and(|p| !p.flag(keyword)) {
             let detail = format!(
                 "must be true because this property is in x-kubernetes-list-map-keys of a list with {}",
@@ -165,7 +165,7 @@ fn unions(s: Schema<'_>, at: &Path<'_>, errors: &mut ErrorList) {
     for (i, union) in s.schemas(UNIONS).enumerate() {
         let at = at.field(UNIONS);
         let at = at.index(i);
-        let discriminator = union.text("discriminator");
+        let discriminator = union.string("discriminator");
         let fields = union.get("fields").and_then(Value::as_object);
         let fields = || fields.into_iter().flat_map(scantling_value::Map::iter);
         let at_fields = at.field("fields");
@@ -215,7 +215,7 @@ fn unions(s: Schema<'_>, at: &Path<'_>, errors: &mut ErrorList) {
 
 /// The field that names the member in use is a string that can hold every member's value.
 fn discriminator(s: Schema<'_>, union: Schema<'_>, at: &Path<'_>, errors: &mut ErrorList) {
-    let name = union.text("discriminator");
+    let name = union.string("discriminator");
     let Some(property) = s.property(name) else {
         errors.push_with(|| FieldError::invalid(at, name, "must be the name of a property"));
         return;
@@ -223,7 +223,7 @@ fn discriminator(s: Schema<'_>, union: Schema<'_>, at: &Path<'_>, errors: &mut E
     if property.ty() != "string" {
         errors.push_with(|| FieldError::invalid(at, name, "must be the name of a property of type string"));
     }
-    let choices: BTreeSet<&str> = property.texts("enum").collect();
+    let choices: BTreeSet<&str> = property.strings("enum").collect();
     let values = union.get("fields").and_then(Value::as_object);
     for (field, value) in values.into_iter().flat_map(scantling_value::Map::iter) {
         let value = value.as_str().unwrap_or("");

@@ -15,7 +15,7 @@ pub(super) fn check_metadata(definition: &Definition) -> ErrorList {
     let spec = &definition.spec;
     let wanted = format!("{}.{}", spec.names.plural, spec.group);
     for key in ["generateName", "name"] {
-        let name = meta::text(Some(&metadata), key);
+        let name = meta::string_field(Some(&metadata), key);
         if !name.is_empty() && name != wanted {
             let detail = "must be spec.names.plural+\".\"+spec.group";
             errors.push_with(|| FieldError::invalid(&at.field(key), name, detail));
@@ -85,7 +85,7 @@ pub(crate) fn is_protected(group: &str) -> bool {
 
 impl Approval {
     /// What a definition's annotation says.
-    pub(crate) fn of(definition: &Definition) -> Self {
+    pub(crate) fn from_annotation(definition: &Definition) -> Self {
         let text = definition.annotation(APPROVED).unwrap_or("");
         if text.is_empty() {
             Approval::Missing
@@ -134,9 +134,10 @@ pub(super) fn check_approval(definition: &Definition, old: Option<&Definition>) 
     if !is_protected(&definition.spec.group) {
         return None;
     }
-    let approval = Approval::of(definition);
-    let same =
-        |old: &Definition| std::mem::discriminant(&Approval::of(old)) == std::mem::discriminant(&approval);
+    let approval = Approval::from_annotation(definition);
+    let same = |old: &Definition| {
+        std::mem::discriminant(&Approval::from_annotation(old)) == std::mem::discriminant(&approval)
+    };
     if old.is_some_and(same) {
         return None;
     }

@@ -3,7 +3,7 @@
 use super::extensions;
 use crate::definition::print;
 use crate::document::{Additional, Items, Schema};
-use crate::field_path::{self, Brackets};
+use crate::field_path::{self, BracketSyntax};
 use crate::structural::{Interner, Structural, ValidationRule};
 use scantling_value::{BadValue, ErrorList, FieldError, Path, Value};
 use std::collections::BTreeSet;
@@ -22,7 +22,7 @@ const MAX_KEY_ERRORS: usize = 16;
 
 /// Which checks hold: an update is not held to those that the stored definition breaks already.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Strictness {
+pub(super) struct SchemaRequirements {
     /// Types are known ones.
     pub(super) types: bool,
     /// The reason for which no schema may have a default, if there is one.
@@ -35,30 +35,30 @@ pub(super) struct Strictness {
 
 /// What is wrong with a schema.
 #[derive(Debug, Default)]
-pub(super) struct Faults {
+pub(super) struct SchemaErrors {
     pub(super) errors: ErrorList,
     /// The paths of the schemas that have errors of their own or below them. Some errors are shown at a part of a schema
     /// but are not its own: that the elements of a keyed list must be objects is the list's.
     pub(super) flawed: BTreeSet<String>,
 }
 
-/// Checks a schema and all below it, junctors and unsupported keywords included.
-pub(super) fn check(root: Schema<'_>, at: &Path<'_>, strictness: Strictness) -> Faults {
-    let mut check = Check {
-        strictness,
+/// ValueChecks a schema and all below it, junctors and unsupported keywords included.
+pub(super) fn check(root: Schema<'_>, at: &Path<'_>, requirements: SchemaRequirements) -> SchemaErrors {
+    let mut check = SchemaValidator {
+        requirements,
         errors: ErrorList::new(),
         flawed: BTreeSet::new(),
     };
     check.node(
         root,
         at,
-        Context {
+        SchemaContext {
             is_root: true,
-            no_defaults: strictness.no_defaults,
-            ..Context::default()
+            no_defaults: requirements.no_defaults,
+            ..SchemaContext::default()
         },
     );
-    Faults {
+    SchemaErrors {
         errors: check.errors,
         flawed: check.flawed,
     }
@@ -85,7 +85,7 @@ pub(super) fn has_loose_list(s: Schema<'_>) -> bool {
 
 /// What the place of a schema says about it.
 #[derive(Clone, Copy, Default)]
-struct Context<'a> {
+struct SchemaContext<'a> {
     is_root: bool,
     /// Inside of the metadata of a resource, embedded or not.
     in_meta: bool,
@@ -93,13 +93,13 @@ struct Context<'a> {
     no_defaults: Option<&'a str>,
 }
 
-struct Check {
-    strictness: Strictness,
+struct SchemaValidator {
+    requirements: SchemaRequirements,
     errors: ErrorList,
     flawed: BTreeSet<String>,
 }
 
-impl Check {
+impl SchemaValidator {
     fn required(&mut self, at: &Path<'_>, detail: &str) {
         self.errors.push_with(|| FieldError::required(at, detail));
     }
@@ -112,7 +112,7 @@ impl Check {
         self.errors.push_with(|| FieldError::forbidden(at, detail));
     }
 
-    fn node(&mut self, s: Schema<'_>, at: &Path<'_>, context: Context<'_>) {
+    fn node(&mut self, s: Schema<'_>, at: &Path<'_>, context: SchemaContext<'_>) {
         let before = self.errors.total();
         self.keywords_and_parts(s, at, context);
         if self.errors.total() > before {
@@ -120,9 +120,9 @@ impl Check {
         }
     }
 
-    fn keywords_and_parts(&mut self, s: Schema<'_>, at: &Path<'_>, context: Context<'_>) {
+    fn keywords_and_parts(&mut self, s: Schema<'_>, at: &Path<'_>, context: SchemaContext<'_>) {
         self.keywords(s, at, context);
-        let below = Context {
+        let below = SchemaContext {
             is_root: false,
             ..context
         };
@@ -137,7 +137,7 @@ impl Check {
                 } else {
                     context.no_defaults
                 };
-                self.node(additional, &at, Context { no_defaults, ..below });
+                self.node(additional, &at, SchemaContext { no_defaults, ..below });
             }
         }
         for (name, property) in s.properties() {
@@ -154,7 +154,7 @@ impl Check {
                 self.node(
                     property,
                     &at,
-                    Context {
+                    SchemaContext {
                         in_meta: true,
                         no_defaults,
                         ..below
@@ -172,7 +172,7 @@ impl Check {
                 self.node(s, &at.field(junctor).index(i), below);
             }
         }
-        for (name, s) in s.named("definitions") {
+        for (name, s) in s.named_schemas("definitions") {
             self.node(s, &at.field("definitions").key(name), below);
         }
         match s.items() {
@@ -184,13 +184,13 @@ impl Check {
             }
             None => {}
         }
-        for (name, s) in s.named("dependencies") {
+        for (name, s) in s.named_schemas("dependencies") {
             if !s.members().is_empty() {
                 self.node(s, &at.field("dependencies").key(name), below);
             }
         }
         self.map_and_list_types(s, at);
-        if self.strictness.keyed_lists {
+        if self.requirements.keyed_lists {
             keyed_list(s, at, &mut self.errors);
         }
         extensions::check(s, at, &mut self.errors);
@@ -198,8 +198,8 @@ impl Check {
     }
 
     /// The keywords that do not look at other schemas.
-    fn keywords(&mut self, s: Schema<'_>, at: &Path<'_>, context: Context<'_>) {
-        if self.strictness.types && !s.ty().is_empty() && !TYPES.contains(&s.ty()) {
+    fn keywords(&mut self, s: Schema<'_>, at: &Path<'_>, context: SchemaContext<'_>) {
+        if self.requirements.types && !s.ty().is_empty() && !TYPES.contains(&s.ty()) {
             self.errors
                 .push(FieldError::not_supported(&at.field("type"), s.ty(), TYPES));
         }
@@ -209,10 +209,13 @@ impl Check {
             self.forbidden(&at.field("default"), &format!("must not be set {reason}"));
         }
         for (key, is_used) in [
-            ("id", !s.text("id").is_empty()),
+            ("id", !s.string("id").is_empty()),
             ("additionalItems", s.get("additionalItems").is_some()),
-            ("patternProperties", s.named("patternProperties").len() > 0),
-            ("definitions", s.named("definitions").len() > 0),
+            (
+                "patternProperties",
+                s.named_schemas("patternProperties").len() > 0,
+            ),
+            ("definitions", s.named_schemas("definitions").len() > 0),
             ("dependencies", s.get("dependencies").is_some()),
             ("$ref", s.get("$ref").is_some()),
         ] {
@@ -260,7 +263,7 @@ impl Check {
                     .push(FieldError::not_supported(&at, map_type, ["atomic", "granular"]));
             }
         }
-        let keys: Vec<&str> = s.texts("x-kubernetes-list-map-keys").collect();
+        let keys: Vec<&str> = s.strings("x-kubernetes-list-map-keys").collect();
         let at_type = at.field("x-kubernetes-list-type");
         let Some(list_type) = s.list_type() else {
             if !keys.is_empty() {
@@ -273,7 +276,7 @@ impl Check {
             "array",
             "must be array if x-kubernetes-list-type is specified",
             at,
-        ) && self.strictness.atomic_sets
+        ) && self.requirements.atomic_sets
             && let Some((key, shown)) = granular_element(s)
         {
             let detail = "must be atomic as item of a list with x-kubernetes-list-type=set";
@@ -413,7 +416,7 @@ impl Check {
             self.invalid(&at, shown(), "must not contain line breaks");
         }
         if let Some(root) = root
-            && field_path::resolve(&rule.field_path, root, Brackets::Allowed).is_err()
+            && field_path::resolve(&rule.field_path, root, BracketSyntax::Allowed).is_err()
         {
             self.invalid(&at, shown(), "must be a valid path");
         }
@@ -448,8 +451,8 @@ fn keyed_list(s: Schema<'_>, at: &Path<'_>, errors: &mut ErrorList) {
         return;
     }
     let at = at.field("properties");
-    let required: BTreeSet<&str> = item.texts("required").collect();
-    for key in s.texts("x-kubernetes-list-map-keys") {
+    let required: BTreeSet<&str> = item.strings("required").collect();
+    for key in s.strings("x-kubernetes-list-map-keys") {
         let Some(property) = item.property(key) else {
             continue;
         };

@@ -1,49 +1,54 @@
 //! The specification of a definition, from top to bottom.
 
 use super::defaults::{as_resource, has_default};
-use super::{MAX_SELECTABLE_FIELDS, Strictness, conversion, extensions, names, schema, structural};
+use super::{MAX_SELECTABLE_FIELDS, Requirements, conversion, extensions, names, schema, structural};
 use crate::default::check_defaults;
 use crate::definition::convert::{same_list, same_validation};
-use crate::definition::print::{self, Holds};
-use crate::definition::{ApiVersion, Column, Scale, Spec, Subresources, Validation, Version};
+use crate::definition::print::{self, KeywordType};
+use crate::definition::{ApiVersion, Column, CrdVersion, ScaleSubresource, Spec, Subresources, Validation};
 use crate::document::Schema;
-use crate::field_path::{self, Brackets, Step};
+use crate::field_path::{self, BracketSyntax, PathStep};
 use crate::names::{dns1035_label, dns1123_subdomain};
-use crate::plan::Compiler;
+use crate::plan::PlanCompiler;
 use crate::rules::{self, ExpressionLimit, Expressions, Shapes};
 use crate::structural::{Interner, Structural, Type};
 use scantling_value::{BadValue, ErrorList, FieldError, Path, Str, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Checks a specification.
-pub(super) fn check(spec: &Spec, strictness: &Strictness<'_>, errors: &mut ErrorList) {
+/// ValueChecks a specification.
+pub(super) fn check(spec: &Spec, requirements: &Requirements<'_>, errors: &mut ErrorList) {
     let at = Path::ROOT.field("spec");
     group_and_scope(spec, &at, errors);
-    schemas_present(spec, strictness, &at, errors);
-    let has_defaults = strictness.schema.no_defaults.is_none() && spec.schemas().any(has_default);
+    schemas_present(spec, requirements, &at, errors);
+    let has_defaults = requirements.schema.no_defaults.is_none() && spec.schemas().any(has_default);
     if has_defaults && spec.preserve_unknown_fields != Some(false) {
         let detail = "must be false in order to use defaults in the schema";
         errors.push_with(|| FieldError::invalid(&at.field("preserveUnknownFields"), true, detail));
     }
-    let structural = strictness.structural
+    let structural = requirements.structural
         || spec.preserve_unknown_fields != Some(true)
         || has_defaults
         || spec
             .schemas()
-            .any(|s| s.any(&mut |s| uses_extension(s, strictness.setting.api)));
-    let check = Check {
+            .any(|s| s.any(&mut |s| uses_extension(s, requirements.context.api)));
+    let check = SpecValidator {
         spec,
-        strictness,
+        requirements,
         structural,
-        known: strictness.stored.map(Spec::expressions),
+        known: requirements.stored.map(Spec::expressions),
     };
     check.versions(&at, errors);
     check.top_level(&at, errors);
 }
 
 /// The settings that an update may not change.
-pub(super) fn check_fixed(spec: &Spec, stored: &Spec, strictness: &Strictness<'_>, errors: &mut ErrorList) {
+pub(super) fn check_fixed(
+    spec: &Spec,
+    stored: &Spec,
+    requirements: &Requirements<'_>,
+    errors: &mut ErrorList,
+) {
     let at = Path::ROOT.field("spec");
     let at_names = at.field("names");
     let mut fixed = |new: &Str, old: &Str, at: &Path<'_>, shown: BadValue| {
@@ -52,7 +57,7 @@ pub(super) fn check_fixed(spec: &Spec, stored: &Spec, strictness: &Strictness<'_
         }
     };
     let quoted = |s: &Str| BadValue::from(s.clone());
-    if strictness.fixed_names {
+    if requirements.fixed_names {
         // The scope has a type of its own and prints as JSON.
         let shown = BadValue::Raw(Value::from(spec.scope.clone()).to_json());
         fixed(&spec.scope, &stored.scope, &at.field("scope"), shown);
@@ -113,17 +118,17 @@ fn group_and_scope(spec: &Spec, at: &Path<'_>, errors: &mut ErrorList) {
 }
 
 /// Every version has a schema; where stored ones had none, at least what is served and pruned has one.
-fn schemas_present(spec: &Spec, strictness: &Strictness<'_>, at: &Path<'_>, errors: &mut ErrorList) {
+fn schemas_present(spec: &Spec, requirements: &Requirements<'_>, at: &Path<'_>, errors: &mut ErrorList) {
     let has_schema = |v: Option<&Validation>| v.is_some_and(|v| v.schema.is_some());
     let pruned = spec.preserve_unknown_fields != Some(true);
-    if has_schema(spec.validation.as_ref()) || !(strictness.schemas || pruned) {
+    if has_schema(spec.validation.as_ref()) || !(requirements.schemas || pruned) {
         return;
     }
     for (i, v) in spec.versions().iter().enumerate() {
-        if has_schema(v.validation.as_ref()) || !(strictness.schemas || v.served) {
+        if has_schema(v.validation.as_ref()) || !(requirements.schemas || v.served) {
             continue;
         }
-        let detail = if strictness.schemas {
+        let detail = if requirements.schemas {
             ""
         } else {
             "because otherwise all fields are pruned"
@@ -134,16 +139,16 @@ fn schemas_present(spec: &Spec, strictness: &Strictness<'_>, at: &Path<'_>, erro
     }
 }
 
-struct Check<'a> {
+struct SpecValidator<'a> {
     spec: &'a Spec,
-    strictness: &'a Strictness<'a>,
+    requirements: &'a Requirements<'a>,
     /// Whether schemas must be structural.
     structural: bool,
     /// The expressions of the stored definition.
     known: Option<Expressions>,
 }
 
-impl Check<'_> {
+impl SpecValidator<'_> {
     fn versions(&self, at: &Path<'_>, errors: &mut ErrorList) {
         let spec = self.spec;
         let at_versions = at.field("versions");
@@ -168,7 +173,7 @@ impl Check<'_> {
         }
     }
 
-    fn version(&self, v: &Version, has_status: bool, at: &Path<'_>, errors: &mut ErrorList) {
+    fn version(&self, v: &CrdVersion, has_status: bool, at: &Path<'_>, errors: &mut ErrorList) {
         if let Some(warning) = &v.deprecation_warning {
             // An optional text prints as JSON.
             let shown = || BadValue::Raw(Value::from(warning.clone()).to_json());
@@ -263,17 +268,17 @@ impl Check<'_> {
             let at = at.field("conversion");
             if c.strategy != "None"
                 && spec.preserve_unknown_fields != Some(false)
-                && self.strictness.webhook_needs_pruning
+                && self.requirements.webhook_needs_pruning
             {
                 let shown = BadValue::Raw(Value::from(c.strategy.clone()).to_json());
                 let detail = "must be None if spec.preserveUnknownFields is true";
                 errors.push_with(|| FieldError::invalid(&at.field("strategy"), shown, detail));
             }
-            conversion::check(c, &at, self.strictness, errors);
+            conversion::check(c, &at, self.requirements, errors);
         }
     }
 
-    /// A setting stands at the top or with versions, and with versions only where they differ.
+    /// A context stands at the top or with versions, and with versions only where they differ.
     fn agreement(&self, at: &Path<'_>, errors: &mut ErrorList) {
         let spec = self.spec;
         let versions = spec.versions();
@@ -370,13 +375,13 @@ impl Check<'_> {
             Arc::default()
         });
         let at = at.field("selectableFields");
-        let mut seen: BTreeSet<Vec<Step>> = BTreeSet::new();
+        let mut seen: BTreeSet<Vec<PathStep>> = BTreeSet::new();
         for (i, path) in fields.iter().enumerate() {
             let at = at.index(i);
             self::selectable_field(path, &schema, &at.field("jsonPath"), &mut seen, errors);
         }
         let kept = self
-            .strictness
+            .requirements
             .stored
             .is_some_and(|stored| self.spec.keeps_selectable_fields(stored, version));
         if seen.len() > MAX_SELECTABLE_FIELDS && !kept {
@@ -417,9 +422,9 @@ impl Check<'_> {
                 Ok(schema) => {
                     let mut faults = structural::check(root, &at);
                     if faults.is_empty() && has_default(root) {
-                        let environments = self.strictness.setting.environments;
-                        let plan = Compiler::for_defaults(environments).compile(&as_resource(&schema));
-                        faults = check_defaults(&plan, &at, self.strictness.pruned_defaults);
+                        let environments = self.requirements.context.environments;
+                        let plan = PlanCompiler::for_defaults(environments).compile(&as_resource(&schema));
+                        faults = check_defaults(&plan, &at, self.requirements.pruned_defaults);
                     }
                     if faults.is_empty() {
                         compiled = Some(schema);
@@ -428,7 +433,7 @@ impl Check<'_> {
                 }
             }
         }
-        let faults = schema::check(root, &at, self.strictness.schema);
+        let faults = schema::check(root, &at, self.requirements.schema);
         extensions::check_root(root, &at, errors);
         self.immutability_version(root, &at, errors);
         if let Some(schema) = compiled {
@@ -451,13 +456,13 @@ impl Check<'_> {
         at: &Path<'_>,
         flawed: &BTreeSet<String>,
     ) -> ErrorList {
-        let stored = self.strictness.stored;
-        let check = rules::Check {
-            environments: self.strictness.setting.environments,
+        let stored = self.requirements.stored;
+        let check = rules::RuleCheck {
+            environments: self.requirements.context.environments,
             accepted: self
                 .known
                 .as_ref()
-                .map_or(rules::Accepted::None, rules::Accepted::These),
+                .map_or(rules::PreviouslyAccepted::None, rules::PreviouslyAccepted::These),
             expression_limit: match stored {
                 Some(stored) if self.spec.keeps_schema(stored, version) => ExpressionLimit::Lifted,
                 _ => ExpressionLimit::Enforced,
@@ -467,13 +472,15 @@ impl Check<'_> {
         check.schema(schema, at, &mut Shapes::new(), &is_flawed)
     }
 
-    /// Immutability came after `v1beta1`: there, only what a stored definition has may be kept.
+    /// Immutability came after `v1beta1`: there, only what a stored definition has may be unchanged.
     fn immutability_version(&self, root: Schema<'_>, at: &Path<'_>, errors: &mut ErrorList) {
         let kept = self
-            .strictness
+            .requirements
             .stored
             .is_some_and(|s| s.schemas().any(extensions::uses_immutability));
-        if self.strictness.setting.api == ApiVersion::V1Beta1 && !kept && extensions::uses_immutability(root)
+        if self.requirements.context.api == ApiVersion::V1Beta1
+            && !kept
+            && extensions::uses_immutability(root)
         {
             let detail = "immutability is available in apiextensions.k8s.io/v1 only";
             errors.push_with(|| FieldError::forbidden(at, detail));
@@ -507,7 +514,7 @@ fn check_subresources(s: Option<&Subresources>, at: &Path<'_>, errors: &mut Erro
     let Some(scale) = s.and_then(|s| s.scale.as_ref()) else {
         return;
     };
-    let Scale {
+    let ScaleSubresource {
         spec_replicas_path: spec,
         status_replicas_path: status,
         label_selector_path,
@@ -594,21 +601,22 @@ fn selectable_field(
     path: &Str,
     schema: &Arc<Structural>,
     at: &Path<'_>,
-    seen: &mut BTreeSet<Vec<Step>>,
+    seen: &mut BTreeSet<Vec<PathStep>>,
     errors: &mut ErrorList,
 ) {
     if path.is_empty() {
         errors.push_with(|| FieldError::required(at, ""));
         return;
     }
-    let resolved = match field_path::resolve(path, schema, Brackets::Refused) {
+    let resolved = match field_path::resolve(path, schema, BracketSyntax::Refused) {
         Ok(resolved) => resolved,
         Err(e) => {
             errors.push_with(|| FieldError::invalid(at, path.clone(), format!("is an invalid path: {e}")));
             return;
         }
     };
-    if matches!(resolved.steps.first(), Some(Step::Field(name) | Step::Key(name)) if name == "metadata") {
+    if matches!(resolved.steps.first(), Some(PathStep::Field(name) | PathStep::Key(name)) if name == "metadata")
+    {
         errors.push_with(|| FieldError::invalid(at, path.clone(), "must not point to fields in metadata"));
     }
     let ty = resolved.schema.and_then(|s| s.ty);
@@ -648,12 +656,12 @@ fn root_with_status(root: Schema<'_>, at: &Path<'_>, errors: &mut ErrorList) {
         "XPreserveUnknownFields",
         "XValidations",
     ];
-    let is_set = |key: &str, holds: Holds| match holds {
-        Holds::Text => !root.text(key).is_empty(),
-        Holds::Flag => root.flag(key),
+    let is_set = |key: &str, holds: KeywordType| match holds {
+        KeywordType::Text => !root.string(key).is_empty(),
+        KeywordType::Flag => root.flag(key),
         _ => root.get(key).is_some(),
     };
-    let own = [("XUnions", "x-kubernetes-unions", Holds::Pointer)];
+    let own = [("XUnions", "x-kubernetes-unions", KeywordType::Pointer)];
     for (name, key, holds) in print::KEYWORDS.iter().chain(&own) {
         if !is_set(key, *holds) {
             continue;

@@ -7,8 +7,8 @@ use scantling_value::{ErrorList, FieldError, Path, Value};
 
 /// Everything that keeps a schema from being structural, sorted by text.
 pub(crate) fn check(root: Schema<'_>, at: &Path<'_>) -> ErrorList {
-    let mut out = Check::default();
-    out.node(root, Level::Root, at);
+    let mut out = StructuralValidator::default();
+    out.node(root, SchemaPosition::Root, at);
     out.completeness(root, root, at, at);
     let mut errors = out.errors;
     errors.sort();
@@ -17,7 +17,7 @@ pub(crate) fn check(root: Schema<'_>, at: &Path<'_>) -> ErrorList {
 
 /// Where a schema stands.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Level {
+enum SchemaPosition {
     Root,
     Item,
     Field,
@@ -25,19 +25,19 @@ enum Level {
 
 /// Which types in junctors are let pass because they spell out `x-kubernetes-int-or-string`.
 #[derive(Clone, Copy, Default)]
-struct Tolerated {
+struct IntOrStringExemption {
     any_of: bool,
     first_all_of: bool,
 }
 
 #[derive(Default)]
-struct Check<'s> {
+struct StructuralValidator<'s> {
     errors: ErrorList,
     /// The patterns that are regular expressions: generated schemas say the same ones over and over.
     patterns: HashSet<&'s str>,
 }
 
-impl<'s> Check<'s> {
+impl<'s> StructuralValidator<'s> {
     fn required(&mut self, at: &Path<'_>, detail: impl Into<String>) {
         self.errors.push_with(|| FieldError::required(at, detail));
     }
@@ -47,32 +47,36 @@ impl<'s> Check<'s> {
     }
 
     /// A schema outside of junctors, and all below it.
-    fn node(&mut self, s: Schema<'s>, level: Level, at: &Path<'_>) {
+    fn node(&mut self, s: Schema<'s>, position: SchemaPosition, at: &Path<'_>) {
         if s.ty() == "array" && s.item().is_none() {
             self.required(&at.field("items"), "must be specified");
         }
         if let Some(item) = s.item() {
-            self.node(item, Level::Item, &at.field("items"));
+            self.node(item, SchemaPosition::Item, &at.field("items"));
         }
         for (name, property) in s.properties() {
-            self.node(property, Level::Field, &at.field("properties").key(name));
+            self.node(property, SchemaPosition::Field, &at.field("properties").key(name));
         }
         if let Some(additional) = s.additional() {
-            if level == Level::Root {
+            if position == SchemaPosition::Root {
                 self.forbidden(&at.field("additionalProperties"), "must not be used at the root");
             }
             if let Additional::Schema(additional) = additional {
-                self.node(additional, Level::Field, &at.field("additionalProperties"));
+                self.node(
+                    additional,
+                    SchemaPosition::Field,
+                    &at.field("additionalProperties"),
+                );
             }
         }
         self.combinations(s, at);
-        let tolerated = Tolerated {
+        let tolerated = IntOrStringExemption {
             any_of: is_int_or_string(s),
             first_all_of: s.schemas("allOf").next().is_some_and(is_int_or_string),
         };
         self.limits(s, tolerated, at);
-        self.types(s, level, at);
-        self.metadata(s, level, at);
+        self.types(s, position, at);
+        self.metadata(s, position, at);
         if s.flag("x-kubernetes-embedded-resource")
             && !s.flag("x-kubernetes-preserve-unknown-fields")
             && s.properties().len() == 0
@@ -101,7 +105,7 @@ impl<'s> Check<'s> {
         }
     }
 
-    fn types(&mut self, s: Schema<'s>, level: Level, at: &Path<'_>) {
+    fn types(&mut self, s: Schema<'s>, position: SchemaPosition, at: &Path<'_>) {
         let embedded = s.flag("x-kubernetes-embedded-resource");
         let at_type = at.field("type");
         if embedded && s.ty() != "object" {
@@ -117,10 +121,10 @@ impl<'s> Check<'s> {
         {
             self.required(
                 &at_type,
-                match level {
-                    Level::Root => "must not be empty at the root",
-                    Level::Item => "must not be empty for specified array items",
-                    Level::Field => "must not be empty for specified object fields",
+                match position {
+                    SchemaPosition::Root => "must not be empty at the root",
+                    SchemaPosition::Item => "must not be empty for specified array items",
+                    SchemaPosition::Field => "must not be empty for specified object fields",
                 },
             );
         }
@@ -128,15 +132,15 @@ impl<'s> Check<'s> {
             let detail = "must not be used if x-kubernetes-embedded-resource is set";
             self.forbidden(&at.field("additionalProperties"), detail);
         }
-        if level == Level::Root && !s.ty().is_empty() && s.ty() != "object" {
+        if position == SchemaPosition::Root && !s.ty().is_empty() && s.ty() != "object" {
             self.errors
                 .push_with(|| FieldError::invalid(&at_type, s.ty(), "must be object at the root"));
         }
     }
 
     /// The fields that every resource has: a schema may say little about them.
-    fn metadata(&mut self, s: Schema<'s>, level: Level, at: &Path<'_>) {
-        let is_resource = level == Level::Root || s.flag("x-kubernetes-embedded-resource");
+    fn metadata(&mut self, s: Schema<'s>, position: SchemaPosition, at: &Path<'_>) {
+        let is_resource = position == SchemaPosition::Root || s.flag("x-kubernetes-embedded-resource");
         let properties = at.field("properties");
         let mut must_be = |name, ty, detail: &str| {
             if let Some(property) = s.property(name).filter(|p| is_resource && p.ty() != ty) {
@@ -148,7 +152,7 @@ impl<'s> Check<'s> {
         must_be("kind", "string", "must be string");
         must_be("apiVersion", "string", "must be string");
         must_be("metadata", "object", "must be object");
-        if level == Level::Root
+        if position == SchemaPosition::Root
             && let Some(metadata) = s.property("metadata")
             && !restricts_only_names(metadata)
         {
@@ -160,26 +164,26 @@ impl<'s> Check<'s> {
     }
 
     /// The junctors and the pattern of a schema.
-    fn limits(&mut self, s: Schema<'s>, tolerated: Tolerated, at: &Path<'_>) {
+    fn limits(&mut self, s: Schema<'s>, tolerated: IntOrStringExemption, at: &Path<'_>) {
         if !tolerated.any_of {
             for (i, s) in s.schemas("anyOf").enumerate() {
-                self.nested(s, Tolerated::default(), &at.field("anyOf").index(i));
+                self.nested(s, IntOrStringExemption::default(), &at.field("anyOf").index(i));
             }
         }
         for (i, s) in s.schemas("allOf").enumerate() {
-            let tolerated = Tolerated {
+            let tolerated = IntOrStringExemption {
                 any_of: tolerated.first_all_of && i == 0,
                 first_all_of: false,
             };
             self.nested(s, tolerated, &at.field("allOf").index(i));
         }
         for (i, s) in s.schemas("oneOf").enumerate() {
-            self.nested(s, Tolerated::default(), &at.field("oneOf").index(i));
+            self.nested(s, IntOrStringExemption::default(), &at.field("oneOf").index(i));
         }
         if let Some(s) = s.schema("not") {
-            self.nested(s, Tolerated::default(), &at.field("not"));
+            self.nested(s, IntOrStringExemption::default(), &at.field("not"));
         }
-        let pattern = s.text("pattern");
+        let pattern = s.string("pattern");
         if !pattern.is_empty() && !self.patterns.contains(pattern) {
             self.pattern(pattern, &at.field("pattern"));
         }
@@ -198,19 +202,23 @@ impl<'s> Check<'s> {
     }
 
     /// A schema inside of a junctor: it may limit values, but says nothing of types and fields.
-    fn nested(&mut self, s: Schema<'s>, tolerated: Tolerated, at: &Path<'_>) {
+    fn nested(&mut self, s: Schema<'s>, tolerated: IntOrStringExemption, at: &Path<'_>) {
         const EMPTY: &str = "must be empty to be structural";
         const UNDEFINED: &str = "must be undefined to be structural";
         const FALSE: &str = "must be false to be structural";
         self.limits(s, tolerated, at);
         if let Some(item) = s.item() {
-            self.nested(item, Tolerated::default(), &at.field("items"));
+            self.nested(item, IntOrStringExemption::default(), &at.field("items"));
         }
         for (name, property) in s.properties() {
-            self.nested(property, Tolerated::default(), &at.field("properties").key(name));
+            self.nested(
+                property,
+                IntOrStringExemption::default(),
+                &at.field("properties").key(name),
+            );
         }
         for key in ["type", "title", "description"] {
-            if !s.text(key).is_empty() {
+            if !s.string(key).is_empty() {
                 self.forbidden(&at.field(key), EMPTY);
             }
         }
@@ -252,7 +260,7 @@ impl<'s> Check<'s> {
         }
     }
 
-    /// What the junctors of a schema speak of must be declared beside them; `declared` is that place.
+    /// What the junctors of a schema speak of must be declared beside them; `declared` is that nesting.
     fn completeness(&mut self, s: Schema<'s>, declared: Schema<'s>, at_declared: &Path<'_>, at: &Path<'_>) {
         if let Some(s) = s.schema("not") {
             self.complete(s, Some(declared), at_declared, &at.field("not"));
@@ -302,7 +310,7 @@ pub(crate) fn is_int_or_string(s: Schema<'_>) -> bool {
         s.ty() == ty
             && s.members()
                 .iter()
-                .all(|(k, v)| k == "type" || is_unset(k, v, Place::Junctor))
+                .all(|(k, v)| k == "type" || is_unset(k, v, Nesting::Junctor))
     };
     let mut any_of = s.schemas("anyOf");
     matches!((any_of.next(), any_of.next(), any_of.next()), (Some(a), Some(b), None) if is(a, "integer") && is(b, "string"))
@@ -315,30 +323,30 @@ fn restricts_only_names(metadata: Schema<'_>) -> bool {
     metadata.members().iter().all(|(key, v)| match key.as_str() {
         "type" | "default" => true,
         "properties" => only_names,
-        key => is_unset(key, v, Place::Tree),
+        key => is_unset(key, v, Nesting::Tree),
     })
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum Nesting {
     Tree,
     Junctor,
 }
 
 /// Whether a keyword leaves no trace in the structural form of a schema.
-fn is_unset(key: &str, v: &Value, place: Place) -> bool {
+fn is_unset(key: &str, v: &Value, nesting: Nesting) -> bool {
     match v {
         Value::Null => true,
         // Any value is an example.
         _ if key == "example" => false,
         Value::String(s) => s.is_empty() && !key.starts_with("x-kubernetes-"),
-        Value::Bool(b) => !b && (key != "additionalProperties" || place == Place::Junctor),
+        Value::Bool(b) => !b && (key != "additionalProperties" || nesting == Nesting::Junctor),
         Value::Array(a) => a.is_empty() && matches!(key, "enum" | "allOf" | "anyOf" | "oneOf" | "items"),
         Value::Object(m) => {
             m.is_empty()
                 && match key {
                     "patternProperties" | "definitions" | "dependencies" => true,
-                    "properties" => place == Place::Tree,
+                    "properties" => nesting == Nesting::Tree,
                     _ => false,
                 }
         }

@@ -6,9 +6,9 @@ use std::collections::BTreeSet;
 
 /// The remarks on a definition that those on the stored one do not contain already.
 pub fn warnings(new: &Definition, old: Option<&Definition>) -> Vec<String> {
-    let mut remarks = Remarks::on(&new.spec);
+    let mut remarks = WarningCollector::collect(&new.spec);
     if let Some(old) = old {
-        let before = Remarks::on(&old.spec);
+        let before = WarningCollector::collect(&old.spec);
         remarks.formats.retain(|format| !before.seen.contains(format));
         remarks.compounds.retain(|ty| !before.compounds.contains(ty));
     }
@@ -27,7 +27,7 @@ pub fn warnings(new: &Definition, old: Option<&Definition>) -> Vec<String> {
 
 /// What there is to remark on in the schemas of a definition.
 #[derive(Default)]
-struct Remarks<'a> {
+struct WarningCollector<'a> {
     /// The formats that nobody knows, in the order of the document.
     formats: Vec<&'a str>,
     /// The same, to look them up.
@@ -36,20 +36,20 @@ struct Remarks<'a> {
     compounds: BTreeSet<&'a str>,
 }
 
-impl<'a> Remarks<'a> {
-    fn on(spec: &'a Spec) -> Self {
-        let mut remarks = Remarks::default();
+impl<'a> WarningCollector<'a> {
+    fn collect(spec: &'a Spec) -> Self {
+        let mut remarks = WarningCollector::default();
         for schema in spec.schemas() {
             schema.any(&mut |schema| {
-                remarks.see(schema);
+                remarks.visit(schema);
                 false
             });
         }
         remarks
     }
 
-    fn see(&mut self, schema: Schema<'a>) {
-        let format = schema.text("format");
+    fn visit(&mut self, schema: Schema<'a>) {
+        let format = schema.string("format");
         if !format.is_empty() && !is_known_format(format, schema.ty()) && self.seen.insert(format) {
             self.formats.push(format);
         }

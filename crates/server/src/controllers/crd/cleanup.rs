@@ -86,7 +86,7 @@ async fn step(api: &Arc<Api>, name: &str) -> Result<Step, StoreError> {
             tokio::time::sleep(PAUSE).await;
         }
     }
-    let end = if definition.is("Established") {
+    let end = if definition.has_condition("Established") {
         let spec = &definition.spec;
         let prefix = api.keys.collection(&spec.group, &spec.names.plural)?;
         // In a group that is built in, what is there belongs to the kind that is built in, not to the definition.

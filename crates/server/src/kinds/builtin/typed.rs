@@ -8,10 +8,10 @@ use crate::kinds::strategy::{Strategy, WriteContext};
 use crate::rest::body::DecodedBody;
 use crate::rest::write::metadata_mut;
 use crate::status::{ApiError, ApiResult};
-use scantling_admit::{FieldValidation, Identity, Operation, Outcome, Refusal, Stats};
-use scantling_apitypes::{Definition, Table};
+use scantling_admit::{AdmissionError, AdmitOutcome, FieldValidation, NewObjectMeta, Stats, WriteOperation};
+use scantling_apitypes::{TypeDef, TypeTable};
 use scantling_builtin::{
-    BuiltinKind, Context, GarbageCollection, KindFacts, Operation as WriteOperation, Subresource, Write,
+    BuiltinKind, Context, GarbageCollection, KindFacts, Operation as BuiltinOperation, Subresource, Write,
 };
 use scantling_merge::typed::ObjectType;
 use scantling_schema::DecodeError;
@@ -33,14 +33,14 @@ pub(super) struct Typed {
     /// The served versions.
     versions: Vec<TypedVersion>,
     /// The type of the hub version, in which objects are stored and rules apply.
-    hub: &'static Definition,
+    hub: &'static TypeDef,
 }
 
 /// A served version of a built-in kind.
 #[derive(Debug)]
 struct TypedVersion {
     name: &'static str,
-    definition: &'static Definition,
+    definition: &'static TypeDef,
     model: Model,
 }
 
@@ -61,7 +61,7 @@ impl Typed {
         versions: &[&'static str],
         hub: (&'static str, &'static str),
     ) -> Option<Typed> {
-        let table = Table::latest();
+        let table = TypeTable::latest();
         let behavior = scantling_builtin::kind(group, kind);
         let default_facts = match scope {
             Scope::Namespaced => &NAMESPACED,
@@ -88,15 +88,15 @@ impl Typed {
         self.versions.iter().find(|v| v.name == name)
     }
 
-    fn definition(&self, version: &Version) -> &'static Definition {
+    fn definition(&self, version: &Version) -> &'static TypeDef {
         self.version(&version.name).map_or(self.hub, |v| v.definition)
     }
 
     /// The type of objects under another name of the kind: another served version, or a version that was served once.
-    fn other_definition(&self, of: &str) -> Option<&'static Definition> {
+    fn other_definition(&self, of: &str) -> Option<&'static TypeDef> {
         let (group, version) = group_version(of);
         let is_own = group == self.group || (self.kind == "Event" && matches!(group, "" | "events.k8s.io"));
-        let definition = Table::latest().kind(group, version, self.kind);
+        let definition = TypeTable::latest().kind(group, version, self.kind);
         definition.filter(|_| is_own)
     }
 
@@ -137,28 +137,28 @@ impl Typed {
     /// Prepares and validates a write.
     fn decide_in_hub(
         &self,
-        operation: Operation<'_>,
+        operation: WriteOperation<'_>,
         old: Option<&Value>,
         subresource: Subresource,
         context: Context<'_>,
         object: Value,
-    ) -> Outcome {
+    ) -> AdmitOutcome {
         let mut members = match with_metadata(object) {
             Ok(members) => members,
             Err(object) => {
                 let why = format!("a {} without members or metadata that are an object", self.kind);
-                return refused(object, Refusal::Internal(why));
+                return refused(object, AdmissionError::Internal(why));
             }
         };
         if let Some(metadata) = members.get_mut("metadata").and_then(Value::as_object_mut) {
             match (&operation, old) {
-                (Operation::Create(identity), _) => mark_new(identity, metadata),
+                (WriteOperation::Create(identity), _) => mark_new(identity, metadata),
                 (_, Some(old)) => keep_system_metadata(metadata, old),
                 _ => {}
             }
         }
         let write = Write {
-            operation: old.map_or(WriteOperation::Create, WriteOperation::Update),
+            operation: old.map_or(BuiltinOperation::Create, BuiltinOperation::Update),
             subresource,
             context,
         };
@@ -182,9 +182,9 @@ impl Typed {
         {
             behavior.warn(&object, &write, &mut warnings);
         }
-        Outcome {
+        AdmitOutcome {
             object,
-            refusal: (!errors.is_empty()).then_some(Refusal::Invalid(errors)),
+            error: (!errors.is_empty()).then_some(AdmissionError::Invalid(errors)),
             warnings,
             stats: Stats::default(),
         }
@@ -226,17 +226,17 @@ fn no_request() -> Context<'static> {
     }
 }
 
-fn refused(object: Value, refusal: Refusal) -> Outcome {
-    Outcome {
+fn refused(object: Value, refusal: AdmissionError) -> AdmitOutcome {
+    AdmitOutcome {
         object,
-        refusal: Some(refusal),
+        error: Some(refusal),
         warnings: Vec::new(),
         stats: Stats::default(),
     }
 }
 
-fn mark_new(identity: &Identity, metadata: &mut Map) {
-    identity.mark(metadata);
+fn mark_new(identity: &NewObjectMeta, metadata: &mut Map) {
+    identity.apply_to(metadata);
 }
 
 /// Restores the metadata that only the server writes. Another uid stays, to be refused.
@@ -298,8 +298,8 @@ impl Strategy for Typed {
         object: &mut Value,
         found: &[String],
         mode: FieldValidation,
-    ) -> Result<Vec<String>, Refusal> {
-        let undecodable = |e: DecodeError| Refusal::Undecodable(e.to_string());
+    ) -> Result<Vec<String>, AdmissionError> {
+        let undecodable = |e: DecodeError| AdmissionError::Undecodable(e.to_string());
         let decoded = typed::decode(self.definition(version), std::mem::take(object)).map_err(undecodable)?;
         let mut hub = self
             .to_hub(&version.name, decoded.members.into())
@@ -339,13 +339,13 @@ impl Strategy for Typed {
     fn decide(
         &self,
         version: &Version,
-        operation: Operation<'_>,
+        operation: WriteOperation<'_>,
         object: Value,
         context: &WriteContext<'_>,
-    ) -> Outcome {
+    ) -> AdmitOutcome {
         let old = match operation {
-            Operation::Create(_) => None,
-            Operation::Update(old) | Operation::UpdateStatus(old) => Some(old),
+            WriteOperation::Create(_) => None,
+            WriteOperation::Update(old) | WriteOperation::UpdateStatus(old) => Some(old),
         };
         let subresource = context.subresource;
         let context = Context {
@@ -357,7 +357,7 @@ impl Strategy for Typed {
         if is_hub {
             return self.decide_in_hub(operation, old, subresource, context, object);
         }
-        let failed = |e: DecodeError| refused(Value::Null, Refusal::Internal(e.to_string()));
+        let failed = |e: DecodeError| refused(Value::Null, AdmissionError::Internal(e.to_string()));
         let object = match self.to_hub(&version.name, object) {
             Ok(object) => object,
             Err(e) => return failed(e),

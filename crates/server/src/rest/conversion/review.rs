@@ -5,7 +5,7 @@ use crate::codec::scheme::Scheme;
 use crate::codec::typed;
 use crate::kinds::definitions::GROUP;
 use crate::rest::body::well_formed_type_meta;
-use scantling_apitypes::Table;
+use scantling_apitypes::TypeTable;
 use scantling_schema::meta;
 use scantling_schema::names::group_version;
 use scantling_value::{ErrorList, Limits, Map, Path, Value, aggregate, go, json, yaml};
@@ -131,7 +131,7 @@ impl ConversionRequest<'_> {
         // Whatever the objects are, and however deep: they are read later.
         let objects = take_objects(&mut review);
         let read = typed::decode(
-            Table::latest().known("apiextensions/v1", "ConversionReview"),
+            TypeTable::latest().known("apiextensions/v1", "ConversionReview"),
             review,
         );
         let read = read.map_err(|e| Fault::ResourceRequest(e.to_string()))?.members;
@@ -182,7 +182,7 @@ impl ConversionRequest<'_> {
             ));
         }
         for (field, name) in [("name", "name"), ("namespace", "namespace"), ("uid", "UID")] {
-            let text = |object: &'_ Value| meta::text(object.get("metadata"), field).to_owned();
+            let text = |object: &'_ Value| meta::string_field(object.get("metadata"), field).to_owned();
             let (before, after) = (text(original), text(&converted));
             if before != after {
                 let why = format!("must have the same {name}: {before} != {after}");

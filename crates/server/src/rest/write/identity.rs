@@ -1,6 +1,6 @@
 //! Who writes, when, and what makes a new object itself.
 
-use scantling_admit::Identity;
+use scantling_admit::NewObjectMeta;
 
 /// The manager that a client is that names none: its program's name.
 pub(super) fn agent_name(user_agent: &str) -> String {
@@ -24,7 +24,7 @@ pub(crate) fn timestamp() -> String {
 }
 
 /// What makes a new object itself.
-pub(crate) fn identity() -> Identity {
+pub(crate) fn identity() -> NewObjectMeta {
     // The letters of Kubernetes' generated names: no vowels, so that no words come about.
     const LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
     let uid = uuid::Uuid::new_v4();
@@ -35,7 +35,7 @@ pub(crate) fn identity() -> Identity {
             .copied()
             .map_or('x', char::from)
     };
-    Identity {
+    NewObjectMeta {
         uid: uid.to_string().into(),
         created: timestamp().into(),
         suffix: random.iter().take(5).map(letter).collect::<String>().into(),

@@ -9,7 +9,7 @@ use crate::codec::media::Encoding;
 use crate::kinds::builtin::{joined, report_joined_findings};
 use crate::rest::body;
 use crate::status::{ApiError, ApiResult, GroupResource};
-use scantling_admit::{FieldValidation, Outcome, Refusal};
+use scantling_admit::{AdmissionError, AdmitOutcome, FieldValidation};
 use scantling_schema::names::group_version;
 use scantling_value::{Map, Value, json};
 use std::borrow::Cow;
@@ -80,9 +80,9 @@ impl Write<'_> {
                 self.warnings.extend(warnings);
                 Ok(())
             }
-            Err(Refusal::Strict(mut found)) => {
+            Err(AdmissionError::Strict(mut found)) => {
                 self.in_order(&mut found, source);
-                Err(self.refused(Refusal::Strict(found), object, source, old))
+                Err(self.refused(AdmissionError::Strict(found), object, source, old))
             }
             Err(refusal) => Err(self.refused(refusal, object, source, old)),
         }
@@ -190,14 +190,14 @@ impl Write<'_> {
     /// The admitted object, or the refusal in the words that its source has.
     pub(super) fn outcome(
         &mut self,
-        outcome: Outcome,
+        outcome: AdmitOutcome,
         source: Source<'_>,
         old: Option<&Value>,
     ) -> ApiResult<Value> {
         let call = self.call;
         self.warnings.extend(outcome.warnings);
         call.api.metrics.admitted(&outcome.stats);
-        match outcome.refusal {
+        match outcome.error {
             None => Ok(outcome.object),
             Some(refusal) => Err(self.refused(refusal, &outcome.object, source, old)),
         }
@@ -212,7 +212,13 @@ impl Write<'_> {
     }
 
     /// A refusal in the words that its source has.
-    fn refused(&self, refusal: Refusal, object: &Value, source: Source<'_>, old: Option<&Value>) -> ApiError {
+    fn refused(
+        &self,
+        refusal: AdmissionError,
+        object: &Value,
+        source: Source<'_>,
+        old: Option<&Value>,
+    ) -> ApiError {
         let call = self.call;
         let kind = object_kind(object, &call.kind.kind);
         let about = GroupResource {
@@ -225,36 +231,36 @@ impl Write<'_> {
         let name = metadata_str(object, "name");
         let shown = |patched: &dyn Patched| old.map(|old| patched.quoted(old)).unwrap_or_default();
         match (refusal, source) {
-            (Refusal::Undecodable(why), Source::Apply(config)) if call.kind.built_in => {
+            (AdmissionError::Undecodable(why), Source::Apply(config)) if call.kind.built_in => {
                 not_converted(call, config, &why)
             }
-            (Refusal::Undecodable(why), Source::Body | Source::Apply(_)) => {
+            (AdmissionError::Undecodable(why), Source::Body | Source::Apply(_)) => {
                 cannot_be_handled(call, object, &self.first_fault().unwrap_or(why))
             }
             // By now a custom resource is what it says it is, if it says so.
-            (Refusal::Strict(_), Source::Body) if self.is_unversioned(object) => {
+            (AdmissionError::Strict(_), Source::Body) if self.is_unversioned(object) => {
                 ApiError::bad_request(UNVERSIONED)
             }
-            (Refusal::Strict(found), Source::Body | Source::Apply(_)) => {
+            (AdmissionError::Strict(found), Source::Body | Source::Apply(_)) => {
                 let why = format!("strict decoding error: {}", found.join(", "));
                 cannot_be_read_strictly(call, object, &why)
             }
-            (Refusal::Undecodable(why), Source::Patch(patched)) => {
+            (AdmissionError::Undecodable(why), Source::Patch(patched)) => {
                 let shown = shown(patched);
                 let first = call.kind.strategy.read_text(call.version, shown.as_bytes());
                 let first = first.and_then(Result::err).filter(|_| !patched.is_converted());
                 patch_refusal(shown, &first.unwrap_or(why))
             }
-            (Refusal::Strict(found), Source::Patch(patched)) => {
+            (AdmissionError::Strict(found), Source::Patch(patched)) => {
                 let why = format!("strict decoding error: {}", found.join(", "));
                 patch_refusal(shown(patched), &why)
             }
-            (Refusal::Immutable(errors), _) => immutable(about, name, &errors),
-            (Refusal::Invalid(errors), _) => ApiError::invalid(about, name, &errors),
-            (Refusal::TooLarge(why), _) => {
+            (AdmissionError::Immutable(errors), _) => immutable(about, name, &errors),
+            (AdmissionError::Invalid(errors), _) => ApiError::invalid(about, name, &errors),
+            (AdmissionError::TooLarge(why), _) => {
                 ApiError::too_large(format!("Request entity too large: limit is {MAX_BODY}: {why}"))
             }
-            (Refusal::Internal(why), _) => ApiError::internal_error(why),
+            (AdmissionError::Internal(why), _) => ApiError::internal_error(why),
         }
     }
 }

@@ -1,10 +1,10 @@
 //! Finds the fields of a schema that stood in its document before.
 //!
 //! Most definitions are generated: wherever a type is used, all of its fields stand again, and half of a large
-//! definition repeats the other half. To compare such fields with those that were read takes a fraction of the time
+//! definition properties_cache the other half. To compare such fields with those that were read takes a fraction of the time
 //! that it takes to read them.
 
-use crate::structural::Slot;
+use crate::structural::SchemaId;
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 use scantling_value::{Map, Str, Value, same_text};
@@ -13,26 +13,26 @@ use std::ops::Range;
 
 /// The `properties` of one document that were read, with what was made of them.
 #[derive(Debug)]
-pub(super) struct Repeats<'d> {
-    known: HashTable<Fields<'d>>,
+pub(super) struct PropertiesCache<'d> {
+    known: HashTable<CachedProperties<'d>>,
     hasher: RandomState,
     /// What all of them became, one after the other.
-    slots: Vec<Slot>,
+    slots: Vec<SchemaId>,
     /// How many values may still be compared in vain: fields that differ in the last of them only, over and over,
     /// must not take longer than reading them.
     allowance: usize,
 }
 
 #[derive(Debug)]
-struct Fields<'d> {
+struct CachedProperties<'d> {
     hash: u64,
     properties: &'d Map,
     /// Where in the slots their own begin.
     first: usize,
 }
 
-impl Fields<'_> {
-    fn place(&self) -> Range<usize> {
+impl CachedProperties<'_> {
+    fn range(&self) -> Range<usize> {
         self.first..self.first + self.properties.len()
     }
 }
@@ -40,9 +40,9 @@ impl Fields<'_> {
 /// So many values may be compared in vain for each schema that is read.
 const ALLOWANCE: usize = 16;
 
-impl<'d> Repeats<'d> {
+impl<'d> PropertiesCache<'d> {
     pub(super) fn new() -> Self {
-        Repeats {
+        PropertiesCache {
             known: HashTable::new(),
             hasher: RandomState::default(),
             slots: Vec::new(),
@@ -59,7 +59,7 @@ impl<'d> Repeats<'d> {
     pub(super) fn find(&mut self, properties: &Map) -> Option<Range<usize>> {
         let hash = self.hash(properties);
         let allowance = &mut self.allowance;
-        let is_it = |fields: &Fields<'d>| {
+        let is_it = |fields: &CachedProperties<'d>| {
             let mut left = *allowance;
             let same = fields.hash == hash && same_fields(fields.properties, properties, &mut left);
             if !same {
@@ -68,21 +68,21 @@ impl<'d> Repeats<'d> {
             same
         };
         let fields = self.known.find(hash, is_it)?;
-        Some(fields.place())
+        Some(fields.range())
     }
 
     /// Remembers what became of fields, and tells the place.
     pub(super) fn remember(
         &mut self,
         properties: &'d Map,
-        slots: impl Iterator<Item = Slot>,
+        slots: impl Iterator<Item = SchemaId>,
     ) -> Range<usize> {
-        let fields = Fields {
+        let fields = CachedProperties {
             hash: self.hash(properties),
             properties,
             first: self.slots.len(),
         };
-        let place = fields.place();
+        let place = fields.range();
         self.slots.extend(slots);
         self.known
             .insert_unique(fields.hash, fields, |fields| fields.hash);
@@ -90,7 +90,7 @@ impl<'d> Repeats<'d> {
     }
 
     /// What stands at a place.
-    pub(super) fn slots(&self, place: Range<usize>) -> &[Slot] {
+    pub(super) fn slots(&self, place: Range<usize>) -> &[SchemaId] {
         self.slots.get(place).unwrap_or_default()
     }
 
@@ -135,7 +135,7 @@ fn same_members(a: &Map, b: &Map, mut same: impl FnMut(&Str, &Value, &Value) -> 
 fn same_fields(a: &Map, b: &Map, left: &mut usize) -> bool {
     same_members(a, b, |_, x, y| match (x, y) {
         (Value::Object(x), Value::Object(y)) => same_schema(x, y, left),
-        _ => same(x, y, left),
+        _ => equal_within(x, y, left),
     })
 }
 
@@ -149,7 +149,7 @@ fn same_schema(a: &Map, b: &Map, left: &mut usize) -> bool {
                 "items" | "additionalProperties" => same_schema(x, y, left),
                 _ => spend(left) && same_objects(x, y, left),
             },
-            _ => same(x, y, left),
+            _ => equal_within(x, y, left),
         })
 }
 
@@ -159,14 +159,14 @@ fn is_prose(keyword: &str) -> bool {
 }
 
 /// Whether two values are the same, floats by their bits.
-fn same(a: &Value, b: &Value, left: &mut usize) -> bool {
+fn equal_within(a: &Value, b: &Value, left: &mut usize) -> bool {
     if !spend(left) {
         return false;
     }
     match (a, b) {
         (Value::Float(a), Value::Float(b)) => a.to_bits() == b.to_bits(),
         (Value::Array(a), Value::Array(b)) => {
-            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b, left))
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| equal_within(a, b, left))
         }
         (Value::Object(a), Value::Object(b)) => same_objects(a, b, left),
         _ => a == b,
@@ -174,7 +174,7 @@ fn same(a: &Value, b: &Value, left: &mut usize) -> bool {
 }
 
 fn same_objects(a: &Map, b: &Map, left: &mut usize) -> bool {
-    same_members(a, b, |_, x, y| same(x, y, left))
+    same_members(a, b, |_, x, y| equal_within(x, y, left))
 }
 
 #[cfg(test)]

@@ -1,32 +1,32 @@
 //! What can be told of a value at a glance.
 
-use super::{Checks, Types};
+use super::{Types, ValueChecks};
 use crate::structural::ValueValidation;
 use scantling_value::Value;
 
 /// Which values fit, as far as that can be told at a glance.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Glance {
+pub(crate) enum FastCheck {
     /// All values of these types.
     Types(Types),
     /// Texts with so many bytes, at least and at most.
     Texts(u32, u32),
 }
 
-impl Glance {
-    pub(super) fn of(types: Types, limits: Option<(&ValueValidation, &Checks)>) -> Self {
+impl FastCheck {
+    pub(super) fn new(types: Types, limits: Option<(&ValueValidation, &ValueChecks)>) -> Self {
         let fitting = match types {
             Types::INT_OR_STRING => Types::STRING,
             types @ (Types::STRING | Types::BOOLEAN | Types::INTEGER) => types,
             _ => Types::NONE,
         };
         match limits {
-            None => Glance::Types(fitting),
+            None => FastCheck::Types(fitting),
             Some((limits, checks)) if fitting == Types::STRING && checks.is_about_length(limits) => {
                 let (min, max) = bytes(limits.min_length, limits.max_length);
-                Glance::Texts(min, max)
+                FastCheck::Texts(min, max)
             }
-            Some(_) => Glance::Types(Types::NONE),
+            Some(_) => FastCheck::Types(Types::NONE),
         }
     }
 
@@ -34,18 +34,18 @@ impl Glance {
     #[inline]
     pub(crate) fn fits(self, value: &Value) -> bool {
         match (self, value) {
-            (Glance::Types(types), value) => types.contains(Types::of(value)),
-            (Glance::Texts(min, max), Value::String(text)) => {
+            (FastCheck::Types(types), value) => types.contains(Types::of_value(value)),
+            (FastCheck::Texts(min, max), Value::String(text)) => {
                 u32::try_from(text.len()).is_ok_and(|len| min <= len && len <= max)
             }
-            (Glance::Texts(..), _) => false,
+            (FastCheck::Texts(..), _) => false,
         }
     }
 }
 
 /// How a value is looked at that does not fit at a glance.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Look {
+pub(crate) enum CheckKind {
     /// A text: at its length, its pattern, its format and its enumeration.
     Text,
     /// An object: at the number of its members, and at each of them.
@@ -53,21 +53,21 @@ pub(crate) enum Look {
     /// A list: at the number of its elements, and at each of them.
     List,
     /// At all that can be said of a value.
-    AtLength,
+    Full,
 }
 
-impl Look {
-    pub(super) fn of(types: Types, limits: Option<(&ValueValidation, &Checks)>) -> Self {
+impl CheckKind {
+    pub(super) fn new(types: Types, limits: Option<(&ValueValidation, &ValueChecks)>) -> Self {
         let is_about_size = limits.is_none_or(|(limits, checks)| {
             !checks.junctors && checks.format.is_none() && limits.enumeration.is_empty()
         });
         match types {
             Types::STRING | Types::INT_OR_STRING if limits.is_some_and(|(_, checks)| checks.pass_texts()) => {
-                Look::Text
+                CheckKind::Text
             }
-            Types::OBJECT if is_about_size => Look::Object,
-            Types::ARRAY if is_about_size => Look::List,
-            _ => Look::AtLength,
+            Types::OBJECT if is_about_size => CheckKind::Object,
+            Types::ARRAY if is_about_size => CheckKind::List,
+            _ => CheckKind::Full,
         }
     }
 }

@@ -9,15 +9,15 @@
 //! metadata are not looked at.
 #![expect(clippy::print_stdout, reason = "the answers go to standard output")]
 
-use scantling_admit::{Gates, Options, Resource, Workshop, check};
+use scantling_admit::{AdmitOptions, Gates, Resource, ResourceCompiler, check};
 use scantling_schema::default;
 use scantling_schema::definition::{ApiVersion, Definition};
-use scantling_schema::prune::{self, Nulls, Place, Unknown};
+use scantling_schema::prune::{self, NullPolicy, UnknownFields, ValueRole};
 use scantling_value::{Limits, Map, Value, json};
 use std::io::BufRead;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let mut workshop = Workshop::default();
+    let mut workshop = ResourceCompiler::default();
     let mut known: Option<(Value, String, Resource)> = None;
     for line in std::io::stdin().lock().lines() {
         let request = json::decode(line?.as_bytes(), Limits::SERVER)?;
@@ -38,11 +38,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 fn answer(resource: &Resource, request: &Value) -> Result<Value, default::TooLarge> {
     let root = resource.plan.root();
     let mut object = request.get("obj").cloned().unwrap_or_default();
-    let options = prune::Options {
-        nulls: Nulls::Drop,
-        unknown: Unknown::Ignore,
+    let options = prune::PruneOptions {
+        nulls: NullPolicy::Drop,
+        unknown: UnknownFields::Ignore,
     };
-    prune::prune(root, &mut object, Place::Resource, &options);
+    prune::prune(root, &mut object, ValueRole::Resource, &options);
     default::fill(root, &mut object)?;
     let old = request.get("old");
     if let Some(map) = object.as_object_mut().filter(|_| resource.status) {
@@ -51,7 +51,7 @@ fn answer(resource: &Resource, request: &Value) -> Result<Value, default::TooLar
             map.insert("status", status.clone());
         }
     }
-    let checked = check(resource, &object, old, &Options::default());
+    let checked = check(resource, &object, old, &AdmitOptions::default());
     let mut errors: Vec<String> = checked.errors.iter().map(ToString::to_string).collect();
     errors.sort();
     let mut out = Map::new();
@@ -63,7 +63,7 @@ fn answer(resource: &Resource, request: &Value) -> Result<Value, default::TooLar
     Ok(Value::Object(out))
 }
 
-fn resource(crd: &Value, version: &str, workshop: &mut Workshop) -> Option<Resource> {
+fn resource(crd: &Value, version: &str, workshop: &mut ResourceCompiler) -> Option<Resource> {
     let received = Definition::decode(crd.clone(), ApiVersion::V1, Gates::default()).ok()?;
     let spec = received.definition.spec;
     workshop.resource(&spec, spec.version(version)?).ok()

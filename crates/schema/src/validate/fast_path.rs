@@ -3,34 +3,34 @@
 //! Types, sizes, texts and members are looked at here; where a schema asks for more (junctors, numbers, formats of
 //! anything but texts), the walk of [`validate`](super::validate) answers for that part.
 
-use super::sink::First;
+use super::sink::FirstFailure;
 use super::{check, is_longer, is_shorter};
-use crate::correlate::KeptBelow;
-use crate::plan::{Features, Look, Members, Node};
+use crate::correlate::UnchangedBelow;
+use crate::plan::{CheckKind, Features, FieldLookup, PlanNode};
 use crate::structural::Additional;
 use scantling_value::{Map, Path, Value, deadline};
 
 /// Whether a value keeps every limit of a schema.
-pub fn is_valid(node: &Node, value: &Value) -> bool {
-    !needs_a_look(node, value) || fits(node, value)
+pub fn is_valid(node: &PlanNode, value: &Value) -> bool {
+    !needs_full_check(node, value) || fits(node, value)
 }
 
 #[inline]
-fn needs_a_look(node: &Node, value: &Value) -> bool {
-    node.has(Features::LIMITS) && !node.glance().fits(value)
+fn needs_full_check(node: &PlanNode, value: &Value) -> bool {
+    node.has(Features::LIMITS) && !node.fast_check().fits(value)
 }
 
 /// As [`is_valid`], save for elements of lists that are known to be what they were: those are forgiven whatever they are.
-pub(super) fn is_valid_save(node: &Node, value: &Value, kept: &KeptBelow<'_>) -> bool {
-    match (node.look(), value) {
-        (Look::Object, Value::Object(map)) => {
-            fits_object(node, map, |name, node, value| match kept.member(name) {
-                Some(kept) => is_valid_save(node, value, &kept),
+pub(super) fn is_valid_except(node: &PlanNode, value: &Value, unchanged: &UnchangedBelow<'_>) -> bool {
+    match (node.check_kind(), value) {
+        (CheckKind::Object, Value::Object(map)) => {
+            fits_object(node, map, |name, node, value| match unchanged.member(name) {
+                Some(unchanged) => is_valid_except(node, value, &unchanged),
                 None => fits(node, value),
             })
         }
-        (Look::List, Value::Array(list)) => {
-            let mut same = kept.elements().unwrap_or_default().iter().copied();
+        (CheckKind::List, Value::Array(list)) => {
+            let mut same = unchanged.elements().unwrap_or_default().iter().copied();
             fits_list(node, list, |items, item| {
                 same.next() == Some(true) || is_valid(items, item)
             })
@@ -41,35 +41,35 @@ pub(super) fn is_valid_save(node: &Node, value: &Value, kept: &KeptBelow<'_>) ->
 
 /// Whether a value fits that needs a closer look.
 // Each way to look is a call of its own: most values are texts, which do not pay for the frames of the others.
-fn fits(node: &Node, value: &Value) -> bool {
-    match (node.look(), value) {
-        (Look::Text, Value::String(text)) => fits_text(node, text),
-        (Look::Object, Value::Object(map)) => fit_members(node, map),
-        (Look::List, Value::Array(list)) => fit_elements(node, list),
-        _ => fits_at_length(node, value),
+fn fits(node: &PlanNode, value: &Value) -> bool {
+    match (node.check_kind(), value) {
+        (CheckKind::Text, Value::String(text)) => fits_text(node, text),
+        (CheckKind::Object, Value::Object(map)) => members_fit(node, map),
+        (CheckKind::List, Value::Array(list)) => elements_fit(node, list),
+        _ => full_check(node, value),
     }
 }
 
 #[inline(never)]
-fn fit_members(node: &Node, map: &Map) -> bool {
+fn members_fit(node: &PlanNode, map: &Map) -> bool {
     deadline::tick_for(map.len());
     fits_object(node, map, |_, node, value| fits(node, value))
 }
 
 #[inline(never)]
-fn fit_elements(node: &Node, list: &[Value]) -> bool {
+fn elements_fit(node: &PlanNode, list: &[Value]) -> bool {
     deadline::tick_for(list.len());
     fits_list(node, list, is_valid)
 }
 
 /// Whether a value fits, told by the walk that knows every limit.
 #[inline(never)]
-pub(super) fn fits_at_length(node: &Node, value: &Value) -> bool {
-    check(node, value, None, &Path::ROOT, &mut First).is_ok()
+pub(super) fn full_check(node: &PlanNode, value: &Value) -> bool {
+    check(node, value, None, &Path::ROOT, &mut FirstFailure).is_ok()
 }
 
 #[inline(never)]
-fn fits_text(node: &Node, text: &str) -> bool {
+fn fits_text(node: &PlanNode, text: &str) -> bool {
     let (Some(limits), Some(checks)) = (node.limits(), node.checks()) else {
         return true;
     };
@@ -89,7 +89,7 @@ fn fits_text(node: &Node, text: &str) -> bool {
 
 /// Whether a list fits, of which `fits` looks at the elements.
 #[inline]
-fn fits_list(node: &Node, list: &[Value], mut fits: impl FnMut(&Node, &Value) -> bool) -> bool {
+fn fits_list(node: &PlanNode, list: &[Value], mut fits: impl FnMut(&PlanNode, &Value) -> bool) -> bool {
     if let Some(limits) = node.limits()
         && (!is_within(list.len(), limits.min_items, limits.max_items)
             || (limits.unique_items && super::repeats(list)))
@@ -102,21 +102,21 @@ fn fits_list(node: &Node, list: &[Value], mut fits: impl FnMut(&Node, &Value) ->
 
 /// Whether an object fits whose members need a closer look by `fits`.
 #[inline]
-fn fits_object(node: &Node, map: &Map, fits: impl Fn(&str, &Node, &Value) -> bool) -> bool {
+fn fits_object(node: &PlanNode, map: &Map, fits: impl Fn(&str, &PlanNode, &Value) -> bool) -> bool {
     let limits = node.limits();
     if limits.is_some_and(|v| !is_within(map.len(), v.min_properties, v.max_properties)) {
         return false;
     }
-    let mut members = Members::of(node);
+    let mut members = FieldLookup::new(node);
     let mut required = 0;
     for (name, value) in map.entries() {
         let fits = if let Some(field) = members.find(name) {
             required += usize::from(field.required);
-            field.glance.fits(value)
+            field.fast_check.fits(value)
                 || !field.has(Features::LIMITS)
                 || members.found().is_none_or(|field| fits(name, field, value))
         } else if let Some(additional) = node.additional() {
-            !needs_a_look(additional, value) || fits(name, additional, value)
+            !needs_full_check(additional, value) || fits(name, additional, value)
         } else {
             node.schema().additional != Some(Additional::Any(false))
         };

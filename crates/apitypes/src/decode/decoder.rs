@@ -1,8 +1,8 @@
 //! The walk over a document that decodes it.
 
-use super::source::{Node, Source};
-use super::{Decoded, Finding, MAX_DEPTH, TOO_DEEP, base64};
-use crate::{Codec, Definition, Extensions, Field, Form, Struct, Table, Type};
+use super::source::{DecodeSource, SourceNode};
+use super::{DecodedObject, Finding, MAX_DEPTH, TOO_DEEP, base64};
+use crate::{Codec, Extensions, FieldDef, GoType, StructDef, TypeDef, TypeKind, TypeTable};
 use scantling_notation::quantity::Quantity;
 use scantling_notation::timestamp::{self, Moment};
 use scantling_value::{Map, Path, PathBuf, Str, Value, deadline};
@@ -11,8 +11,8 @@ use std::collections::BTreeSet;
 /// The most findings of one kind that a text is reported to have.
 const MAX_FINDINGS: usize = 100;
 
-pub(super) struct Walk<'t> {
-    table: &'t Table,
+pub(super) struct Decoder<'t> {
+    table: &'t TypeTable,
     extensions: Extensions,
     /// The names of the fields on the way, and of inlined structs, but no list indexes and map keys: errors show them
     /// so.
@@ -33,9 +33,9 @@ pub(super) struct Walk<'t> {
     counts: [usize; 2],
 }
 
-impl<'t> Walk<'t> {
-    pub(super) fn new(table: &'t Table, extensions: Extensions) -> Walk<'t> {
-        Walk {
+impl<'t> Decoder<'t> {
+    pub(super) fn new(table: &'t TypeTable, extensions: Extensions) -> Decoder<'t> {
+        Decoder {
             table,
             extensions,
             stack: Vec::new(),
@@ -51,19 +51,23 @@ impl<'t> Walk<'t> {
     }
 
     /// Decodes a whole document, or returns its first fault.
-    pub(super) fn decode(mut self, document: impl Source, kind: &Definition) -> Result<Decoded, String> {
-        let value = self.value(document, &Type::Named(kind.id), &Path::ROOT, None);
+    pub(super) fn decode(
+        mut self,
+        document: impl DecodeSource,
+        kind: &TypeDef,
+    ) -> Result<DecodedObject, String> {
+        let value = self.value(document, &GoType::Named(kind.id), &Path::ROOT, None);
         if let Some(fault) = self.first_fault() {
             return Err(fault);
         }
-        Ok(Decoded {
+        Ok(DecodedObject {
             members: value.and_then(Value::into_object).unwrap_or_default(),
             findings: self.findings,
         })
     }
 
     /// The first fault of a value that is decoded for itself.
-    pub(super) fn check(mut self, value: Value, ty: &Type) -> Result<(), String> {
+    pub(super) fn check(mut self, value: Value, ty: &GoType) -> Result<(), String> {
         self.value(value, ty, &Path::ROOT, None);
         self.first_fault().map_or(Ok(()), Err)
     }
@@ -78,7 +82,13 @@ impl<'t> Walk<'t> {
     }
 
     /// The value as its type holds it, decoded into what is there already; nothing for what does not fit.
-    fn value<S: Source>(&mut self, v: S, ty: &Type, at: &Path<'_>, before: Option<Value>) -> Option<Value> {
+    fn value<S: DecodeSource>(
+        &mut self,
+        v: S,
+        ty: &GoType,
+        at: &Path<'_>,
+        before: Option<Value>,
+    ) -> Option<Value> {
         if self.depth >= MAX_DEPTH {
             self.fatal.get_or_insert_with(|| TOO_DEEP.into());
         }
@@ -92,53 +102,63 @@ impl<'t> Walk<'t> {
         out
     }
 
-    fn fit<S: Source>(&mut self, v: S, ty: &Type, at: &Path<'_>, before: Option<Value>) -> Option<Value> {
+    fn fit<S: DecodeSource>(
+        &mut self,
+        v: S,
+        ty: &GoType,
+        at: &Path<'_>,
+        before: Option<Value>,
+    ) -> Option<Value> {
         let table = self.table;
         let underlying = table.underlying(ty);
-        if let Type::Named(id) = underlying {
-            return match &table.get(*id).form {
-                Form::Custom(codec) => self.custom(v, *codec, *id, at, before),
-                Form::Struct(s) => match v.node() {
-                    Node::Null => before,
-                    Node::Object(members) => {
+        if let GoType::Named(id) = underlying {
+            return match &table.get(*id).kind {
+                TypeKind::Custom(codec) => self.custom(v, *codec, *id, at, before),
+                TypeKind::Struct(s) => match v.node() {
+                    SourceNode::Null => before,
+                    SourceNode::Object(members) => {
                         let name = table.get(*id).name;
                         Some(self.members(members, name, s, at, before).into())
                     }
                     v => self.mismatch(v.kind(), ty),
                 },
-                Form::Named(_) => None,
+                TypeKind::Named(_) => None,
             };
         }
-        if *underlying == Type::Any {
+        if *underlying == GoType::Any {
             return self.any(v);
         }
         match (underlying, v.node()) {
-            (Type::Bytes | Type::List(_) | Type::Map(_), Node::Null) => None,
-            (_, Node::Null) => before,
-            (Type::String, Node::String(s)) => Some(Value::String(s)),
-            (Type::Bool, Node::Bool(b)) => Some(Value::Bool(b)),
-            (Type::Int32 | Type::Int64 | Type::Float64, Node::Number(number)) => {
+            (GoType::Bytes | GoType::List(_) | GoType::Map(_), SourceNode::Null) => None,
+            (_, SourceNode::Null) => before,
+            (GoType::String, SourceNode::String(s)) => Some(Value::String(s)),
+            (GoType::Bool, SourceNode::Bool(b)) => Some(Value::Bool(b)),
+            (GoType::Int32 | GoType::Int64 | GoType::Float64, SourceNode::Number(number)) => {
                 match (underlying, &number.value) {
-                    (Type::Int64, Value::Int(_)) => Some(number.value),
-                    (Type::Int32, Value::Int(i)) if i32::try_from(*i).is_ok() => Some(number.value),
+                    (GoType::Int64, Value::Int(_)) => Some(number.value),
+                    (GoType::Int32, Value::Int(i)) if i32::try_from(*i).is_ok() => Some(number.value),
                     #[expect(clippy::cast_precision_loss, reason = "the field is a double on the wire")]
-                    (Type::Float64, Value::Int(i)) => Some(Value::Float(*i as f64)),
-                    (Type::Float64, Value::Float(f)) if f.is_finite() => Some(number.value),
+                    (GoType::Float64, Value::Int(i)) => Some(Value::Float(*i as f64)),
+                    (GoType::Float64, Value::Float(f)) if f.is_finite() => Some(number.value),
                     _ => self.mismatch(&format!("number {}", number.literal()), ty),
                 }
             }
-            (Type::Bytes, Node::String(s)) => match base64::canonical(&s) {
+            (GoType::Bytes, SourceNode::String(s)) => match base64::canonical(&s) {
                 Ok(canonical) => Some(canonical.into()),
                 Err(offset) => self.fault(format!("illegal base64 data at input byte {offset}")),
             },
-            (Type::List(element), Node::List(items)) => Some(self.list(items, element, at, before).into()),
-            (Type::Map(entry), Node::Object(members)) => Some(self.map(members, &entry.1, at, before).into()),
+            (GoType::List(element), SourceNode::List(items)) => {
+                Some(self.list(items, element, at, before).into())
+            }
+            (GoType::Map(entry), SourceNode::Object(members)) => {
+                Some(self.map(members, &entry.1, at, before).into())
+            }
             (_, v) => self.mismatch(v.kind(), ty),
         }
     }
 
     /// A value of any type. It is read as it is; only what is made of it later has no place for all numbers.
-    fn any(&mut self, v: impl Source) -> Option<Value> {
+    fn any(&mut self, v: impl DecodeSource) -> Option<Value> {
         if let Some(number) = v.out_of_range() {
             let fault = format!("json: cannot unmarshal number {number} into Go value of type float64");
             self.late.get_or_insert(fault);
@@ -147,7 +167,7 @@ impl<'t> Walk<'t> {
     }
 
     /// A value whose type has a decoder of its own. Its first fault ends decoding.
-    fn custom<S: Source>(
+    fn custom<S: DecodeSource>(
         &mut self,
         v: S,
         codec: Codec,
@@ -158,9 +178,9 @@ impl<'t> Walk<'t> {
         match (codec, v) {
             (Codec::Raw | Codec::Fields | Codec::Json, v) => self.any(v),
             (codec, v) => match (codec, v.node()) {
-                (Codec::Time | Codec::MicroTime | Codec::Quantity, Node::Null) => None,
-                (_, Node::Null) => before,
-                (Codec::Time, Node::String(s)) => match timestamp::parse_rfc3339(&s) {
+                (Codec::Time | Codec::MicroTime | Codec::Quantity, SourceNode::Null) => None,
+                (_, SourceNode::Null) => before,
+                (Codec::Time, SourceNode::String(s)) => match timestamp::parse_rfc3339(&s) {
                     Ok(moment) => {
                         let whole = Moment {
                             nanos: 0,
@@ -171,7 +191,7 @@ impl<'t> Walk<'t> {
                     }
                     Err(e) => self.end(e),
                 },
-                (Codec::MicroTime, Node::String(s)) => match timestamp::parse_micro(&s) {
+                (Codec::MicroTime, SourceNode::String(s)) => match timestamp::parse_micro(&s) {
                     Ok(moment) => Some(timestamp::format_micro(moment).into()),
                     Err(e) => self.end(e),
                 },
@@ -181,8 +201,8 @@ impl<'t> Walk<'t> {
                 }
                 (Codec::Quantity, v) => {
                     let text = match v {
-                        Node::String(s) => s.trim().to_owned(),
-                        Node::Number(number) => number.literal(),
+                        SourceNode::String(s) => s.trim().to_owned(),
+                        SourceNode::Number(number) => number.literal(),
                         // No other value has the form of a quantity.
                         v => v.kind().to_owned(),
                     };
@@ -191,8 +211,8 @@ impl<'t> Walk<'t> {
                         Err(e) => self.end(e.to_string()),
                     }
                 }
-                (Codec::IntOrString, Node::String(s)) => Some(Value::String(s)),
-                (Codec::IntOrString, Node::Number(number)) => match number.value {
+                (Codec::IntOrString, SourceNode::String(s)) => Some(Value::String(s)),
+                (Codec::IntOrString, SourceNode::Number(number)) => match number.value {
                     Value::Int(i) if i32::try_from(i).is_ok() => Some(number.value),
                     _ => {
                         let fault = self.mismatch_text(&format!("number {}", number.literal()), "int32");
@@ -203,19 +223,19 @@ impl<'t> Walk<'t> {
                     let fault = self.mismatch_text(v.kind(), "int32");
                     self.end(fault)
                 }
-                (Codec::SchemaOrBool, Node::Bool(b)) => Some(Value::Bool(b)),
-                (_, Node::Object(members)) => {
+                (Codec::SchemaOrBool, SourceNode::Bool(b)) => Some(Value::Bool(b)),
+                (_, SourceNode::Object(members)) => {
                     let schema = self.schema(id)?;
                     let s = schema.as_struct()?;
                     self.opaque(|walk| walk.members(members, schema.name, s, at, None).into())
                 }
                 (Codec::SchemaOrBool, _) => self.end("boolean or JSON schema expected".into()),
-                (Codec::SchemaOrList, Node::List(items)) => {
-                    let schema = Type::Named(self.schema(id)?.id);
+                (Codec::SchemaOrList, SourceNode::List(items)) => {
+                    let schema = GoType::Named(self.schema(id)?.id);
                     self.opaque(|walk| walk.list(items, &schema, at, None).into())
                 }
-                (Codec::SchemaOrStrings, Node::List(items)) => {
-                    self.opaque(|walk| walk.list(items, &Type::String, at, None).into())
+                (Codec::SchemaOrStrings, SourceNode::List(items)) => {
+                    self.opaque(|walk| walk.list(items, &GoType::String, at, None).into())
                 }
                 // Whatever is neither a schema nor a list reads as an empty list.
                 _ => Some(Value::Array(Vec::new())),
@@ -224,16 +244,16 @@ impl<'t> Walk<'t> {
     }
 
     /// The schema that types of its package hold.
-    fn schema(&self, id: crate::TypeId) -> Option<&'t Definition> {
+    fn schema(&self, id: crate::TypeId) -> Option<&'t TypeDef> {
         let package = self.table.package(self.table.get(id));
         self.table.find(package.id, crate::SCHEMA)
     }
 
     /// The elements of a list; each is decoded into the one that was in its place.
-    fn list<S: Source>(
+    fn list<S: DecodeSource>(
         &mut self,
         items: Vec<S>,
-        ty: &Type,
+        ty: &GoType,
         at: &Path<'_>,
         before: Option<Value>,
     ) -> Vec<Value> {
@@ -249,10 +269,10 @@ impl<'t> Walk<'t> {
     }
 
     /// The entries of a map, beside those that were there.
-    fn map<S: Source>(
+    fn map<S: DecodeSource>(
         &mut self,
         members: impl Iterator<Item = (Str, S)>,
-        ty: &Type,
+        ty: &GoType,
         at: &Path<'_>,
         before: Option<Value>,
     ) -> Map {
@@ -278,7 +298,7 @@ impl<'t> Walk<'t> {
 
     /// An element of a list or a map. Where there is none, scalars are their zero values; structs become so when they
     /// are written.
-    fn element<S: Source>(&mut self, v: S, ty: &Type, at: &Path<'_>, before: Option<Value>) -> Value {
+    fn element<S: DecodeSource>(&mut self, v: S, ty: &GoType, at: &Path<'_>, before: Option<Value>) -> Value {
         self.value(v, ty, at, before).unwrap_or_else(|| {
             let is_struct = self.table.struct_of(ty).is_some();
             if is_struct {
@@ -289,11 +309,11 @@ impl<'t> Walk<'t> {
         })
     }
 
-    fn members<S: Source>(
+    fn members<S: DecodeSource>(
         &mut self,
         members: impl ExactSizeIterator<Item = (Str, S)>,
         name: &'t str,
-        s: &'t Struct,
+        s: &'t StructDef,
         at: &Path<'_>,
         before: Option<Value>,
     ) -> Map {
@@ -303,7 +323,7 @@ impl<'t> Walk<'t> {
         }
         let mut seen = BTreeSet::new();
         let extensions = self.extensions;
-        let is_on = |field: &&Field| extensions.contains(field.extension);
+        let is_on = |field: &&FieldDef| extensions.contains(field.extension);
         for (key, v) in members {
             let Some(field) = s.field(&key).filter(is_on) else {
                 self.report::<S>(Finding::Unknown, &at.field(&key));
@@ -317,7 +337,7 @@ impl<'t> Walk<'t> {
                 let place = out.iter().position(|(k, _): &(Str, Value)| *k == key);
                 before = place.map(|place| out.swap_remove(place).1);
                 // `null` takes a pointer away.
-                let is_pointer = matches!(field.ty, Type::Pointer(_));
+                let is_pointer = matches!(field.ty, GoType::Pointer(_));
                 before = before.filter(|_| !is_pointer || !v.is_null());
             }
             let depth = self.stack.len();
@@ -335,7 +355,7 @@ impl<'t> Walk<'t> {
     }
 
     /// A schema that a custom type holds: nobody looks for unknown fields in it.
-    fn opaque(&mut self, decode: impl FnOnce(&mut Walk<'t>) -> Value) -> Option<Value> {
+    fn opaque(&mut self, decode: impl FnOnce(&mut Decoder<'t>) -> Value) -> Option<Value> {
         let outer = self.opaque;
         self.opaque = outer
             .or_else(|| self.structs.last().copied())
@@ -356,7 +376,7 @@ impl<'t> Walk<'t> {
     }
 
     /// Reports a field; in texts, where fields may occur many times, once.
-    fn report<S: Source>(&mut self, finding: impl FnOnce(PathBuf) -> Finding, at: &Path<'_>) {
+    fn report<S: DecodeSource>(&mut self, finding: impl FnOnce(PathBuf) -> Finding, at: &Path<'_>) {
         if !self.is_strict() {
             return;
         }
@@ -373,7 +393,7 @@ impl<'t> Walk<'t> {
     }
 
     /// A value of the wrong type.
-    fn mismatch(&mut self, value: &str, ty: &Type) -> Option<Value> {
+    fn mismatch(&mut self, value: &str, ty: &GoType) -> Option<Value> {
         let fault = self.mismatch_text(value, &self.table.go_type(ty));
         self.fault(fault)
     }

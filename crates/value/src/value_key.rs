@@ -5,9 +5,9 @@ use std::cmp::Ordering;
 
 /// A value as something to look up. Numbers of different kinds are different.
 #[derive(Clone, Copy, Debug)]
-pub struct Identity<'v>(pub &'v Value);
+pub struct ValueKey<'v>(pub &'v Value);
 
-impl Identity<'_> {
+impl ValueKey<'_> {
     fn rank(self) -> u8 {
         match self.0 {
             Value::Null => 0,
@@ -21,16 +21,16 @@ impl Identity<'_> {
     }
 }
 
-impl Ord for Identity<'_> {
+impl Ord for ValueKey<'_> {
     fn cmp(&self, other: &Self) -> Ordering {
         match (self.0, other.0) {
             (Value::Bool(a), Value::Bool(b)) => a.cmp(b),
             (Value::Int(a), Value::Int(b)) => a.cmp(b),
             (Value::Float(a), Value::Float(b)) => a.total_cmp(b),
             (Value::String(a), Value::String(b)) => a.cmp(b),
-            (Value::Array(a), Value::Array(b)) => a.iter().map(Identity).cmp(b.iter().map(Identity)),
+            (Value::Array(a), Value::Array(b)) => a.iter().map(ValueKey).cmp(b.iter().map(ValueKey)),
             (Value::Object(a), Value::Object(b)) => {
-                let members = |m| Map::iter(m).map(|(k, v)| (k, Identity(v)));
+                let members = |m| Map::iter(m).map(|(k, v)| (k, ValueKey(v)));
                 members(a).cmp(members(b))
             }
             _ => self.rank().cmp(&other.rank()),
@@ -38,16 +38,16 @@ impl Ord for Identity<'_> {
     }
 }
 
-impl PartialOrd for Identity<'_> {
+impl PartialOrd for ValueKey<'_> {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl PartialEq for Identity<'_> {
+impl PartialEq for ValueKey<'_> {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other) == Ordering::Equal
     }
 }
 
-impl Eq for Identity<'_> {}
+impl Eq for ValueKey<'_> {}

@@ -1,20 +1,20 @@
-//! The facts at the end of a line.
+//! The attributes at the end of a line.
 //!
 //! Most of them are needed rarely: when a document is published, or a kind's rules are compiled. They stay text until
 //! someone asks.
 
 use super::Release;
 
-/// Facts about a type, a field or a resource.
+/// Attributes about a type, a field or a resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Facts(&'static str);
+pub struct Attributes(&'static str);
 
-impl Facts {
-    pub(super) fn new(text: &'static str) -> Facts {
-        Facts(text)
+impl Attributes {
+    pub(super) fn new(text: &'static str) -> Attributes {
+        Attributes(text)
     }
 
-    /// The facts, word by word. Spaces within quotes do not end a word.
+    /// The attributes, word by word. Spaces within quotes do not end a word.
     pub fn words(self) -> impl Iterator<Item = &'static str> {
         let mut rest = self.0;
         std::iter::from_fn(move || {
@@ -114,13 +114,16 @@ mod tests {
 
     #[test]
     fn words_end_at_spaces_outside_of_quotes() {
-        let facts = Facts::new(
+        let attributes = Attributes::new(
             r#"#3 list=map(a,b) patch=merge(a) default="x y" +item(t:"A B")=+forbidden since=1.35"#,
         );
-        assert_eq!(facts.list(), Some(("map", vec!["a", "b"])));
-        assert_eq!(facts.patch(), Some(("merge", Some("a"))));
-        assert_eq!(facts.default(), Some("\"x y\""));
-        assert_eq!(facts.tags().collect::<Vec<_>>(), ["item(t:\"A B\")=+forbidden"]);
-        assert!(!facts.is_in(Release(34)) && facts.is_in(Release(35)));
+        assert_eq!(attributes.list(), Some(("map", vec!["a", "b"])));
+        assert_eq!(attributes.patch(), Some(("merge", Some("a"))));
+        assert_eq!(attributes.default(), Some("\"x y\""));
+        assert_eq!(
+            attributes.tags().collect::<Vec<_>>(),
+            ["item(t:\"A B\")=+forbidden"]
+        );
+        assert!(!attributes.is_in(Release(34)) && attributes.is_in(Release(35)));
     }
 }

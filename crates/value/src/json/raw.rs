@@ -5,24 +5,24 @@ use crate::{DecodeError, Limits, Map, Str, Value};
 
 /// A value as it is written.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Written {
+pub enum RawJson {
     /// `null`
     Null,
     /// `true` or `false`
     Bool(bool),
     /// A number.
-    Number(WrittenNumber),
+    Number(RawNumber),
     /// A text.
     Text(Str),
     /// A list.
-    Array(Vec<Written>),
+    Array(Vec<RawJson>),
     /// An object; a name may stand more than once.
-    Object(Vec<(Str, Written)>),
+    Object(Vec<(Str, RawJson)>),
 }
 
 /// A number as it is written.
 #[derive(Clone, Debug, PartialEq)]
-pub struct WrittenNumber {
+pub struct RawNumber {
     /// Its letters.
     pub text: Str,
     /// Its value; infinity stands in for what is out of range.
@@ -30,32 +30,32 @@ pub struct WrittenNumber {
 }
 
 /// Reads a text that is known to be valid JSON.
-pub fn decode_written(text: &[u8], limits: Limits) -> Result<Written, DecodeError> {
+pub fn decode_raw(text: &[u8], limits: Limits) -> Result<RawJson, DecodeError> {
     value(&mut Cursor::new(text), limits.depth)
 }
 
-impl Written {
+impl RawJson {
     /// The first number in it that is out of all range.
     pub fn out_of_range(&self) -> Option<&Str> {
         match self {
-            Written::Number(n) if matches!(n.value, Value::Float(f) if f.is_infinite()) => Some(&n.text),
-            Written::Array(items) => items.iter().find_map(Written::out_of_range),
-            Written::Object(members) => members.iter().find_map(|(_, v)| v.out_of_range()),
-            Written::Null | Written::Bool(_) | Written::Number(_) | Written::Text(_) => None,
+            RawJson::Number(n) if matches!(n.value, Value::Float(f) if f.is_infinite()) => Some(&n.text),
+            RawJson::Array(items) => items.iter().find_map(RawJson::out_of_range),
+            RawJson::Object(members) => members.iter().find_map(|(_, v)| v.out_of_range()),
+            RawJson::Null | RawJson::Bool(_) | RawJson::Number(_) | RawJson::Text(_) => None,
         }
     }
 }
 
-impl From<Written> for Value {
+impl From<RawJson> for Value {
     /// Of members that stand twice the last one counts.
-    fn from(written: Written) -> Value {
+    fn from(written: RawJson) -> Value {
         match written {
-            Written::Null => Value::Null,
-            Written::Bool(b) => Value::Bool(b),
-            Written::Number(number) => number.value,
-            Written::Text(s) => Value::String(s),
-            Written::Array(items) => Value::Array(items.into_iter().map(Value::from).collect()),
-            Written::Object(members) => {
+            RawJson::Null => Value::Null,
+            RawJson::Bool(b) => Value::Bool(b),
+            RawJson::Number(number) => number.value,
+            RawJson::Text(s) => Value::String(s),
+            RawJson::Array(items) => Value::Array(items.into_iter().map(Value::from).collect()),
+            RawJson::Object(members) => {
                 let members = members.into_iter().map(|(k, v)| (k, Value::from(v)));
                 Value::Object(Map::from_unsorted(members.collect()))
             }
@@ -63,7 +63,7 @@ impl From<Written> for Value {
     }
 }
 
-fn value(cursor: &mut Cursor<'_>, depth: usize) -> Result<Written, DecodeError> {
+fn value(cursor: &mut Cursor<'_>, depth: usize) -> Result<RawJson, DecodeError> {
     let first = cursor.skip_space();
     if depth == 0 {
         return Err(cursor.unexpected(first, "exceeded max depth"));
@@ -80,7 +80,7 @@ fn value(cursor: &mut Cursor<'_>, depth: usize) -> Result<Written, DecodeError> 
                 cursor.advance();
                 members.push((name, value(cursor, depth - 1)?));
             }
-            Written::Object(members)
+            RawJson::Object(members)
         }
         Some(b'[') => {
             cursor.advance();
@@ -88,20 +88,20 @@ fn value(cursor: &mut Cursor<'_>, depth: usize) -> Result<Written, DecodeError> 
             while !closes(cursor, b']') {
                 items.push(value(cursor, depth - 1)?);
             }
-            Written::Array(items)
+            RawJson::Array(items)
         }
         Some(b'"') => {
             cursor.advance();
-            Written::Text(cursor.string()?)
+            RawJson::Text(cursor.string()?)
         }
-        Some(b't') => cursor.literal("true", Written::Bool(true))?,
-        Some(b'f') => cursor.literal("false", Written::Bool(false))?,
-        Some(b'n') => cursor.literal("null", Written::Null)?,
+        Some(b't') => cursor.literal("true", RawJson::Bool(true))?,
+        Some(b'f') => cursor.literal("false", RawJson::Bool(false))?,
+        Some(b'n') => cursor.literal("null", RawJson::Null)?,
         _ => {
             let start = cursor.at();
             let form = cursor.number()?;
             let text = cursor.ascii(start);
-            Written::Number(WrittenNumber {
+            RawJson::Number(RawNumber {
                 text: Str::new(text),
                 value: number(text, form),
             })
@@ -138,7 +138,7 @@ mod tests {
     fn everything_is_kept() {
         let text = r#" { "b" : [ 1.50, -0 , 1e400 ,true,null] , "a":{} ,"b":"\u00e9" } "#;
         let number = |text: &str, value| {
-            Written::Number(WrittenNumber {
+            RawJson::Number(RawNumber {
                 text: Str::new(text),
                 value,
             })
@@ -147,19 +147,19 @@ mod tests {
             number("1.50", Value::Float(1.5)),
             number("-0", Value::Int(0)),
             number("1e400", Value::Float(f64::INFINITY)),
-            Written::Bool(true),
-            Written::Null,
+            RawJson::Bool(true),
+            RawJson::Null,
         ];
-        let want = Written::Object(vec![
-            (Str::new("b"), Written::Array(list)),
-            (Str::new("a"), Written::Object(Vec::new())),
-            (Str::new("b"), Written::Text(Str::new("é"))),
+        let want = RawJson::Object(vec![
+            (Str::new("b"), RawJson::Array(list)),
+            (Str::new("a"), RawJson::Object(Vec::new())),
+            (Str::new("b"), RawJson::Text(Str::new("é"))),
         ]);
-        let found = decode_written(text.as_bytes(), Limits::SAFE).unwrap();
+        let found = decode_raw(text.as_bytes(), Limits::SAFE).unwrap();
         assert_eq!(found, want);
         assert_eq!(Value::from(found).to_json(), r#"{"a":{},"b":"é"}"#);
-        let odd = decode_written(br#"{"a":[1,{"b":-1e999}]}"#, Limits::SAFE).unwrap();
+        let odd = decode_raw(br#"{"a":[1,{"b":-1e999}]}"#, Limits::SAFE).unwrap();
         assert_eq!(odd.out_of_range().map(Str::as_str), Some("-1e999"));
-        assert!(decode_written(b"[[[]]]", Limits { depth: 2 }).is_err());
+        assert!(decode_raw(b"[[[]]]", Limits { depth: 2 }).is_err());
     }
 }

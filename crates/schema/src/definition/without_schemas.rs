@@ -8,7 +8,7 @@ use scantling_value::{Map, Value};
 impl Definition {
     /// All of a new definition but its schemas, from the `v1` document that was accepted. None where schemas have a say
     /// in how it settles or is served: those of new definitions are structural, and few cannot be served.
-    pub fn sketch(document: &Value, gates: Gates) -> Option<Definition> {
+    pub fn without_schemas(document: &Value, gates: Gates) -> Option<Definition> {
         let versions = document.at(["spec", "versions"]).and_then(Value::as_array)?;
         let mut schemas = versions
             .iter()
@@ -20,10 +20,10 @@ impl Definition {
         let versions = Value::Array(versions.collect());
         let mut spec = without(document.get("spec")?, "versions");
         spec.as_object_mut()?.insert("versions", versions);
-        let mut sketch = without(document, "spec");
-        sketch.as_object_mut()?.insert("spec", spec);
-        let sketch = Self::decode(sketch, ApiVersion::V1, gates).ok()?.definition;
-        Some(sketch).filter(|sketch| !sketch.spec.preserves_unknown_fields())
+        let mut summary = without(document, "spec");
+        summary.as_object_mut()?.insert("spec", spec);
+        let summary = Self::decode(summary, ApiVersion::V1, gates).ok()?.definition;
+        Some(summary).filter(|summary| !summary.spec.preserves_unknown_fields())
     }
 }
 
@@ -52,34 +52,34 @@ mod tests {
     }
 
     #[test]
-    fn a_sketch_settles_like_the_whole() {
+    fn conditions_do_not_depend_on_schemas() {
         let document = definition(
             "",
             r#"{"type": "object", "properties": {"a": {"type": "string"}}}"#,
         );
         let gates = Gates::default();
-        let mut sketch = Definition::sketch(&document, gates).unwrap();
+        let mut summary = Definition::without_schemas(&document, gates).unwrap();
         let mut whole = Definition::decode(document, ApiVersion::V1, gates)
             .unwrap()
             .definition;
-        assert_eq!(sketch.spec.schemas().count(), 0);
-        for definition in [&mut sketch, &mut whole] {
-            assert!(definition.settle([], "2026-08-01T00:00:00Z"));
+        assert_eq!(summary.spec.schemas().count(), 0);
+        for definition in [&mut summary, &mut whole] {
+            assert!(definition.update_conditions([], "2026-08-01T00:00:00Z"));
         }
-        assert_eq!(sketch.status, whole.status);
-        assert_eq!(sketch.metadata, whole.metadata);
-        assert_eq!(sketch.spec.is_servable(), whole.spec.is_servable());
+        assert_eq!(summary.status, whole.status);
+        assert_eq!(summary.metadata, whole.metadata);
+        assert_eq!(summary.spec.is_servable(), whole.spec.is_servable());
         whole.spec.validation = None;
-        assert_eq!(sketch, whole);
+        assert_eq!(summary, whole);
     }
 
     #[test]
-    fn some_have_none() {
+    fn versions_without_schemas_stay_without() {
         let in_no_object = definition("", r#"{"type": "object", "default": [1]}"#);
         let preserving = definition(r#""preserveUnknownFields": true,"#, r#"{"type": "object"}"#);
         for document in [in_no_object, preserving, Value::Null] {
             assert_eq!(
-                Definition::sketch(&document, Gates::default()),
+                Definition::without_schemas(&document, Gates::default()),
                 None,
                 "{document:?}"
             );

@@ -10,14 +10,14 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 
 /// Where something is wrong.
-pub(crate) struct Spot<'a> {
+pub(crate) struct ErrorSite<'a> {
     /// Where the checked value stands.
     pub(super) prefix: &'a Path<'a>,
     /// The place in the checked value.
     pub(super) at: &'a Path<'a>,
 }
 
-impl Spot<'_> {
+impl ErrorSite<'_> {
     /// The place as the message writes it.
     pub(crate) fn name(&self) -> String {
         let mut out = String::new();
@@ -100,7 +100,7 @@ impl Spot<'_> {
         self.invalid(s, &format!("should match '{}'", pattern.as_shown()))
     }
 
-    pub(super) fn not_listed(&self, value: &Value, listed: &[Json]) -> FieldError {
+    pub(super) fn not_in_enum(&self, value: &Value, listed: &[Json]) -> FieldError {
         let detail = FieldError::supported_values(listed, |json| match &*json.0 {
             Value::String(s) => Cow::from(s.as_str()),
             v => v.to_json().into(),
@@ -146,8 +146,8 @@ impl Spot<'_> {
         })
     }
 
-    /// A number beyond a bound.
-    pub(crate) fn beyond(&self, value: &Value, relation: &str, bound: &Value) -> FieldError {
+    /// A number out_of_bounds a bound.
+    pub(crate) fn out_of_bounds(&self, value: &Value, relation: &str, bound: &Value) -> FieldError {
         self.invalid(
             value.clone(),
             &format!("should be {relation} {}", number_v(bound)),
@@ -155,7 +155,7 @@ impl Spot<'_> {
     }
 
     /// A factor that nothing is a multiple of.
-    pub(crate) fn bad_factor(&self, factor: &Value) -> FieldError {
+    pub(crate) fn not_multiple_of(&self, factor: &Value) -> FieldError {
         let detail = format!(
             "factor MultipleOf declared for {} must be positive: {}",
             self.name(),

@@ -1,8 +1,8 @@
-//! Rules that are ready to run.
+//! LazyRules that are ready to run.
 
 use super::compile::{Environments, programs};
 use super::shape::Shapes;
-use crate::field_path::{self, Brackets, Step};
+use crate::field_path::{self, BracketSyntax, PathStep};
 use crate::structural::{Structural, Type, ValidationRule};
 use scantling_cel::program::{FusedRules, Program};
 use scantling_cel::shape::Shape;
@@ -12,14 +12,14 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// What the rules of all definitions share.
 #[derive(Debug)]
-pub(crate) struct Context {
+pub(crate) struct RuleContext {
     environments: Environments,
     shapes: Mutex<Shapes>,
 }
 
-impl Context {
+impl RuleContext {
     pub(crate) fn new(environments: Environments) -> Self {
-        Context {
+        RuleContext {
             environments,
             shapes: Mutex::default(),
         }
@@ -34,27 +34,27 @@ impl Context {
 /// The rules of a node. They are compiled when the first value comes: most rules of a cluster's definitions never run,
 /// and a program takes more memory than its text.
 #[derive(Debug)]
-pub(crate) struct Rules {
-    context: Arc<Context>,
-    place: Place,
-    ready: OnceLock<Option<Ready>>,
+pub(crate) struct LazyRules {
+    context: Arc<RuleContext>,
+    scope: RuleScope,
+    compiled_rules: OnceLock<Option<CompiledRules>>,
 }
 
 /// Where a schema stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Place {
+pub(crate) enum RuleScope {
     /// At the root of a definition: its rules also see `apiVersion`, `kind` and names.
     Root,
     /// Anywhere below.
-    Below,
+    Nested,
 }
 
 /// Compiled rules, and what they see of a value.
 #[derive(Debug)]
-pub(crate) struct Ready {
+pub(crate) struct CompiledRules {
     pub(crate) shape: Arc<Shape>,
     /// Beside the schema's rules, one by one.
-    pub(crate) rules: Box<[ReadyRule]>,
+    pub(crate) rules: Box<[ExecutableRule]>,
     /// Those that see nothing but the value, as fused.
     pub(crate) fused: FusedRules,
     /// Whether there are others.
@@ -62,7 +62,7 @@ pub(crate) struct Ready {
 }
 
 #[derive(Debug)]
-pub(crate) struct ReadyRule {
+pub(crate) struct ExecutableRule {
     /// `None` where the rule is blank.
     pub(crate) program: Option<Result<Arc<Program>, String>>,
     pub(crate) message: Option<Program>,
@@ -73,28 +73,28 @@ pub(crate) struct ReadyRule {
     pub(crate) field_path: Option<Box<str>>,
 }
 
-impl Rules {
-    pub(crate) fn new(context: Arc<Context>, place: Place) -> Self {
-        Rules {
+impl LazyRules {
+    pub(crate) fn new(context: Arc<RuleContext>, scope: RuleScope) -> Self {
+        LazyRules {
             context,
-            place,
-            ready: OnceLock::new(),
+            scope,
+            compiled_rules: OnceLock::new(),
         }
     }
 
     /// The compiled rules; `None` where expressions cannot see such values.
-    pub(crate) fn ready(&self, schema: &Arc<Structural>) -> Option<&Ready> {
+    pub(crate) fn compiled(&self, schema: &Arc<Structural>) -> Option<&CompiledRules> {
         // Others wait for the same rules: whoever compiles them does so to the end.
         let compile = || deadline::suspended(|| self.compile(schema));
-        self.ready.get_or_init(compile).as_ref()
+        self.compiled_rules.get_or_init(compile).as_ref()
     }
 
-    fn compile(&self, schema: &Arc<Structural>) -> Option<Ready> {
+    fn compile(&self, schema: &Arc<Structural>) -> Option<CompiledRules> {
         let shape = {
             let mut shapes = self.context.shapes.lock().unwrap_or_else(PoisonError::into_inner);
-            match self.place {
-                Place::Root => shapes.of_resource(schema)?,
-                Place::Below => shapes.of(schema)?,
+            match self.scope {
+                RuleScope::Root => shapes.of_resource(schema)?,
+                RuleScope::Nested => shapes.of_schema(schema)?,
             }
         };
         let compiled = programs(&schema.rules, &shape, &self.context.environments);
@@ -102,17 +102,17 @@ impl Rules {
             .rules
             .iter()
             .zip(compiled)
-            .map(|(rule, compiled)| ReadyRule {
+            .map(|(rule, compiled)| ExecutableRule {
                 program: compiled.rule.map(|program| program.map(Arc::new)),
                 message: compiled.message.and_then(Result::ok),
                 uses_old_self: compiled.uses_old_self,
                 sees_plain_old_self: !compiled.uses_old_self
                     || !(rule.optional_old_self == Some(true) || rule.applies_on_create),
-                field_path: shown_path(rule, schema),
+                field_path: error_path(rule, schema),
             });
-        let rules: Box<[ReadyRule]> = rules.collect();
-        let fused = FusedRules::new(&shape, rules.iter().map(ReadyRule::predicate));
-        Some(Ready {
+        let rules: Box<[ExecutableRule]> = rules.collect();
+        let fused = FusedRules::new(&shape, rules.iter().map(ExecutableRule::predicate));
+        Some(CompiledRules {
             has_others: (0..rules.len()).any(|rule| !fused.include(rule)),
             fused,
             rules,
@@ -121,7 +121,7 @@ impl Rules {
     }
 }
 
-impl ReadyRule {
+impl ExecutableRule {
     /// The program, if it sees nothing but the value.
     fn predicate(&self) -> Option<Arc<Program>> {
         let program = self.program.as_ref().filter(|_| !self.uses_old_self)?;
@@ -129,18 +129,18 @@ impl ReadyRule {
     }
 }
 
-fn shown_path(rule: &ValidationRule, schema: &Arc<Structural>) -> Option<Box<str>> {
+fn error_path(rule: &ValidationRule, schema: &Arc<Structural>) -> Option<Box<str>> {
     let path = rule.field_path.as_str();
-    let resolved = field_path::resolve(path, schema, Brackets::Allowed)
+    let resolved = field_path::resolve(path, schema, BracketSyntax::Allowed)
         .ok()
         .filter(|_| !path.is_empty())?;
     let mut out = String::new();
     for step in &resolved.steps {
         // Writing to a string cannot fail.
         let _ = match step {
-            Step::Field(name) if out.is_empty() => write!(out, "{name}"),
-            Step::Field(name) => write!(out, ".{name}"),
-            Step::Key(key) => write!(out, "[{key}]"),
+            PathStep::Field(name) if out.is_empty() => write!(out, "{name}"),
+            PathStep::Field(name) => write!(out, ".{name}"),
+            PathStep::Key(key) => write!(out, "[{key}]"),
         };
     }
     Some(out.into())

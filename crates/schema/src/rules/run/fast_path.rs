@@ -2,8 +2,8 @@
 //!
 //! Nearly always they are, and then nobody needs to know where each value stands and what it was before.
 
-use super::{Ready, Run};
-use crate::plan::{Features, Node, Types};
+use super::{CompiledRules, RuleRunner};
+use crate::plan::{Features, PlanNode, Types};
 use scantling_value::{Map, Value, deadline};
 
 /// Whether a value was there before.
@@ -13,25 +13,25 @@ pub(super) enum Before {
     Present,
 }
 
-impl Run<'_> {
+impl RuleRunner<'_> {
     /// Whether all rules of a node and of those below it are kept; then they are paid for. Where that depends on an old
-    /// value, on a broken rule being forgiven, or on anything else that takes a closer look, the answer is no.
-    pub(super) fn keeps_all(&mut self, node: &Node, value: &Value, before: Before) -> bool {
+    /// value, on a broken rule being ratcheted, or on anything else that takes a closer check_kind, the answer is no.
+    pub(super) fn fast_path(&mut self, node: &PlanNode, value: &Value, before: Before) -> bool {
         if value.is_null() {
             return true;
         }
         deadline::tick();
-        if node.is(Features::RULES) && !self.keeps_here(node, value, before) {
+        if node.is(Features::RULES) && !self.node_fast_path(node, value, before) {
             return false;
         }
         if !node.has_below(Features::RULES) {
             return true;
         }
         match (value, node.types()) {
-            (Value::Object(map), Types::OBJECT) => self.keeps_members(node, map, before),
+            (Value::Object(map), Types::OBJECT) => self.members_fast_path(node, map, before),
             (Value::Array(list), Types::ARRAY) => match node.items() {
                 Some(items) if items.has(Features::RULES) => {
-                    list.iter().all(|item| self.keeps_all(items, item, before))
+                    list.iter().all(|item| self.fast_path(items, item, before))
                 }
                 _ => true,
             },
@@ -40,28 +40,29 @@ impl Run<'_> {
         }
     }
 
-    fn keeps_members(&mut self, node: &Node, map: &Map, before: Before) -> bool {
+    fn members_fast_path(&mut self, node: &PlanNode, map: &Map, before: Before) -> bool {
         node.all_members(map.iter(), Features::RULES, |member| {
             // Rules see no more than the names of what stands in the metadata of a resource.
             let is_metadata = node.is_resource() && member.name == "metadata";
-            !is_metadata && self.keeps_all(member.node, member.value, before)
+            !is_metadata && self.fast_path(member.node, member.value, before)
         })
     }
 
-    fn keeps_here(&mut self, node: &Node, value: &Value, before: Before) -> bool {
-        let Some(ready) = node.rules().and_then(|rules| rules.ready(node.schema())) else {
+    fn node_fast_path(&mut self, node: &PlanNode, value: &Value, before: Before) -> bool {
+        let Some(compiled_rules) = node.rules().and_then(|rules| rules.compiled(node.schema())) else {
             return true;
         };
         self.budget > 0
-            && self.are_kept(ready, value)
-            && (!ready.has_others || before == Before::Absent && self.need_an_old_value(node, ready))
+            && self.all_hold(compiled_rules, value)
+            && (!compiled_rules.has_others
+                || before == Before::Absent && self.all_require_old_value(node, compiled_rules))
     }
 
     /// Whether no rule runs without an old value that is not among those that are asked together.
-    fn need_an_old_value(&self, node: &Node, ready: &Ready) -> bool {
-        let rules = node.schema().rules.iter().zip(&ready.rules);
+    fn all_require_old_value(&self, node: &PlanNode, compiled_rules: &CompiledRules) -> bool {
+        let rules = node.schema().rules.iter().zip(&compiled_rules.rules);
         rules.enumerate().all(|(index, (rule, compiled))| {
-            ready.fused.include(index)
+            compiled_rules.fused.include(index)
                 || compiled.program.is_none()
                 || (compiled.uses_old_self && !self.runs_without_old(rule))
         })

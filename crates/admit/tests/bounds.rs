@@ -2,8 +2,8 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic, and reads best so")]
 
 use scantling_admit::{
-    Checked, FieldValidation, Gates, Identity, Operation, Options, Outcome, Refusal, Request, Workshop,
-    admit, check,
+    AdmissionError, AdmitOptions, AdmitOutcome, FieldValidation, Gates, NewObjectMeta, Request,
+    ResourceCompiler, ValidationResult, WriteOperation, admit, check,
 };
 use scantling_schema::definition::{ApiVersion, Definition};
 use scantling_value::{Limits, Map, Value, json};
@@ -18,13 +18,15 @@ fn document(spec: &str) -> Value {
     json::decode(text.as_bytes(), Limits::SERVER).unwrap()
 }
 
-fn checked(schema: &str, spec: Value) -> Checked {
+fn checked(schema: &str, spec: Value) -> ValidationResult {
     let received = Definition::decode(document(schema), ApiVersion::V1, Gates::default()).unwrap();
     let definition = received.definition.spec;
     let version = definition.version("v1").unwrap();
-    let resource = Workshop::default().resource(&definition, version).unwrap();
+    let resource = ResourceCompiler::default()
+        .resource(&definition, version)
+        .unwrap();
     let object = Value::Object(Map::from_iter([("spec", spec)]));
-    check(&resource, &object, None, &Options::default())
+    check(&resource, &object, None, &AdmitOptions::default())
 }
 
 #[test]
@@ -115,7 +117,7 @@ fn long_sets_are_hashed() {
 }
 
 /// The bytes of all errors as text.
-fn bytes(checked: &Checked) -> usize {
+fn bytes(checked: &ValidationResult) -> usize {
     checked.errors.iter().map(|e| e.to_string().len()).sum()
 }
 
@@ -208,24 +210,26 @@ fn enumerations_of_numbers_are_searched_not_walked() {
     assert!(checked(&schema, Value::Array(values)).errors.is_empty());
 }
 
-fn admitted(schema: &str, object: Value, field_validation: FieldValidation) -> Outcome {
+fn admitted(schema: &str, object: Value, field_validation: FieldValidation) -> AdmitOutcome {
     let received = Definition::decode(document(schema), ApiVersion::V1, Gates::default()).unwrap();
     let definition = received.definition.spec;
     let version = definition.version("v1").unwrap();
-    let resource = Workshop::default().resource(&definition, version).unwrap();
-    let identity = Identity {
+    let resource = ResourceCompiler::default()
+        .resource(&definition, version)
+        .unwrap();
+    let identity = NewObjectMeta {
         uid: "u".into(),
         created: "2026-01-01T00:00:00Z".into(),
         suffix: "abcde".into(),
     };
     let request = Request {
-        operation: Operation::Create(&identity),
+        operation: WriteOperation::Create(&identity),
         object,
-        found_in_text: &[],
+        findings: &[],
     };
-    let options = Options {
+    let options = AdmitOptions {
         field_validation,
-        ..Options::default()
+        ..AdmitOptions::default()
     };
     admit(&resource, request, &options)
 }
@@ -252,8 +256,8 @@ fn many_bad_labels_are_counted() {
         thing(Map::new().into(), labels),
         FieldValidation::Warn,
     );
-    let Some(Refusal::Invalid(errors)) = outcome.refusal else {
-        panic!("{:?}", outcome.refusal);
+    let Some(AdmissionError::Invalid(errors)) = outcome.error else {
+        panic!("{:?}", outcome.error);
     };
     assert_eq!((errors.total(), errors.len()), (120_000, 1001));
 }
@@ -263,10 +267,10 @@ fn unknown_fields_are_counted() {
     let spec: Map = (0..400_000).map(|n| (format!("f{n}"), Value::Int(1))).collect();
     let object = || thing(spec.clone().into(), Map::new());
     let outcome = admitted(r#"{"type": "object"}"#, object(), FieldValidation::Warn);
-    assert_eq!((outcome.refusal, outcome.warnings.len()), (None, 1001));
+    assert_eq!((outcome.error, outcome.warnings.len()), (None, 1001));
     let outcome = admitted(r#"{"type": "object"}"#, object(), FieldValidation::Strict);
-    let Some(Refusal::Strict(found)) = outcome.refusal else {
-        panic!("{:?}", outcome.refusal);
+    let Some(AdmissionError::Strict(found)) = outcome.error else {
+        panic!("{:?}", outcome.error);
     };
     assert_eq!(found.len(), 1001);
     assert_eq!(found.first().unwrap(), r#"unknown field "spec.f0""#);
@@ -288,7 +292,7 @@ fn defaults_add_only_so_much() {
         Value::Object(Map::from_iter([("a", Value::Array(items))]))
     };
     let outcome = admitted(&schema, thing(spec(10), Map::new()), FieldValidation::Warn);
-    assert_eq!(outcome.refusal, None);
+    assert_eq!(outcome.error, None);
     let first = outcome
         .object
         .at(["spec", "a"])
@@ -296,5 +300,5 @@ fn defaults_add_only_so_much() {
         .unwrap();
     assert_eq!(first[0].as_object().unwrap().len(), 9000);
     let outcome = admitted(&schema, thing(spec(1000), Map::new()), FieldValidation::Warn);
-    assert_eq!(outcome.refusal.as_ref().map(Refusal::status), Some(413));
+    assert_eq!(outcome.error.as_ref().map(AdmissionError::status), Some(413));
 }

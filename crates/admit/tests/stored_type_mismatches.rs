@@ -6,7 +6,7 @@
 )]
 
 use expect_test::{Expect, expect};
-use scantling_admit::{Gates, Options, Workshop, check};
+use scantling_admit::{AdmitOptions, Gates, ResourceCompiler, check};
 use scantling_schema::definition::{ApiVersion, Definition};
 use scantling_value::{Limits, Value, json};
 
@@ -35,7 +35,7 @@ fn update(schema: &str, old: Option<&str>, new: &str, expect: &Expect) {
 
 fn judge(schema: &str, old: Option<&str>, new: &str, expect: &Expect) {
     let spec = definition(schema).spec;
-    let resource = Workshop::default()
+    let resource = ResourceCompiler::default()
         .resource(&spec, spec.version("v1").unwrap())
         .unwrap();
     let object = |other: &str, spec: &str| {
@@ -46,7 +46,7 @@ fn judge(schema: &str, old: Option<&str>, new: &str, expect: &Expect) {
         decode(&text)
     };
     let (old, new) = (old.map(|old| object("before", old)), object("after", new));
-    let checked = check(&resource, &new, old.as_ref(), &Options::default());
+    let checked = check(&resource, &new, old.as_ref(), &AdmitOptions::default());
     let mut lines: Vec<String> = checked.errors.iter().map(ToString::to_string).collect();
     lines.sort();
     lines.push(format!("cost {}", checked.stats.rule_cost));
@@ -86,13 +86,13 @@ fn an_element_is_selected_before_it_is_read() {
             r#"{{"type": "object", "properties": {{"spec": {schema}}}}}"#
         ))
         .spec;
-        let resource = Workshop::default()
+        let resource = ResourceCompiler::default()
             .resource(&resource, resource.version("v1").unwrap())
             .unwrap();
         let object = decode(
             r#"{"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "a"}, "spec": [1, "a"]}"#,
         );
-        let checked = check(&resource, &object, Some(&object), &Options::default());
+        let checked = check(&resource, &object, Some(&object), &AdmitOptions::default());
         assert_eq!(checked.stats.rule_cost, cost, "{rule}");
     }
 }

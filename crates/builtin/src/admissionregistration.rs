@@ -28,6 +28,7 @@ const fn facts(kind: &'static str) -> KindFacts {
         selectable: &["metadata.name"],
         unconditional_update: false,
         has_generation: true,
+        qualifies_finalizers: false,
         ..KindFacts::new("admissionregistration.k8s.io", kind)
     }
 }

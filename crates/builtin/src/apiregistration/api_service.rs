@@ -16,6 +16,8 @@ const FACTS: KindFacts = KindFacts {
     names: NameRule::PathSegment,
     selectable: &["metadata.name"],
     unconditional_update: false,
+    qualifies_finalizers: false,
+    status_keeps: &[&["spec"], &["metadata"]],
     ..KindFacts::new("apiregistration.k8s.io", "APIService")
 };
 

@@ -47,6 +47,7 @@ impl BuiltinKind for DaemonSet {
     }
 
     fn prepare(&self, object: &mut Map, write: &Write<'_>) {
+        template::drop_disabled(object, write, &["spec"]);
         match (write.operation, write.subresource) {
             (Operation::Create, _) => {
                 object.remove("status");

@@ -58,6 +58,7 @@ impl BuiltinKind for Deployment {
     }
 
     fn prepare(&self, object: &mut Map, write: &Write<'_>) {
+        template::drop_disabled(object, write, &["spec"]);
         prepare::spec_and_status(object, write, SPEC);
         match (write.operation, write.subresource) {
             (Operation::Update(old), Subresource::Status) => prepare::keep_metadata(object, old, "labels"),

@@ -51,6 +51,7 @@ impl BuiltinKind for ReplicaSet {
     }
 
     fn prepare(&self, object: &mut Map, write: &Write<'_>) {
+        template::drop_disabled(object, write, &["spec"]);
         prepare::spec_and_status(object, write, ("apps/v1", "ReplicaSetSpec"));
     }
 

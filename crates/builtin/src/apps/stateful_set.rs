@@ -3,7 +3,7 @@
 use super::template::{self, MORE_THAN_REPLICAS, StatusLimits};
 use super::{GROUP, rolling_update};
 use crate::checks::{Report, Rule, apply, go, labels, names, numbers, update};
-use crate::core::pod_template;
+use crate::core::{persistent_volume_claim, pod_template};
 use crate::prepare::{self, object_if_set, object_in, set_default, set_default_text};
 use crate::{BuiltinKind, Context, Cursor, KindFacts, Subresource, Write};
 use scantling_schema::meta::NameRule;
@@ -76,6 +76,7 @@ impl BuiltinKind for StatefulSet {
         {
             rolling.remove("maxUnavailable");
         }
+        template::drop_disabled(object, write, &["spec"]);
         prepare::spec_and_status(object, write, ("apps/v1", "StatefulSetSpec"));
     }
 
@@ -107,6 +108,7 @@ impl BuiltinKind for StatefulSet {
             }
             Some(_) => {}
         }
+        warn_about_claims(object, write, warnings);
         if object
             .at(["spec", "revisionHistoryLimit"])
             .and_then(Value::as_int)
@@ -118,6 +120,20 @@ impl BuiltinKind for StatefulSet {
                     .to_owned(),
             );
         }
+    }
+}
+
+/// Adds the warnings about claim templates. Their paths lack the spec on a create, and name its Go field on an update.
+fn warn_about_claims(object: &Value, write: &Write<'_>, warnings: &mut Vec<String>) {
+    let root = Cursor::root(object);
+    let spec = root.field("spec");
+    for claim in spec.field("volumeClaimTemplates").items() {
+        let claim_spec = claim.field("spec");
+        let path = match write.old() {
+            None => *claim.path(),
+            Some(_) => claim.path().field("Spec"),
+        };
+        persistent_volume_claim::warn_about_spec(&claim_spec.with_path(path), warnings);
     }
 }
 
@@ -150,7 +166,7 @@ fn default_claim(claim: &mut Map) {
     set_default_text(claim, "apiVersion", "v1");
     set_default_text(claim, "kind", "PersistentVolumeClaim");
     if let Some(spec) = object_in(claim, "spec") {
-        set_default(spec, "volumeMode", "Filesystem");
+        persistent_volume_claim::default_spec(spec);
     }
     if let Some(status) = object_in(claim, "status") {
         set_default_text(status, "phase", "Pending");
@@ -172,6 +188,12 @@ fn check_spec(spec: &Cursor<'_, '_>, write: &Write<'_>, errors: &mut ErrorList) 
             if !matches!(policy.str(), "Retain" | "Delete") {
                 errors.not_supported(&policy, &["Retain", "Delete"]);
             }
+        }
+    }
+    if write.old().is_none() {
+        for claim in spec.field("volumeClaimTemplates").items() {
+            let rules = persistent_volume_claim::SpecRules::tolerating(None);
+            persistent_volume_claim::check_spec(&claim.field("spec"), rules, &write.context, errors);
         }
     }
     numbers::non_negative(&spec.field("replicas"), errors);
@@ -203,7 +225,8 @@ fn check_strategy(strategy: &Cursor<'_, '_>, write: &Write<'_>, errors: &mut Err
         }
         kind if kind == "OnDelete" || kind == "Recreate" && allows_recreate => {
             if rolling.is_set() {
-                let shown = go::pointer("apps/v1", "RollingUpdateStatefulSetStrategy", rolling.value());
+                let shown = with_partition(rolling.map());
+                let shown = go::pointer("apps/v1", "RollingUpdateStatefulSetStrategy", Some(&shown));
                 errors.invalid_value(&rolling, shown, "only allowed for updateStrategy 'RollingUpdate'");
             }
         }
@@ -213,10 +236,21 @@ fn check_strategy(strategy: &Cursor<'_, '_>, write: &Write<'_>, errors: &mut Err
             } else {
                 "must be 'RollingUpdate' or 'OnDelete'"
             };
-            let shown = go::structure("apps/v1", "StatefulSetUpdateStrategy", strategy.value());
+            let mut shown = strategy.map().cloned().unwrap_or_default();
+            if rolling.is_set() {
+                shown.insert("rollingUpdate", with_partition(rolling.map()));
+            }
+            let shown = go::structure("apps/v1", "StatefulSetUpdateStrategy", Some(&shown.into()));
             errors.invalid_value(strategy, shown, why);
         }
     }
+}
+
+/// A rolling update as the internal type holds it, in which the partition is no pointer.
+fn with_partition(rolling: Option<&Map>) -> Value {
+    let mut rolling = rolling.cloned().unwrap_or_default();
+    set_default(&mut rolling, "partition", 0_i64);
+    rolling.into()
 }
 
 fn check_rolling_update(rolling: &Cursor<'_, '_>, errors: &mut ErrorList) {

@@ -2,14 +2,28 @@
 
 use crate::checks::{Report, go, labels, names};
 use crate::core::pod_template;
-use crate::prepare::object_in;
-use crate::{Context, Cursor};
+use crate::prepare::{object_if_set, object_in, set_default};
+use crate::{Context, Cursor, Write};
 use scantling_value::{BadValue, ErrorList, FieldError, Map, Value};
 
 /// Fills in the defaults of a workload's pod template.
 pub(crate) fn default(spec: &mut Map, context: &Context<'_>) {
     if let Some(template) = object_in(spec, "template") {
         pod_template::default(template, context);
+    }
+}
+
+/// Drops the fields of disabled feature gates from the template of a spec, which is at the path.
+pub(crate) fn drop_disabled(object: &mut Map, write: &Write<'_>, spec: &[&str]) {
+    let old = write
+        .old()
+        .and_then(|old| old.at(spec.iter().copied()))
+        .and_then(|spec| spec.get("template"));
+    let spec = spec
+        .iter()
+        .try_fold(object, |at, member| object_if_set(at, member));
+    if let Some(template) = spec.and_then(|spec| object_if_set(spec, "template")) {
+        pod_template::drop_disabled(template, old, &write.context);
     }
 }
 
@@ -136,13 +150,19 @@ pub(crate) fn has_new_generation(object: &Value, old: &Value) -> bool {
     generation(object) != generation(old)
 }
 
-/// A value outside an enumeration that is shown as a whole struct.
+/// An update strategy whose type is unknown; the error shows the whole struct.
 pub(crate) fn unsupported_struct(
     at: &Cursor<'_, '_>,
     (package, name): (&str, &str),
     supported: &[&str],
     errors: &mut ErrorList,
 ) {
-    let shown = go::structure(package, name, at.value());
+    let mut value = at.map().cloned().unwrap_or_default();
+    if let Some(rolling) = object_if_set(&mut value, "rollingUpdate") {
+        // These are no pointers in the internal type.
+        set_default(rolling, "maxUnavailable", 0_i64);
+        set_default(rolling, "maxSurge", 0_i64);
+    }
+    let shown = go::structure(package, name, Some(&value.into()));
     errors.push_with(|| FieldError::not_supported(at.path(), shown, supported.iter().copied()));
 }

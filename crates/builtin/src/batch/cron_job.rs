@@ -43,6 +43,7 @@ impl BuiltinKind for CronJob {
 
     fn prepare(&self, object: &mut Map, write: &Write<'_>) {
         job::drop_disabled_fields(object, write, &["spec", "jobTemplate", "spec"]);
+        template::drop_disabled(object, write, &["spec", "jobTemplate", "spec"]);
         prepare::spec_and_status(object, write, ("batch/v1", "CronJobSpec"));
     }
 

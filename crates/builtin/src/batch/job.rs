@@ -45,8 +45,11 @@ impl BuiltinKind for Job {
     fn prepare(&self, object: &mut Map, write: &Write<'_>) {
         if matches!(write.operation, Operation::Create) {
             generate_selector(object);
+            // Reading the stored object fills in defaults again, now with the generated labels.
+            default_labels(object);
         }
         drop_disabled_fields(object, write, &["spec"]);
+        template::drop_disabled(object, write, &["spec"]);
         prepare::spec_and_status(object, write, ("batch/v1", "JobSpec"));
     }
 

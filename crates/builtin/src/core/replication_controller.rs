@@ -35,6 +35,7 @@ impl BuiltinKind for ReplicationController {
     }
 
     fn prepare(&self, object: &mut Map, write: &Write<'_>) {
+        template::drop_disabled(object, write, &["spec"]);
         prepare::spec_and_status(object, write, ("core/v1", "ReplicationControllerSpec"));
     }
 

@@ -15,6 +15,7 @@ const FACTS: KindFacts = KindFacts {
     scope: Scope::Cluster,
     selectable: &["metadata.name"],
     has_generation: true,
+    status_keeps: &[&["spec"], &["metadata"]],
     ..KindFacts::new(GROUP, "FlowSchema")
 };
 

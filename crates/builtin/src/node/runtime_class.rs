@@ -15,6 +15,7 @@ const FACTS: KindFacts = KindFacts {
     selectable: &["metadata.name"],
     creates_on_update: true,
     unconditional_update: false,
+    qualifies_finalizers: false,
     ..KindFacts::new("node.k8s.io", "RuntimeClass")
 };
 

@@ -15,6 +15,8 @@ const FACTS: KindFacts = KindFacts {
     names: NameRule::PathSegment,
     unconditional_update: false,
     has_generation: true,
+    validates_metadata: false,
+    qualifies_finalizers: false,
     ..KindFacts::new("policy", "PodDisruptionBudget")
 };
 

@@ -2,6 +2,7 @@
 
 use scantling_schema::meta::{NameRule, Scope};
 use scantling_value::{ErrorList, Map, Value};
+use std::collections::BTreeMap;
 use std::fmt::Debug;
 
 /// The behaviour of a built-in kind. Defaults of the methods fit a kind without rules of its own.
@@ -129,7 +130,20 @@ pub struct Context<'a> {
     /// The time of the request, as Kubernetes writes it (`2026-11-18T01:02:03Z`).
     pub now: &'a str,
     /// The user who sent the request.
-    pub user: &'a str,
+    pub user: User<'a>,
+}
+
+/// A user as the server knows it after authentication.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct User<'a> {
+    /// The name.
+    pub name: &'a str,
+    /// What tells the user from others of that name, if anything does.
+    pub uid: &'a str,
+    /// The groups.
+    pub groups: &'a [String],
+    /// Further attributes, by key.
+    pub extra: Option<&'a BTreeMap<String, Vec<String>>>,
 }
 
 /// A write.

@@ -43,7 +43,7 @@ pub use core::event::event_field;
 pub use core::service::allocate as services;
 pub use core::validate_binding;
 pub use cursor::Cursor;
-pub use kind::{BuiltinKind, Context, GarbageCollection, KindFacts, Operation, Subresource, Write};
+pub use kind::{BuiltinKind, Context, GarbageCollection, KindFacts, Operation, Subresource, User, Write};
 
 /// The kinds of all groups.
 const GROUPS: &[&[&dyn BuiltinKind]] = &[

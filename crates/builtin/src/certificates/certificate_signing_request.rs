@@ -110,7 +110,21 @@ fn set_requester(object: &mut Map, write: &Write<'_>) {
         ["uid", "groups", "extra"]
             .iter()
             .for_each(|member| drop(spec.remove(member)));
-        spec.insert("username", write.context.user.into());
+        let user = write.context.user;
+        spec.insert("username", user.name.into());
+        if !user.uid.is_empty() {
+            spec.insert("uid", user.uid.into());
+        }
+        if !user.groups.is_empty() {
+            spec.insert("groups", user.groups.to_vec().into());
+        }
+        if let Some(extra) = user.extra.filter(|extra| !extra.is_empty()) {
+            let extra: Map = extra
+                .iter()
+                .map(|(key, values)| (key.as_str(), values.clone().into()))
+                .collect();
+            spec.insert("extra", extra.into());
+        }
     }
 }
 

@@ -20,8 +20,8 @@ pub(crate) struct WriteContext<'a> {
     pub(crate) subresource: Subresource,
     /// The time of the request.
     pub(crate) now: &'a str,
-    /// The name of the user who sent the request.
-    pub(crate) user: &'a str,
+    /// The user who sent the request.
+    pub(crate) user: scantling_builtin::User<'a>,
 }
 
 /// The behaviour of a kind.

@@ -5,10 +5,10 @@ use crate::kinds::kind::Kind;
 use crate::rest::read::{self, store_error};
 use crate::rest::write::{Part, Write, timestamp};
 use crate::status::{ApiError, ApiResult};
-use scantling_builtin::Context;
 use scantling_builtin::admission::{
     Action, Denial, Effects, Found, LAST_PLUGINS, Lookup, PLUGINS, Plugin, Request, RequestSubresource,
 };
+use scantling_builtin::{Context, User};
 use scantling_schema::gates::is_on_by_default;
 use scantling_store::{ListRequest, ReadAt, StoreError};
 use scantling_value::{Map, Value};
@@ -34,7 +34,7 @@ fn plugins() -> impl Iterator<Item = &'static dyn Plugin> {
 }
 
 impl Admission<'_> {
-    fn request<'r>(&'r self, call: &'r ResourceRequest<'_>, now: &'r str, user: &'r str) -> Request<'r> {
+    fn request<'r>(&'r self, call: &'r ResourceRequest<'_>, now: &'r str, user: User<'r>) -> Request<'r> {
         let subresource = match (self.part, call.path.subresource.as_deref()) {
             (Part::Scale, _) => RequestSubresource::Other("scale"),
             (Part::Whole, Some(other)) => RequestSubresource::Other(other),
@@ -58,15 +58,22 @@ impl Admission<'_> {
 }
 
 impl Write<'_> {
-    fn user_name(&self) -> &str {
-        self.head.user.as_deref().map_or("", |user| &user.name)
+    /// The user who sent the request, as rules of kinds and plugins see it.
+    pub(crate) fn requester(&self) -> User<'_> {
+        let user = self.head.user.as_deref();
+        user.map_or_else(User::default, |user| User {
+            name: &user.name,
+            uid: &user.uid,
+            groups: &user.groups,
+            extra: Some(&user.extra),
+        })
     }
 
     /// Runs the mutating phase.
     pub(crate) async fn admit(&self, admission: &Admission<'_>, object: &mut Value) -> ApiResult<()> {
         let call = self.call;
         let now = timestamp();
-        let request = admission.request(call, &now, self.user_name());
+        let request = admission.request(call, &now, self.requester());
         for plugin in plugins().filter(|plugin| plugin.handles(&request)) {
             let found = call.api.find_all(&plugin.lookups(object, &request)).await?;
             if let Some(members) = object.as_object_mut() {
@@ -90,7 +97,7 @@ impl Write<'_> {
         for plugin in plugins() {
             let mut tries = 0;
             loop {
-                let request = admission.request(call, &now, self.user_name());
+                let request = admission.request(call, &now, self.requester());
                 if !plugin.handles(&request) {
                     break;
                 }

@@ -528,7 +528,7 @@ impl Write<'_> {
         WriteContext {
             subresource: part.subresource(),
             now,
-            user: self.head.user.as_deref().map_or("", |user| &user.name),
+            user: self.requester(),
         }
     }
 

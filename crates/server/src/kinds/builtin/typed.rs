@@ -222,7 +222,7 @@ fn no_request() -> Context<'static> {
     Context {
         enabled: is_on_by_default,
         now: "",
-        user: "",
+        user: scantling_builtin::User::default(),
     }
 }
 

@@ -1,6 +1,17 @@
 //! Kinds of the group `resource.k8s.io`.
 
+mod claim_spec;
+mod device_class;
+mod resource_claim;
+
 use crate::BuiltinKind;
 
-/// The kinds of this group.
-pub(crate) const KINDS: &[&dyn BuiltinKind] = &[];
+/// The group.
+const GROUP: &str = "resource.k8s.io";
+
+/// The kinds of this group whose rules are known.
+pub(crate) const KINDS: &[&dyn BuiltinKind] = &[
+    &device_class::DeviceClass,
+    &resource_claim::ResourceClaim,
+    &resource_claim::ResourceClaimTemplate,
+];

@@ -74,10 +74,8 @@ pub(super) fn check(schedule: &str) -> Result<(), String> {
         return Err(format!("expected exactly 5 fields, found {count}: [{shown}]"));
     }
     for (field, bounds) in fields.iter().zip(&FIELDS) {
-        let ranges = field.split(',').filter(|range| !range.is_empty());
-        ranges
-            .map(|range| check_range(range, bounds))
-            .collect::<Result<(), _>>()?;
+        let mut ranges = field.split(',').filter(|range| !range.is_empty());
+        ranges.try_for_each(|range| check_range(range, bounds))?;
     }
     Ok(())
 }

@@ -108,7 +108,7 @@ fn check_exit_codes(requirement: &Cursor<'_, '_>, containers: &BTreeSet<&str>, e
             errors.duplicate(&value, value.int());
         }
     }
-    if !values.list().is_sorted_by_key(|value| value.as_int()) {
+    if !values.list().is_sorted_by_key(Value::as_int) {
         errors.invalid_value(&values, shown(), "must be ordered");
     }
 }

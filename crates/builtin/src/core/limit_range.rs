@@ -110,7 +110,10 @@ fn check_limit(limit: &Cursor<'_, '_>, errors: &mut ErrorList) {
     check_names("maxLimitRequestRatio", errors);
     lists.push("maxLimitRequestRatio");
     let members = lists.iter().filter_map(|list| limit.field(list).map());
-    let names: BTreeSet<&str> = members.flat_map(Map::keys).map(|name| name.as_str()).collect();
+    let names: BTreeSet<&str> = members
+        .flat_map(Map::keys)
+        .map(scantling_value::Str::as_str)
+        .collect();
     for name in names {
         check_amounts(limit, kind, name, errors);
     }

@@ -167,7 +167,7 @@ fn resources_outside_scope<'v>(spec: &Cursor<'v, '_>, scope: &str) -> Vec<&'v st
         .map()
         .into_iter()
         .flat_map(Map::keys)
-        .map(|name| name.as_str());
+        .map(scantling_value::Str::as_str);
     let is_outside = |name: &&str| resources::is_standard_in_quotas(name) && !scope_applies(scope, name);
     names.filter(is_outside).collect()
 }

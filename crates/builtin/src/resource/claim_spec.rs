@@ -1,0 +1,294 @@
+//! The devices that claims, templates of claims and device classes ask for.
+
+use crate::Cursor;
+use crate::checks::{Report, Rule, labels, names};
+use crate::prepare::{object_if_set, objects_in, set_default_text};
+use scantling_value::{ErrorList, FieldError, Map, Value};
+use std::collections::{BTreeMap, BTreeSet};
+
+const MAX_REQUESTS: usize = 32;
+const MAX_CONSTRAINTS: usize = 32;
+const MAX_CONFIGURATIONS: usize = 32;
+const MAX_SELECTORS: usize = 32;
+const MAX_ALTERNATIVES: usize = 8;
+const MAX_EXPRESSION: usize = 10 * 1024;
+const MAX_PARAMETERS: usize = 10 * 1024;
+
+/// Fills in the defaults of a claim's spec.
+pub(super) fn default_spec(spec: &mut Map) {
+    let Some(devices) = object_if_set(spec, "devices") else {
+        return;
+    };
+    for request in objects_in(devices, "requests") {
+        if let Some(exactly) = object_if_set(request, "exactly") {
+            default_request(exactly);
+        }
+        objects_in(request, "firstAvailable").for_each(default_request);
+    }
+}
+
+fn default_request(request: &mut Map) {
+    set_default_text(request, "allocationMode", "ExactCount");
+    let has_count = request
+        .get("count")
+        .and_then(Value::as_int)
+        .is_some_and(|count| count != 0);
+    if request.text("allocationMode") == "ExactCount" && !has_count {
+        request.insert("count", Value::Int(1));
+    }
+    for toleration in objects_in(request, "tolerations") {
+        set_default_text(toleration, "operator", "Equal");
+    }
+}
+
+/// The requests of a claim with their alternatives.
+type Requests<'v> = BTreeMap<&'v str, BTreeSet<&'v str>>;
+
+/// Checks the spec of a claim.
+pub(super) fn check_spec(spec: &Cursor<'_, '_>, errors: &mut ErrorList) {
+    let devices = spec.field("devices");
+    let requests = devices.field("requests");
+    let alternatives = |request: &'_ Value| -> BTreeSet<String> {
+        request
+            .list("firstAvailable")
+            .iter()
+            .map(|r| r.text("name").to_owned())
+            .collect()
+    };
+    let owned: Vec<(String, BTreeSet<String>)> = requests
+        .list()
+        .iter()
+        .map(|r| (r.text("name").to_owned(), alternatives(r)))
+        .collect();
+    let known: Requests<'_> = owned
+        .iter()
+        .map(|(name, subs)| (name.as_str(), subs.iter().map(String::as_str).collect()))
+        .collect();
+    if check_count(&requests, MAX_REQUESTS, errors) {
+        requests
+            .items()
+            .for_each(|request| check_request(&request, errors));
+        check_unique_names(&requests, errors);
+    }
+    let constraints = devices.field("constraints");
+    if check_count(&constraints, MAX_CONSTRAINTS, errors) {
+        constraints
+            .items()
+            .for_each(|constraint| check_constraint(&constraint, &known, errors));
+    }
+    let configurations = devices.field("config");
+    if check_count(&configurations, MAX_CONFIGURATIONS, errors) {
+        for configuration in configurations.items() {
+            check_references(&configuration.field("requests"), &known, errors);
+            check_configuration(&configuration, errors);
+        }
+    }
+}
+
+/// Reports a list that is too long; its elements are not checked then.
+fn check_count(list: &Cursor<'_, '_>, max: usize, errors: &mut ErrorList) -> bool {
+    let count = list.list().len();
+    if count > max {
+        errors.push_with(|| FieldError::too_many(list.path(), count, max));
+    }
+    count <= max
+}
+
+fn check_unique_names(list: &Cursor<'_, '_>, errors: &mut ErrorList) {
+    let mut seen = BTreeSet::new();
+    for item in list.items() {
+        let name = item.field("name").str();
+        if !seen.insert(name) {
+            let shown = Map::from_iter([("name", Value::from(name))]);
+            errors.duplicate(&item, Value::Object(shown));
+        }
+    }
+}
+
+fn check_name(name: &Cursor<'_, '_>, errors: &mut ErrorList) {
+    errors.invalid_for(name, names::dns1123_label(name.str()));
+}
+
+fn check_request(request: &Cursor<'_, '_>, errors: &mut ErrorList) {
+    check_name(&request.field("name"), errors);
+    let (exactly, alternatives) = (request.field("exactly"), request.field("firstAvailable"));
+    match (exactly.is_set(), !alternatives.list().is_empty()) {
+        (false, false) => errors.required(
+            request,
+            "exactly one of `exactly` or `firstAvailable` is required",
+        ),
+        (true, true) => {
+            let why = "exactly one of `exactly` or `firstAvailable` is required, but multiple fields are set";
+            errors.invalid_value(request, Value::Null, why);
+        }
+        (true, false) => check_devices(&exactly, errors),
+        (false, true) => {
+            if check_count(&alternatives, MAX_ALTERNATIVES, errors) {
+                for alternative in alternatives.items() {
+                    check_name(&alternative.field("name"), errors);
+                    check_devices(&alternative, errors);
+                }
+                check_unique_names(&alternatives, errors);
+            }
+        }
+    }
+}
+
+fn check_devices(request: &Cursor<'_, '_>, errors: &mut ErrorList) {
+    Rule::RequiredForm(names::dns1123_subdomain).check(&request.field("deviceClassName"), errors);
+    check_selectors(&request.field("selectors"), errors);
+    let (mode, count) = (request.field("allocationMode"), request.field("count"));
+    match mode.str() {
+        "All" if count.int() != 0 => {
+            errors.invalid(&count, "must not be specified when allocationMode is 'All'");
+        }
+        "ExactCount" if count.int() <= 0 => {
+            errors.invalid_value(&count, count.int(), "must be greater than zero");
+        }
+        "All" | "ExactCount" => {}
+        _ => errors.not_supported(&mode, &["All", "ExactCount"]),
+    }
+    for toleration in request.field("tolerations").items() {
+        check_toleration(&toleration, errors);
+    }
+}
+
+/// Checks the selectors of devices.
+pub(super) fn check_selectors(selectors: &Cursor<'_, '_>, errors: &mut ErrorList) {
+    if !check_count(selectors, MAX_SELECTORS, errors) {
+        return;
+    }
+    for selector in selectors.items() {
+        let cel = selector.field("cel");
+        let expression = cel.field("expression");
+        if !cel.is_set() {
+            errors.required(&cel, "");
+        } else if expression.str().len() > MAX_EXPRESSION {
+            errors.push_with(|| FieldError::too_long(expression.path(), MAX_EXPRESSION));
+        }
+    }
+}
+
+fn check_toleration(toleration: &Cursor<'_, '_>, errors: &mut ErrorList) {
+    let [key, operator, value, effect] =
+        ["key", "operator", "value", "effect"].map(|name| toleration.field(name));
+    if !key.str().is_empty() {
+        labels::key(&key, errors);
+    }
+    match operator.str() {
+        "Exists" if !value.str().is_empty() => errors.invalid(&value, "must be empty for operator `Exists`"),
+        "Exists" => {}
+        "Equal" => errors.invalid_for(&value, names::label_value(value.str())),
+        "" => errors.required(&operator, ""),
+        _ => errors.not_supported(&operator, &["Equal", "Exists"]),
+    }
+    if !matches!(effect.str(), "" | "NoExecute" | "NoSchedule" | "None") {
+        errors.not_supported(&effect, &["NoExecute", "NoSchedule", "None"]);
+    }
+}
+
+fn check_constraint(constraint: &Cursor<'_, '_>, known: &Requests<'_>, errors: &mut ErrorList) {
+    check_references(&constraint.field("requests"), known, errors);
+    let (matched, distinct) = (
+        constraint.field("matchAttribute"),
+        constraint.field("distinctAttribute"),
+    );
+    if !matched.is_set() && !distinct.is_set() {
+        let why = "exactly one of \"matchAttribute\" or \"distinctAttribute\" is required, but multiple fields are set";
+        errors.required(constraint, why);
+    }
+    for attribute in [matched, distinct] {
+        if attribute.is_set() {
+            check_attribute(&attribute, errors);
+        }
+    }
+}
+
+/// An attribute has a domain and a name that is an identifier of C.
+fn check_attribute(attribute: &Cursor<'_, '_>, errors: &mut ErrorList) {
+    let Some((domain, name)) = attribute.str().split_once('/') else {
+        errors.invalid_for(attribute, names::c_identifier(attribute.str()));
+        let why = "a fully qualified name must be a domain and a name separated by a slash";
+        return errors.invalid(attribute, why);
+    };
+    if domain.is_empty() {
+        errors.invalid_value(attribute, "", "the domain must not be empty");
+    }
+    for why in names::dns1123_subdomain(&domain.to_lowercase()) {
+        if !domain.is_empty() {
+            errors.invalid_value(attribute, domain, why);
+        }
+    }
+    if name.is_empty() {
+        errors.invalid_value(attribute, "", "the name must not be empty");
+    } else {
+        for why in names::c_identifier(name) {
+            errors.invalid_value(attribute, name, why);
+        }
+    }
+}
+
+/// References name requests, or a request and one of its alternatives.
+fn check_references(references: &Cursor<'_, '_>, known: &Requests<'_>, errors: &mut ErrorList) {
+    if !check_count(references, MAX_REQUESTS, errors) {
+        return;
+    }
+    let mut seen = BTreeSet::new();
+    for reference in references.items() {
+        let text = reference.str();
+        let (name, alternative) = match text.split_once('/') {
+            Some((name, alternative)) => (name, Some(alternative)),
+            None => (text, None),
+        };
+        let is_nested = alternative.is_some_and(|alternative| alternative.contains('/'));
+        if !is_nested {
+            for part in text.split('/') {
+                for why in names::dns1123_label(part) {
+                    errors.invalid_value(&reference, part, why);
+                }
+            }
+        }
+        let is_known =
+            |subs: &BTreeSet<&str>| alternative.is_none_or(|alternative| subs.contains(alternative));
+        if is_nested || !known.get(name).is_some_and(is_known) {
+            let why = "must be the name of a request in the claim or the name of a request and a subrequest separated \
+                       by '/'";
+            errors.invalid(&reference, why);
+        }
+        if !seen.insert(text) {
+            errors.duplicate(&reference, text);
+        }
+    }
+}
+
+/// Checks the configurations of a device class.
+pub(super) fn check_class_configurations(configurations: &Cursor<'_, '_>, errors: &mut ErrorList) {
+    if check_count(configurations, MAX_CONFIGURATIONS, errors) {
+        configurations
+            .items()
+            .for_each(|configuration| check_configuration(&configuration, errors));
+    }
+}
+
+/// A configuration is opaque to all but the driver.
+fn check_configuration(configuration: &Cursor<'_, '_>, errors: &mut ErrorList) {
+    let opaque = configuration.field("opaque");
+    if !opaque.is_set() {
+        return errors.required(&opaque, "");
+    }
+    let driver = opaque.field("driver");
+    if driver.str().is_empty() {
+        errors.required(&driver, "");
+    } else {
+        errors.invalid_for(&driver, names::dns1123_subdomain(&driver.str().to_lowercase()));
+    }
+    let parameters = opaque.field("parameters");
+    match parameters.value() {
+        None => errors.required(&parameters, ""),
+        Some(value) if value.to_json().len() > MAX_PARAMETERS => {
+            errors.push_with(|| FieldError::too_long(parameters.path(), MAX_PARAMETERS));
+        }
+        Some(Value::Object(_)) => {}
+        Some(_) => errors.invalid_value(&parameters, "<value omitted>", "must be a valid JSON object"),
+    }
+}

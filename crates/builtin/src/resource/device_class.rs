@@ -1,0 +1,47 @@
+//! DeviceClass.
+
+use super::{GROUP, claim_spec};
+use crate::checks::{Report, resources};
+use crate::prepare::{count_change, is_changed, set_generation};
+use crate::{BuiltinKind, Cursor, KindFacts, Operation, Write};
+use scantling_schema::meta::Scope;
+use scantling_value::{ErrorList, Map, Value};
+
+/// A class of devices.
+#[derive(Debug)]
+pub(super) struct DeviceClass;
+
+const FACTS: KindFacts = KindFacts {
+    scope: Scope::Cluster,
+    selectable: &["metadata.name"],
+    delete_returns_object: true,
+    has_generation: true,
+    ..KindFacts::new(GROUP, "DeviceClass")
+};
+
+impl BuiltinKind for DeviceClass {
+    fn facts(&self) -> &'static KindFacts {
+        &FACTS
+    }
+
+    fn prepare(&self, object: &mut Map, write: &Write<'_>) {
+        match write.operation {
+            Operation::Create => set_generation(object, 1),
+            Operation::Update(old) => {
+                let changed = is_changed(object, old, "spec", ("resource/v1", "DeviceClassSpec"));
+                count_change(object, old, changed);
+            }
+        }
+    }
+
+    fn validate(&self, object: &Value, _write: &Write<'_>, errors: &mut ErrorList) {
+        let root = Cursor::root(object);
+        let spec = root.field("spec");
+        claim_spec::check_selectors(&spec.field("selectors"), errors);
+        claim_spec::check_class_configurations(&spec.field("config"), errors);
+        let name = spec.field("extendedResourceName");
+        if name.is_set() && !resources::is_extended(name.str()) {
+            errors.invalid(&name, "must be a valid extended resource name");
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! ResourceClaim and ResourceClaimTemplate.
+
+use super::{GROUP, claim_spec};
+use crate::checks::update::separate_status;
+use crate::checks::{Report, Rule, labels, update};
+use crate::prepare::{object_if_set, object_in};
+use crate::{BuiltinKind, Context, Cursor, KindFacts, Subresource, Write};
+use scantling_value::{ErrorList, FieldError, Map, Value};
+use std::collections::BTreeSet;
+
+/// A claim on devices.
+#[derive(Debug)]
+pub(super) struct ResourceClaim;
+
+/// A template of claims.
+#[derive(Debug)]
+pub(super) struct ResourceClaimTemplate;
+
+const CLAIM: KindFacts = KindFacts {
+    delete_returns_object: true,
+    ..KindFacts::new(GROUP, "ResourceClaim")
+};
+
+const TEMPLATE: KindFacts = KindFacts {
+    delete_returns_object: true,
+    ..KindFacts::new(GROUP, "ResourceClaimTemplate")
+};
+
+const MAX_CONSUMERS: usize = 256;
+
+impl BuiltinKind for ResourceClaim {
+    fn facts(&self) -> &'static KindFacts {
+        &CLAIM
+    }
+
+    fn default(&self, object: &mut Map, _context: &Context<'_>) {
+        if let Some(spec) = object_in(object, "spec") {
+            claim_spec::default_spec(spec);
+        }
+    }
+
+    fn prepare(&self, object: &mut Map, write: &Write<'_>) {
+        separate_status(object, write);
+    }
+
+    fn validate(&self, object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
+        let root = Cursor::root(object);
+        let spec = root.field("spec");
+        match (write.old(), write.subresource) {
+            (Some(old), Subresource::Status) => check_status(&root.field("status"), old, errors),
+            (Some(old), _) => {
+                if !update::same_of("resource/v1", "ResourceClaimSpec", spec.value(), old.get("spec")) {
+                    errors.invalid_value(&spec, Value::Null, update::IMMUTABLE);
+                }
+            }
+            (None, _) => claim_spec::check_spec(&spec, errors),
+        }
+    }
+}
+
+/// Consumers are unique, and there are none without an allocation, which does not change once it is there.
+fn check_status(status: &Cursor<'_, '_>, old: &Value, errors: &mut ErrorList) {
+    let consumers = status.field("reservedFor");
+    let count = consumers.list().len();
+    if count > MAX_CONSUMERS {
+        errors.push_with(|| FieldError::too_many(consumers.path(), count, MAX_CONSUMERS));
+    } else {
+        let mut seen = BTreeSet::new();
+        for consumer in consumers.items() {
+            for name in ["resource", "name", "uid"] {
+                Rule::Required.check(&consumer.field(name), errors);
+            }
+            let uid = consumer.field("uid").str();
+            if !seen.insert(uid) {
+                let shown = Map::from_iter([("uid", Value::from(uid))]);
+                errors.duplicate(&consumer, Value::Object(shown));
+            }
+        }
+    }
+    let allocation = status.field("allocation");
+    if count > 0 && !allocation.is_set() {
+        errors.forbidden(&consumers, "may not be specified when `allocated` is not set");
+    }
+    let before = old.at(["status", "allocation"]);
+    if let Some(before) = before
+        && allocation.is_set()
+        && !update::same_of(
+            "resource/v1",
+            "AllocationResult",
+            allocation.value(),
+            Some(before),
+        )
+    {
+        errors.invalid_value(&allocation, Value::Null, update::IMMUTABLE);
+    }
+}
+
+impl BuiltinKind for ResourceClaimTemplate {
+    fn facts(&self) -> &'static KindFacts {
+        &TEMPLATE
+    }
+
+    fn default(&self, object: &mut Map, _context: &Context<'_>) {
+        let spec = object_if_set(object, "spec").and_then(|template| object_if_set(template, "spec"));
+        if let Some(spec) = spec {
+            claim_spec::default_spec(spec);
+        }
+    }
+
+    fn validate(&self, object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
+        let root = Cursor::root(object);
+        let template = root.field("spec");
+        match write.old() {
+            None => {
+                let metadata = template.field("metadata");
+                labels::labels(&metadata.field("labels"), errors);
+                labels::annotations(&metadata.field("annotations"), errors);
+                claim_spec::check_spec(&template.field("spec"), errors);
+            }
+            Some(old) => {
+                let ty = ("resource/v1", "ResourceClaimTemplateSpec");
+                if !update::same_of(ty.0, ty.1, template.value(), old.get("spec")) {
+                    errors.invalid_value(&template, Value::Null, update::IMMUTABLE);
+                }
+            }
+        }
+    }
+}

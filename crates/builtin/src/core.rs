@@ -5,8 +5,9 @@ mod endpoints;
 pub(crate) mod event;
 mod limit_range;
 mod namespace;
+pub(crate) mod persistent_volume;
 pub(crate) mod persistent_volume_claim;
-mod pod;
+pub(crate) mod pod;
 pub(crate) mod pod_template;
 mod replication_controller;
 mod resource_quota;
@@ -25,6 +26,7 @@ pub(crate) const KINDS: &[&dyn BuiltinKind] = &[
     &event::Event,
     &limit_range::LimitRange,
     &namespace::Namespace,
+    &persistent_volume::PersistentVolume,
     &persistent_volume_claim::PersistentVolumeClaim,
     &pod::Pod,
     &pod_template::PodTemplate,

@@ -4,6 +4,7 @@ mod csi_driver;
 mod csi_node;
 mod csi_storage_capacity;
 mod storage_class;
+mod volume_attachment;
 mod volume_attributes_class;
 
 use crate::checks::{Report, names};
@@ -19,6 +20,7 @@ pub(crate) const KINDS: &[&dyn BuiltinKind] = &[
     &csi_node::CSINode,
     &csi_storage_capacity::CSIStorageCapacity,
     &storage_class::StorageClass,
+    &volume_attachment::VolumeAttachment,
     &volume_attributes_class::VolumeAttributesClass,
 ];
 
@@ -48,16 +50,4 @@ fn check_parameters(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
     if parameters.iter().map(size).sum::<usize>() > MAX_BYTES {
         errors.push(FieldError::too_long(at.path(), MAX_BYTES));
     }
-}
-
-/// Checks the name of a CSI driver.
-pub(crate) fn check_driver_name(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
-    const MAX_NAME: usize = 63;
-    if at.str().is_empty() {
-        return errors.required(at, "");
-    }
-    if at.str().len() > MAX_NAME {
-        errors.push(FieldError::too_long(at.path(), MAX_NAME));
-    }
-    errors.invalid_for(at, names::dns1123_subdomain(&at.str().to_lowercase()));
 }

@@ -48,13 +48,8 @@ fn signing_status(request: &Value) -> String {
 }
 
 fn pod_certificate_request(object: &Value, _printing: &Printing<'_>) -> Vec<Value> {
-    let conditions = object
-        .list_at(["status", "conditions"])
-        .iter()
-        .map(|c| c.text("type"));
-    let state = conditions
-        .filter(|c| matches!(*c, "Issued" | "Denied" | "Failed"))
-        .next_back();
+    let mut conditions = object.list_at(["status", "conditions"]).iter().rev();
+    let state = conditions.find(|c| matches!(c.text("type"), "Issued" | "Denied" | "Failed"));
     let field = |name| text(object, ["spec", name]);
     vec![
         name(object),
@@ -62,7 +57,7 @@ fn pod_certificate_request(object: &Value, _printing: &Printing<'_>) -> Vec<Valu
         field("serviceAccountName"),
         field("nodeName"),
         field("signerName"),
-        state.unwrap_or("Pending").into(),
+        state.map_or("Pending", |c| c.text("type")).into(),
         labels(object.at(["spec", "unverifiedUserAnnotations"])).into(),
     ]
 }

@@ -1,5 +1,6 @@
 //! Persistent volume claims.
 
+use super::pod::{round_list, round_requirements};
 use crate::checks::labels::{self, Values};
 use crate::checks::resources::{self, is_native, quantity};
 use crate::checks::update::{immutable, keep, same_of};
@@ -68,9 +69,12 @@ impl BuiltinKind for PersistentVolumeClaim {
     fn default(&self, object: &mut Map, _context: &Context<'_>) {
         if let Some(status) = object_in(object, "status") {
             default_to_text(status, "phase", "Pending");
+            round_list(status.get_mut("capacity"));
+            round_list(status.get_mut("allocatedResources"));
         }
         if let Some(spec) = object_in(object, "spec") {
             default_spec(spec);
+            round_requirements(spec.get_mut("resources"));
         }
     }
 

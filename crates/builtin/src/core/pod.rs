@@ -19,11 +19,11 @@ mod security;
 mod spec;
 mod status;
 mod update;
-mod volumes;
+pub(crate) mod volumes;
 mod warnings;
 mod windows;
 
-pub(in crate::core) use defaults::spec as default_spec;
+pub(in crate::core) use defaults::{round_list, round_requirements, spec as default_spec};
 pub(in crate::core) use prepare::{drop_from_spec, drop_init_container_annotations};
 
 use crate::checks::{Report, Rule, ip, labels, names};

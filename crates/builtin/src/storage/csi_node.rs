@@ -1,8 +1,9 @@
 //! CSI nodes.
 
-use super::{GROUP, check_driver_name};
+use super::GROUP;
 use crate::checks::update::{IMMUTABLE, same_of, separate_status};
 use crate::checks::{Report, Rule, go, names, numbers};
+use crate::core::pod::volumes::csi_driver;
 use crate::{BuiltinKind, Cursor, KindFacts, Subresource, Write};
 use scantling_schema::meta::Scope;
 use scantling_value::{ErrorList, Map, Value};
@@ -56,7 +57,7 @@ impl BuiltinKind for CSINode {
 
 fn check_driver<'v>(at: &Cursor<'v, '_>, seen: &mut BTreeSet<&'v str>, errors: &mut ErrorList) {
     let (name, id) = (at.field("name"), at.field("nodeID"));
-    check_driver_name(&name, errors);
+    csi_driver(&name, errors);
     Rule::Required.check(&id, errors);
     if id.str().len() > MAX_NODE_ID {
         errors.invalid(&id, format!("must be {MAX_NODE_ID} characters or less"));

@@ -265,7 +265,7 @@ fn projection(source: &mut Map) {
 }
 
 /// Rounds the amounts of requests and limits up to a thousandth.
-fn round_requirements(requirements: Option<&mut Value>) {
+pub(in crate::core) fn round_requirements(requirements: Option<&mut Value>) {
     if let Some(requirements) = requirements.and_then(Value::as_object_mut) {
         round_list(requirements.get_mut("limits"));
         round_list(requirements.get_mut("requests"));
@@ -273,7 +273,7 @@ fn round_requirements(requirements: Option<&mut Value>) {
 }
 
 /// Rounds the amounts of a resource list up to a thousandth.
-fn round_list(list: Option<&mut Value>) {
+pub(in crate::core) fn round_list(list: Option<&mut Value>) {
     for (_, amount) in list
         .and_then(Value::as_object_mut)
         .into_iter()

@@ -231,16 +231,11 @@ fn check_source(volume: &Cursor<'_, '_>, name: &str, pod: &str, rules: &Rules<'_
 fn check_other(field: &str, at: &Cursor<'_, '_>, rules: &Rules<'_>, errors: &mut ErrorList) {
     match field {
         "emptyDir" => empty_dir(at, errors),
-        "hostPath" => host_path(at, errors),
         "iscsi" => iscsi_authentication(at, errors),
-        "flocker" => flocker(at, errors),
-        "quobyte" => quobyte(at, errors),
         "downwardAPI" => {
             let items = at.field("items");
             items.items().for_each(|file| downward_file(&file, at, errors));
         }
-        "fc" => fibre_channel(at, errors),
-        "azureDisk" => azure_disk(at, errors),
         "projected" => projected::sources(at, rules, errors),
         "csi" => csi_secret(at, errors),
         "ephemeral" => {
@@ -257,6 +252,26 @@ fn check_other(field: &str, at: &Cursor<'_, '_>, rules: &Rules<'_>, errors: &mut
             }
             super::containers::PULL_POLICY.check(&policy, errors);
         }
+        shared => check_across_fields(shared, at, errors),
+    }
+}
+
+/// Checks the rules of a source that persistent volumes have, too.
+pub(in crate::core) fn check_shared_source(field: &str, at: &Cursor<'_, '_>, errors: &mut ErrorList) {
+    if let Some(source) = SOURCES.iter().find(|s| s.field == field) {
+        apply(source.rules, at, errors);
+    }
+    check_across_fields(field, at, errors);
+}
+
+/// Checks the rules of a shared source that span fields.
+fn check_across_fields(field: &str, at: &Cursor<'_, '_>, errors: &mut ErrorList) {
+    match field {
+        "hostPath" => host_path(at, errors),
+        "flocker" => flocker(at, errors),
+        "quobyte" => quobyte(at, errors),
+        "fc" => fibre_channel(at, errors),
+        "azureDisk" => azure_disk(at, errors),
         _ => {}
     }
 }
@@ -311,7 +326,7 @@ fn absolute_path(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
 }
 
 /// A path has no part `..`.
-pub(super) fn no_backsteps(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
+pub(in crate::core) fn no_backsteps(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
     if at.str().split('/').any(|part| part == "..") {
         errors.invalid(at, "must not contain '..'");
     }

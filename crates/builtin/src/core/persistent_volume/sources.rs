@@ -1,0 +1,277 @@
+//! Sources of persistent volumes. Most are sources of pod volumes, too.
+
+use crate::Cursor;
+use crate::checks::defaults::set_static;
+use crate::checks::{Report, Rule, apply, names, numbers};
+use crate::core::pod::volumes::{check_shared_source, csi_driver, iscsi_fault, no_backsteps};
+use crate::edit::default_to;
+use scantling_value::{ErrorList, Map, Value};
+
+/// A kind of source: its field, and how errors name it.
+struct Source {
+    field: &'static str,
+    /// The field in the error about a second source.
+    forbidden: &'static str,
+    /// The field in errors about the source.
+    reported: &'static str,
+}
+
+const fn source(field: &'static str) -> Source {
+    Source {
+        field,
+        forbidden: field,
+        reported: field,
+    }
+}
+
+/// The sources in the order in which they are checked.
+const SOURCES: &[Source] = &[
+    source("hostPath"),
+    Source {
+        reported: "persistentDisk",
+        ..source("gcePersistentDisk")
+    },
+    source("awsElasticBlockStore"),
+    source("glusterfs"),
+    source("flocker"),
+    source("nfs"),
+    source("rbd"),
+    source("quobyte"),
+    Source {
+        forbidden: "cephFS",
+        ..source("cephfs")
+    },
+    source("iscsi"),
+    source("cinder"),
+    source("fc"),
+    source("flexVolume"),
+    source("azureFile"),
+    source("vsphereVolume"),
+    source("photonPersistentDisk"),
+    source("portworxVolume"),
+    source("azureDisk"),
+    source("scaleIO"),
+    source("local"),
+    source("storageos"),
+    source("csi"),
+];
+
+/// Sources with which the annotation for mount options may be used.
+pub(super) const SUPPORT_MOUNT_OPTIONS: &[&str] = &[
+    "gcePersistentDisk",
+    "awsElasticBlockStore",
+    "glusterfs",
+    "nfs",
+    "rbd",
+    "quobyte",
+    "iscsi",
+    "cinder",
+    "cephfs",
+    "azureFile",
+    "vsphereVolume",
+    "azureDisk",
+    "photonPersistentDisk",
+];
+
+/// Sources that no longer work, and since when.
+const DEPRECATED: &[(&str, &str, &str)] = &[
+    (
+        "cephfs",
+        "cephfs",
+        "deprecated in v1.28, non-functional in v1.31+",
+    ),
+    (
+        "photonPersistentDisk",
+        "photonPersistentDisk",
+        "deprecated in v1.11, non-functional in v1.16+",
+    ),
+    (
+        "scaleIO",
+        "scaleIO",
+        "deprecated in v1.16, non-functional in v1.22+",
+    ),
+    (
+        "storageos",
+        "storageOS",
+        "deprecated in v1.22, non-functional in v1.25+",
+    ),
+    (
+        "glusterfs",
+        "glusterfs",
+        "deprecated in v1.25, non-functional in v1.26+",
+    ),
+    ("rbd", "rbd", "deprecated in v1.28, non-functional in v1.31+"),
+];
+
+const SECRET: &[(&str, Rule)] = &[
+    ("name", Rule::RequiredForm(names::dns1123_subdomain)),
+    ("namespace", Rule::RequiredForm(names::dns1123_label)),
+];
+const NAMED_SECRET: &[(&str, Rule)] = &[("name", Rule::Required), ("namespace", Rule::Required)];
+
+fn secret(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
+    apply(SECRET, at, errors);
+}
+
+fn named_secret(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
+    apply(NAMED_SECRET, at, errors);
+}
+
+const CSI: &[(&str, Rule)] = &[
+    ("driver", Rule::Check(csi_driver)),
+    ("volumeHandle", Rule::Required),
+    ("controllerPublishSecretRef", Rule::IfSet(secret)),
+    ("controllerExpandSecretRef", Rule::IfSet(secret)),
+    ("nodePublishSecretRef", Rule::IfSet(secret)),
+    ("nodeExpandSecretRef", Rule::IfSet(secret)),
+];
+
+const STORAGE_OS: &[(&str, Rule)] = &[
+    ("volumeName", Rule::RequiredForm(names::dns1123_label)),
+    ("volumeNamespace", Rule::Form(names::dns1123_label)),
+    ("secretRef", Rule::IfSet(named_secret)),
+];
+
+/// The field of the first source.
+pub(super) fn first(spec: &Cursor<'_, '_>) -> Option<&'static str> {
+    SOURCES
+        .iter()
+        .map(|s| s.field)
+        .find(|field| spec.field(field).is_set())
+}
+
+/// The members of a spec that are sources.
+pub(super) fn of(spec: Option<&Value>) -> Value {
+    let sources = SOURCES
+        .iter()
+        .filter_map(|s| Some((s.field, spec?.get(s.field)?.clone())));
+    Value::Object(Map::from_iter(sources))
+}
+
+/// Fills in the defaults of sources.
+pub(super) fn set_defaults(spec: &mut Map) {
+    const TYPES: [(&str, &str); 4] = [
+        ("iscsi", "ISCSIPersistentVolumeSource"),
+        ("rbd", "RBDPersistentVolumeSource"),
+        ("azureDisk", "AzureDiskVolumeSource"),
+        ("scaleIO", "ScaleIOPersistentVolumeSource"),
+    ];
+    for (field, name) in TYPES {
+        if let Some(source) = spec.get_mut(field).and_then(Value::as_object_mut) {
+            set_static(source, name);
+        }
+    }
+    if let Some(host) = spec.get_mut("hostPath").and_then(Value::as_object_mut) {
+        default_to(host, "type", "");
+    }
+}
+
+/// Checks that there is one source, and its rules. `name` is the name of the volume.
+pub(super) fn check(spec: &Cursor<'_, '_>, name: &str, errors: &mut ErrorList) {
+    let mut n_sources = 0;
+    for source in SOURCES {
+        let at = spec.field(source.field);
+        if !at.is_set() {
+            continue;
+        }
+        n_sources += 1;
+        // Flex volumes may come second, as in Kubernetes.
+        if n_sources > 1 && source.field != "flexVolume" {
+            let at = at.with_path(spec.path().field(source.forbidden));
+            errors.forbidden(&at, "may not specify more than 1 volume type");
+        } else {
+            let at = at.with_path(spec.path().field(source.reported));
+            check_source(source.field, &at, name, errors);
+        }
+    }
+    if n_sources == 0 {
+        errors.required(spec, "must specify a volume type");
+    }
+}
+
+fn check_source(field: &str, at: &Cursor<'_, '_>, name: &str, errors: &mut ErrorList) {
+    match field {
+        "iscsi" => check_iscsi(at, name, errors),
+        "csi" => apply(CSI, at, errors),
+        "storageos" => apply(STORAGE_OS, at, errors),
+        "cinder" => {
+            Rule::Required.check(&at.field("volumeID"), errors);
+            Rule::IfSet(named_secret).check(&at.field("secretRef"), errors);
+        }
+        "local" => {
+            let path = at.field("path");
+            match path.str() {
+                "" => errors.required(&path, ""),
+                _ => no_backsteps(&path, errors),
+            }
+        }
+        shared => {
+            check_shared_source(shared, at, errors);
+            match shared {
+                "glusterfs" => check_endpoints_namespace(&at.field("endpointsNamespace"), errors),
+                "azureFile" => {
+                    let namespace = at.field("secretNamespace");
+                    if namespace.is_set() {
+                        Rule::Required.check(&namespace, errors);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+fn check_endpoints_namespace(namespace: &Cursor<'_, '_>, errors: &mut ErrorList) {
+    if !namespace.is_set() {
+        return;
+    }
+    match namespace.str() {
+        "" => errors.invalid(
+            namespace,
+            "if the endpointnamespace is set, it must be a valid namespace name",
+        ),
+        name => errors.invalid_for(namespace, names::dns1123_label(name)),
+    }
+}
+
+fn check_iscsi(at: &Cursor<'_, '_>, name: &str, errors: &mut ErrorList) {
+    const MALFORMED: &str = "must be valid format";
+    const MAX_PORTAL: usize = 64;
+    let (portal, initiator, iqn) = (
+        at.field("targetPortal"),
+        at.field("initiatorName"),
+        at.field("iqn"),
+    );
+    Rule::Required.check(&portal, errors);
+    if initiator.is_set() && name.len() + 1 + portal.str().len() > MAX_PORTAL {
+        let why = "Total length of <volume name>:<iscsi.targetPortal> must be under 64 characters if \
+                   iscsi.initiatorName is specified.";
+        errors.invalid(&portal.with_path(at.path().field("targetportal")), why);
+    }
+    match iqn.str() {
+        "" => errors.required(&iqn, ""),
+        name if iscsi_fault(name).is_some() => errors.invalid(&iqn, MALFORMED),
+        _ => {}
+    }
+    numbers::between(&at.field("lun"), 0, 255, errors);
+    let secret = at.field("secretRef");
+    let authenticates = at.field("chapAuthDiscovery").bool() || at.field("chapAuthSession").bool();
+    if authenticates && !secret.is_set() {
+        errors.required(&secret, "");
+    }
+    if secret.is_set() {
+        Rule::Required.check(&secret.field("name"), errors);
+    }
+    if initiator.is_set() && iscsi_fault(initiator.str()).is_some() {
+        errors.invalid(&initiator.with_path(at.path().field("initiatorname")), MALFORMED);
+    }
+}
+
+/// Adds warnings about sources that no longer work.
+pub(super) fn warn(spec: &Cursor<'_, '_>, warnings: &mut Vec<String>) {
+    for (field, shown, why) in DEPRECATED {
+        if spec.field(field).is_set() {
+            warnings.push(format!("spec.{shown}: {why}"));
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! Volume attachments.
+
+use super::GROUP;
+use crate::checks::update::{IMMUTABLE, same_of, separate_status};
+use crate::checks::{Report, names, numbers};
+use crate::core::persistent_volume::check_inline_spec;
+use crate::{BuiltinKind, Cursor, KindFacts, Write};
+use scantling_schema::meta::Scope;
+use scantling_value::{ErrorKind, ErrorList, FieldError, Map, Value};
+
+/// The attachment of a volume to a node.
+#[derive(Debug)]
+pub(super) struct VolumeAttachment;
+
+const FACTS: KindFacts = KindFacts {
+    scope: Scope::Cluster,
+    selectable: &["metadata.name"],
+    unconditional_update: false,
+    delete_returns_object: true,
+    ..KindFacts::new(GROUP, "VolumeAttachment")
+};
+
+const MAX_ATTACHER: usize = 63;
+const MAX_METADATA: usize = 256 << 10;
+const MAX_MESSAGE: usize = 1024;
+const ONE_SOURCE: &str = "must specify exactly one of inlineVolumeSpec and persistentVolumeName";
+
+impl BuiltinKind for VolumeAttachment {
+    fn facts(&self) -> &'static KindFacts {
+        &FACTS
+    }
+
+    fn prepare(&self, object: &mut Map, write: &Write<'_>) {
+        separate_status(object, write);
+    }
+
+    fn validate(&self, object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
+        let root = Cursor::root(object);
+        let (spec, status) = (root.field("spec"), root.field("status"));
+        check_attacher(&spec.field("attacher"), errors);
+        let source = spec.field("source");
+        check_source(&source, errors);
+        let node = spec.field("nodeName");
+        errors.invalid_for(&node, names::dns1123_subdomain(node.str()));
+        check_status(&status, errors);
+        let volume = source.field("persistentVolumeName");
+        if volume.is_set() {
+            errors.invalid_for(&volume, names::dns1123_subdomain(volume.str()));
+        }
+        let stored = write.old().map(|o| o.get("spec"));
+        let is_same = |old| same_of("storage/v1", "VolumeAttachmentSpec", spec.value(), old);
+        if stored.is_some_and(|old| !is_same(old)) {
+            errors.invalid_value(&spec, Value::Null, IMMUTABLE);
+        }
+    }
+}
+
+fn check_attacher(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
+    if at.str().is_empty() {
+        return errors.required(at, "");
+    }
+    errors.invalid_for(at, names::dns1123_subdomain(&at.str().to_lowercase()));
+    if at.str().chars().count() > MAX_ATTACHER {
+        let detail = format!("may not be more than {MAX_ATTACHER} characters");
+        let error = || FieldError::new(ErrorKind::TooLong, at.path(), Value::Null, detail);
+        errors.push_with(error);
+    }
+}
+
+fn check_source(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
+    let (inline, volume) = (at.field("inlineVolumeSpec"), at.field("persistentVolumeName"));
+    match (inline.is_set(), volume.is_set()) {
+        (false, false) => errors.required(at, ONE_SOURCE),
+        (true, true) => errors.forbidden(at, ONE_SOURCE),
+        (false, true) => {
+            if volume.str().is_empty() {
+                errors.required(&volume, "must specify non empty persistentVolumeName");
+            }
+        }
+        (true, false) => check_inline_spec(&inline, errors),
+    }
+}
+
+fn check_status(status: &Cursor<'_, '_>, errors: &mut ErrorList) {
+    let metadata = status.field("attachmentMetadata");
+    let size: usize = metadata.entries().map(|(k, v)| k.len() + v.str().len()).sum();
+    if size > MAX_METADATA {
+        errors.push(FieldError::too_long(metadata.path(), MAX_METADATA));
+    }
+    for field in ["attachError", "detachError"] {
+        let error = status.field(field);
+        let (message, code) = (error.field("message"), error.field("errorCode"));
+        if message.str().len() > MAX_MESSAGE {
+            errors.push(FieldError::too_long(message.path(), MAX_MESSAGE));
+        }
+        if code.int() < 0 {
+            errors.invalid(&code, numbers::range(0, i64::from(i32::MAX)));
+        }
+    }
+}

@@ -81,14 +81,8 @@ impl BuiltinKind for PersistentVolume {
         let root = Cursor::root(object);
         let spec = root.field("spec");
         let name = object.text_at(["metadata", "name"]);
-        // Updates are checked twice, as in Kubernetes.
-        let n_checks = if write.old().is_some() { 2 } else { 1 };
-        for i in 0..n_checks {
-            check_spec(&spec, name, write, errors);
-            if i == 0 {
-                check_mount_options(&root, errors);
-            }
-        }
+        check_spec(&spec, name, write, errors);
+        check_mount_options(&root, errors);
         if let Some(old) = write.old() {
             check_update(&root, old, write, errors);
         }

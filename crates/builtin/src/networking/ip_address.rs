@@ -46,7 +46,6 @@ impl BuiltinKind for IPAddress {
             false => errors.required(&parent, ""),
         }
         if let Some(old) = write.old()
-            && parent.is_set()
             && !same(parent.value(), old.at(["spec", "parentRef"]))
         {
             errors.invalid_value(&parent, Value::Null, IMMUTABLE);

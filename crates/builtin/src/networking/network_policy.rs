@@ -189,9 +189,20 @@ fn check_block(at: &Cursor<'_, '_>, stored: &Stored<'_>, errors: &mut ErrorList)
     };
     for except in at.field("except").items() {
         ip::legacy_cidr(&except, &stored.cidrs, errors);
-        let is_subset = |e: Cidr| network.contains(e.network().address) && network.prefix < e.prefix;
+        let is_subset = |e: Cidr| contains(network, e) && network.prefix < e.prefix;
         if Cidr::parse_sloppy(except.str()).is_some_and(|e| !is_subset(e)) {
             errors.invalid(&except, "must be a strict subset of `cidr`");
         }
     }
+}
+
+/// Whether a network has the address of another one. IPv4 addresses that are written as IPv6 addresses are IPv4 addresses.
+fn contains(network: Cidr, other: Cidr) -> bool {
+    const MAPPED: u8 = 96;
+    let address = network.address.to_canonical();
+    let prefix = match address.is_ipv4() && !network.address.is_ipv4() {
+        true => network.prefix.saturating_sub(MAPPED),
+        false => network.prefix,
+    };
+    Cidr { address, prefix }.contains(other.network().address.to_canonical())
 }

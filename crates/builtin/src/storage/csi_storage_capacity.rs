@@ -4,7 +4,7 @@ use super::GROUP;
 use crate::checks::labels::{self, Values};
 use crate::checks::nodes::{deprecated_label, warn_about_requirements};
 use crate::checks::update::{IMMUTABLE, same};
-use crate::checks::{Report, Rule, names, resources};
+use crate::checks::{Report, Rule, go, names, resources};
 use crate::{BuiltinKind, Cursor, KindFacts, Write};
 use scantling_value::{ErrorList, Value};
 
@@ -29,12 +29,10 @@ impl BuiltinKind for CSIStorageCapacity {
         errors.invalid_for(&class, names::dns1123_subdomain(class.str()));
         Rule::IfSet(resources::non_negative).check(&root.field("capacity"), errors);
         let Some(old) = write.old() else { return };
-        if !same(topology.value(), old.get("nodeTopology")) {
-            errors.invalid_value(
-                &topology,
-                topology.value().cloned().unwrap_or_default(),
-                IMMUTABLE,
-            );
+        let stored = old.get("nodeTopology").filter(|t| !t.is_null());
+        if topology.is_set() != stored.is_some() || !same(topology.value(), stored) {
+            let shown = go::pointer("meta/v1", "LabelSelector", topology.value());
+            errors.invalid_value(&topology, shown, IMMUTABLE);
         }
         if class.str() != old.text("storageClassName") {
             errors.invalid(&class, IMMUTABLE);

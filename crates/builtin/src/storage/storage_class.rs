@@ -72,12 +72,8 @@ fn check_topologies(topologies: &Cursor<'_, '_>, errors: &mut ErrorList) {
     for term in topologies.items() {
         let mut expressions = topology_term(&term, errors);
         expressions.sort_unstable();
-        // A term without expressions equals the empty ones that Kubernetes compares with first.
-        let n_equal = match expressions.is_empty() {
-            true => topologies.list().len() + seen.iter().filter(|s| **s == expressions).count(),
-            false => seen.iter().filter(|s| **s == expressions).count(),
-        };
-        for _ in 0..n_equal {
+        // Kubernetes compares with empty terms first, so that an empty term is always a duplicate.
+        if expressions.is_empty() || seen.contains(&expressions) {
             errors.duplicate(&term.field("matchLabelExpressions"), "");
         }
         seen.push(expressions);

@@ -2,7 +2,7 @@
 
 use super::GROUP;
 use super::ingress::path_segment;
-use crate::checks::update::{IMMUTABLE, same};
+use crate::checks::update::{IMMUTABLE, same_of};
 use crate::checks::{Report, Rule, apply, ip, names};
 use crate::{BuiltinKind, Cursor, KindFacts, Write};
 use scantling_schema::meta::{NameRule, Scope};
@@ -46,7 +46,12 @@ impl BuiltinKind for IPAddress {
             false => errors.required(&parent, ""),
         }
         if let Some(old) = write.old()
-            && !same(parent.value(), old.at(["spec", "parentRef"]))
+            && !same_of(
+                "networking/v1",
+                "ParentReference",
+                parent.value(),
+                old.at(["spec", "parentRef"]),
+            )
         {
             errors.invalid_value(&parent, Value::Null, IMMUTABLE);
         }

@@ -30,6 +30,10 @@ pub(crate) enum Command {
     Upgrade(Upgrade),
     /// Evaluate an expression against a file, or against a place in a definition
     Eval(Eval),
+    /// Run table tests of CRDs
+    Test(Test),
+    /// Turn extensions that only Scantling has into rules that every cluster accepts
+    Compile(Compile),
     /// Serve custom resources as a Kubernetes API server
     // Of a flag that is given twice, the last counts, as with other servers: scripts add to the flags of others.
     #[command(args_override_self = true)]
@@ -292,6 +296,46 @@ pub(crate) struct Eval {
     pub(crate) output: EvalFormat,
     #[command(flatten)]
     pub(crate) target: TargetFlags,
+}
+
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Test {
+    /// Test files, or directories with files that end in .test.yaml, _test.yaml or .testsuite.yaml
+    #[arg(value_name = "FILE|DIR", required = true)]
+    pub(crate) paths: Vec<PathBuf>,
+    /// Files or directories with the CRDs of test files that name none
+    #[arg(long, value_name = "FILE|DIR")]
+    pub(crate) crds: Vec<PathBuf>,
+    /// Rewrite the expectations of failing cases with what they got
+    #[arg(long)]
+    pub(crate) update: bool,
+    /// List the rules, bounds and enumeration values that no case exercises
+    #[arg(long)]
+    pub(crate) coverage: bool,
+    /// Run again whenever a file changes
+    #[arg(long, conflicts_with = "update")]
+    pub(crate) watch: bool,
+    #[command(flatten)]
+    pub(crate) limits: ReadLimits,
+    #[command(flatten)]
+    pub(crate) target: TargetFlags,
+    #[command(flatten)]
+    pub(crate) output: Output,
+}
+
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Compile {
+    /// Files or directories with CRDs, `-` for standard input
+    #[arg(value_name = "FILE|DIR|-", required = true)]
+    pub(crate) paths: Vec<PathBuf>,
+    /// Write each CRD to a file in this directory, instead of standard output
+    #[arg(long, value_name = "DIR")]
+    pub(crate) output: Option<PathBuf>,
+    /// The oldest version of Kubernetes that must accept the result
+    #[arg(long, value_name = "X.Y", default_value = "1.29", value_parser = version)]
+    pub(crate) kubernetes_version: KubernetesVersion,
+    #[command(flatten)]
+    pub(crate) limits: ReadLimits,
 }
 
 /// A form of the output of an evaluation.

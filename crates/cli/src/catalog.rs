@@ -201,7 +201,8 @@ impl Catalog {
         problems
     }
 
-    fn add(&mut self, entry: CatalogEntry) {
+    /// Adds a definition. Of definitions of one kind the last one counts.
+    pub(crate) fn add(&mut self, entry: CatalogEntry) {
         let spec = &entry.definition.spec;
         let mut replaced = None;
         for (n, version) in spec.versions().iter().enumerate() {

@@ -8,6 +8,7 @@
 mod args;
 mod catalog;
 mod cluster;
+mod compile;
 mod cost;
 mod eval;
 mod files;
@@ -24,6 +25,7 @@ mod serve;
 mod split;
 mod store;
 mod stream;
+mod test;
 mod upgrade;
 mod validate;
 
@@ -42,6 +44,8 @@ fn main() -> ExitCode {
         args::Command::Cost(flags) => on_all_cores(move || cost::run(&flags)),
         args::Command::Upgrade(flags) => on_all_cores(move || upgrade::run(&flags)),
         args::Command::Eval(flags) => on_all_cores(move || eval::run(&flags)),
+        args::Command::Test(flags) => on_all_cores(move || test::run(&flags)),
+        args::Command::Compile(flags) => on_all_cores(move || compile::run(&flags)),
         args::Command::Serve(flags) => serve::run(&flags),
         args::Command::Store(flags) => store::run(&flags),
         args::Command::Completion { shell } => {

@@ -1,0 +1,402 @@
+//! `scantling test`: table tests for CRDs.
+
+mod coverage;
+mod openshift;
+mod run;
+mod suite;
+mod update;
+
+use crate::args;
+use crate::catalog::{self, Catalog, OtherObjects, Texts};
+use crate::files::{self, InputSource};
+use crate::input::{Document, InputObject};
+use crate::locate::{DocumentLocator, Location};
+use crate::problem::{ExitStatus, Problem};
+use crate::render::Report;
+use crate::report::{Finding, ReportItem, ReportSubject, Severity, count};
+use crate::stream;
+use coverage::Coverage;
+use rayon::prelude::*;
+use run::{CaseOutcome, CaseRunner};
+use scantling_value::{Limits, Value, yaml};
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+use suite::{Case, Suite};
+
+/// Runs test files; with `--watch`, whenever one of them or of their CRDs changes.
+pub(crate) fn run(flags: &args::Test) -> Result<ExitStatus, Problem> {
+    let mut status = run_once(flags)?;
+    while flags.watch {
+        wait_for_change(flags);
+        status = run_once(flags)?;
+    }
+    Ok(status)
+}
+
+/// How often `--watch` looks for changes.
+const POLL: Duration = Duration::from_millis(300);
+
+/// Waits until a file below the given paths changes.
+fn wait_for_change(flags: &args::Test) {
+    let state = || -> Vec<(Arc<str>, Option<SystemTime>)> {
+        let (sources, _) = files::find(flags.paths.iter().chain(&flags.crds), flags.limits);
+        let modified = |source: &InputSource| std::fs::metadata(&*source.name).and_then(|m| m.modified()).ok();
+        sources.iter().map(|source| (Arc::clone(&source.name), modified(source))).collect()
+    };
+    let before = state();
+    while state() == before {
+        std::thread::sleep(POLL);
+    }
+}
+
+fn run_once(flags: &args::Test) -> Result<ExitStatus, Problem> {
+    let (sources, mut problems) = files::find(&flags.paths, flags.limits);
+    let (crds, more) = files::find(&flags.crds, flags.limits);
+    problems.extend(more);
+    let mut shared = Catalog::new(flags.target, Texts::Dropped);
+    if !crds.is_empty() {
+        problems.extend(shared.load(&crds, OtherObjects::Listed));
+    }
+    let mut results = Vec::new();
+    let tests = Tests {
+        flags,
+        shared: &shared,
+        explicit: flags.paths.iter().filter(|path| !path.is_dir()).cloned().collect(),
+    };
+    problems.extend(stream::each_document(
+        &sources,
+        |document| tests.document(document),
+        |found: FileResults| results.push(found),
+    ));
+    let mut report = Report::begin("TestReport", "test", &flags.output);
+    report.section("items");
+    let mut summary = TestSummary::default();
+    let mut coverage = Coverage::default();
+    for result in results {
+        for item in &result.items {
+            summary.count(item);
+            report.write_item(item)?;
+        }
+        coverage.add(result.coverage);
+        problems.extend(result.problems);
+    }
+    report.write_problems(&problems)?;
+    let mut unexercised = 0;
+    if flags.coverage {
+        report.section("coverage");
+        for item in coverage.items() {
+            unexercised += 1;
+            report.write_item(&item)?;
+        }
+    }
+    let mut line = summary.line();
+    if flags.coverage {
+        line.push_str(&format!(", {} not exercised", count(unexercised, "constraint")));
+    }
+    report.end(Some((line.as_str(), &summary)))?;
+    if summary.passed + summary.failed == 0 && problems.is_empty() {
+        let hint = "test files end in .test.yaml, _test.yaml or .testsuite.yaml, or are named one by one";
+        return Err(Problem::plain("no test cases").hint(hint));
+    }
+    Ok(ExitStatus::after(summary.failed > 0, &problems))
+}
+
+/// The results of a test file.
+#[derive(Default)]
+struct FileResults {
+    items: Vec<CaseReport>,
+    coverage: Coverage,
+    problems: Vec<Problem>,
+}
+
+/// A CRD under test, and the catalog that holds it.
+struct Target {
+    /// The manifest, for suites that run against several.
+    title: String,
+    document: Option<Value>,
+    catalog: Catalog,
+}
+
+struct Tests<'a> {
+    flags: &'a args::Test,
+    shared: &'a Catalog,
+    /// The files that are named: they are test files whatever they are called.
+    explicit: Vec<PathBuf>,
+}
+
+/// What a case is run against.
+enum Against<'a> {
+    Shared(&'a Catalog),
+    Own(&'a Target),
+}
+
+impl Tests<'_> {
+    /// Whether a file is a test file.
+    fn is_test_file(&self, file: &str) -> bool {
+        const ENDS: [&str; 6] = [
+            ".test.yaml",
+            ".test.yml",
+            "_test.yaml",
+            "_test.yml",
+            ".testsuite.yaml",
+            ".testsuite.yml",
+        ];
+        let path = Path::new(file);
+        let is_openshift = || {
+            let folder = path.parent().and_then(Path::parent).and_then(Path::file_name);
+            folder.is_some_and(|name| name == "tests")
+        };
+        ENDS.iter().any(|end| file.ends_with(end)) || self.explicit.iter().any(|p| p == path) || is_openshift()
+    }
+
+    /// Runs the cases of a document.
+    fn document(&self, document: &Document<'_>) -> FileResults {
+        let mut results = FileResults::default();
+        if !self.is_test_file(document.file) {
+            return results;
+        }
+        let value = match document.value() {
+            Ok(Value::Null) => return results,
+            Ok(value) => value,
+            Err(problem) => {
+                results.problems.push(problem);
+                return results;
+            }
+        };
+        if openshift::is_suite(&value) {
+            if let Err(why) = self.openshift(document, &value, &mut results) {
+                results.problems.push(Problem::in_file(document.file, None, why));
+            }
+            return results;
+        }
+        let suite = match Suite::read(&value) {
+            Ok(suite) => suite,
+            Err(error) => {
+                let locator = DocumentLocator::new(document);
+                let place = locator.places(&[locator.spot(&[], &error.at)]).pop().flatten();
+                results
+                    .problems
+                    .push(Problem::in_file(document.file, place, &error.message));
+                return results;
+            }
+        };
+        match self.targets(document.file, &suite) {
+            Ok(targets) => self.suite(document, &suite, &targets, &mut results),
+            Err(problems) => results.problems.extend(problems),
+        }
+        results
+    }
+
+    /// The CRDs that a suite names; none if it uses those of `--crds`.
+    fn targets(&self, file: &str, suite: &Suite) -> Result<Vec<Target>, Vec<Problem>> {
+        if suite.crds.is_empty() {
+            return Ok(Vec::new());
+        }
+        let folder = Path::new(file).parent().unwrap_or(Path::new("."));
+        let paths: Vec<PathBuf> = suite.crds.iter().map(|path| folder.join(path)).collect();
+        let (sources, mut problems) = files::find(&paths, self.flags.limits);
+        let mut catalog = Catalog::new(self.flags.target, Texts::Dropped);
+        problems.extend(catalog.load(&sources, OtherObjects::Listed));
+        match problems.is_empty() {
+            true => Ok(vec![Target {
+                title: String::new(),
+                document: None,
+                catalog,
+            }]),
+            false => Err(problems),
+        }
+    }
+
+    fn openshift(&self, document: &Document<'_>, value: &Value, results: &mut FileResults) -> Result<(), String> {
+        let suite = openshift::read(value)?;
+        let limit = self.flags.limits.max_input_bytes;
+        let read = |path: &Path| -> Result<Value, String> {
+            let text = files::read(path, limit).map_err(|e| format!("{}: {e}", path.display()))?;
+            yaml::decode(&text, Limits::SERVER).map_err(|e| format!("{}: {e}", path.display()))
+        };
+        let mut targets = Vec::new();
+        for manifest in openshift::manifests(&suite, Path::new(&**document.file), &read)? {
+            let title = manifest.file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            let crd = openshift::with_version(manifest.document, suite.version.as_deref())?;
+            let catalog = self.catalog_of(&title, crd.clone())?;
+            targets.push(Target {
+                title,
+                document: Some(crd),
+                catalog,
+            });
+        }
+        self.suite(document, &suite.suite, &targets, results);
+        Ok(())
+    }
+
+    /// A catalog of one CRD.
+    fn catalog_of(&self, file: &str, crd: Value) -> Result<Catalog, String> {
+        let object = InputObject {
+            value: crd,
+            found_in_text: Vec::new(),
+            index: Vec::new(),
+        };
+        let entry = catalog::entry(&file.into(), object, self.flags.target)?;
+        let mut catalog = Catalog::new(self.flags.target, Texts::Dropped);
+        catalog.add(entry);
+        Ok(catalog)
+    }
+
+    fn suite(&self, document: &Document<'_>, suite: &Suite, targets: &[Target], results: &mut FileResults) {
+        let locator = DocumentLocator::new(document);
+        let spots: Vec<_> = suite.cases.iter().map(|case| locator.spot(&[], &case.at)).collect();
+        let places = locator.places(&spots);
+        let against: Vec<Against<'_>> = match targets {
+            [] => vec![Against::Shared(self.shared)],
+            targets => targets.iter().map(Against::Own).collect(),
+        };
+        let mut updates = Vec::new();
+        for against in &against {
+            let runs: Vec<(CaseOutcome, Coverage)> =
+                suite.cases.par_iter().map(|case| self.case(case, against)).collect();
+            for ((case, (outcome, covered)), place) in suite.cases.iter().zip(runs).zip(&places) {
+                results.coverage.add(covered);
+                if self.flags.update && targets.iter().all(|t| t.title.is_empty()) && !outcome.failures.is_empty() {
+                    updates.push(update::Update::new(case, &outcome));
+                }
+                let title = match against {
+                    Against::Own(target) if !target.title.is_empty() => format!(" [{}]", target.title),
+                    _ => String::new(),
+                };
+                results.items.push(CaseReport {
+                    file: Arc::clone(document.file),
+                    suite: format!("{}{title}", suite.name),
+                    name: case.name.clone(),
+                    passed: outcome.failures.is_empty(),
+                    failures: outcome.failures,
+                    cel_cost: outcome.cost,
+                    place: place.clone(),
+                });
+            }
+        }
+        if !updates.is_empty() {
+            let updated = update::apply(Path::new(&**document.file), document.start.line, &updates);
+            match updated {
+                Ok(()) => {
+                    for item in &mut results.items {
+                        item.passed = true;
+                        item.failures.clear();
+                    }
+                }
+                Err(why) => results.problems.push(Problem::in_file(document.file, None, why)),
+            }
+        }
+    }
+
+    fn case(&self, case: &Case, against: &Against<'_>) -> (CaseOutcome, Coverage) {
+        let (catalog, document) = match against {
+            Against::Shared(catalog) => (*catalog, None),
+            Against::Own(target) => (&target.catalog, target.document.as_ref()),
+        };
+        let initial = match self.initial_catalog(case, catalog, document) {
+            Ok(initial) => initial,
+            Err(why) => {
+                let outcome = CaseOutcome {
+                    failures: vec![why],
+                    ..CaseOutcome::default()
+                };
+                return (outcome, Coverage::default());
+            }
+        };
+        let outcome = CaseRunner {
+            catalog,
+            initial: initial.as_ref(),
+            gates: self.flags.target.feature_gates,
+        }
+        .run(case);
+        let covered = match self.flags.coverage {
+            true => coverage::of_case(catalog, case, &outcome),
+            false => Coverage::default(),
+        };
+        (outcome, covered)
+    }
+
+    /// The CRD under which the object of a case was stored, if the case changes it.
+    fn initial_catalog(
+        &self,
+        case: &Case,
+        catalog: &Catalog,
+        document: Option<&Value>,
+    ) -> Result<Option<Catalog>, String> {
+        let Some(patch) = &case.initial_crd_patch else {
+            return Ok(None);
+        };
+        let document = match document {
+            Some(document) => document.clone(),
+            None => {
+                let [entry] = catalog.entries() else {
+                    return Err("`initialCrdPatch` needs a suite with exactly one CRD".into());
+                };
+                entry.definition.encode(entry.api)
+            }
+        };
+        let crd = run::patched(&document, patch)?;
+        self.catalog_of("patched CRD", crd).map(Some)
+    }
+}
+
+/// The result of a case.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct CaseReport {
+    file: Arc<str>,
+    suite: String,
+    name: String,
+    passed: bool,
+    failures: Vec<String>,
+    cel_cost: u64,
+    #[serde(flatten)]
+    place: Option<Location>,
+}
+
+impl ReportItem for CaseReport {
+    fn subject(&self) -> ReportSubject {
+        let finding = |text: &String| Finding {
+            level: Severity::Error,
+            code: "TestFailure".to_owned(),
+            text: text.clone(),
+            place: self.place.clone(),
+            notes: Vec::new(),
+        };
+        let name = match self.suite.is_empty() {
+            true => self.name.clone(),
+            false => format!("{}: {}", self.suite, self.name),
+        };
+        ReportSubject {
+            file: Arc::clone(&self.file),
+            place: self.place.clone(),
+            name,
+            findings: self.failures.iter().map(finding).collect(),
+            outcome: "passed".to_owned(),
+            details: vec![format!("rules cost {}", self.cel_cost)],
+            body: None,
+        }
+    }
+}
+
+/// The numbers of a run.
+#[derive(Debug, Default, Serialize)]
+struct TestSummary {
+    passed: usize,
+    failed: usize,
+}
+
+impl TestSummary {
+    fn count(&mut self, item: &CaseReport) {
+        match item.passed {
+            true => self.passed += 1,
+            false => self.failed += 1,
+        }
+    }
+
+    fn line(&self) -> String {
+        format!("{} passed, {} failed", self.passed, self.failed)
+    }
+}

@@ -1,0 +1,294 @@
+//! Coverage: the constraints of CRDs that no case exercises.
+//!
+//! A rule, bound or pattern is exercised by a case that breaks it; a value of an enumeration by an object that has it.
+
+use super::run::CaseOutcome;
+use super::suite::{Case, CaseWrite, NewState};
+use crate::catalog::Catalog;
+use crate::report::{Finding, ReportItem, ReportSubject, Severity};
+use scantling_schema::names::group_version;
+use scantling_schema::definition::ApiVersion;
+use scantling_value::{FieldError, Segment, Value};
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// A kind under test: its `apiVersion` and kind.
+type KindKey = (String, String);
+
+/// The constraints that were met, and those that there are.
+#[derive(Debug, Default)]
+pub(crate) struct Coverage {
+    /// By kind: its file, and the constraints of its schema.
+    kinds: BTreeMap<KindKey, (Arc<str>, BTreeSet<Constraint>)>,
+    exercised: BTreeSet<(KindKey, Constraint)>,
+}
+
+/// A constraint of a schema.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Constraint {
+    /// The field: `spec.rules[].type`.
+    field: String,
+    /// The keyword, or the rule.
+    keyword: &'static str,
+    /// The rule's text, or the value of the keyword.
+    text: String,
+    /// The message of a rule; empty where it is computed.
+    message: String,
+}
+
+/// The keywords whose violation is told by a part of the error's text.
+const BOUNDS: [(&str, &str); 12] = [
+    ("minimum", "should be greater than"),
+    ("maximum", "should be less than"),
+    ("multipleOf", "should be a multiple of"),
+    ("minLength", "should be at least"),
+    ("maxLength", "may not be more than"),
+    ("pattern", "should match"),
+    ("format", "must be of type"),
+    ("minItems", "should have at least"),
+    ("maxItems", "must have at most"),
+    ("minProperties", "should have at least"),
+    ("maxProperties", "must have at most"),
+    ("required", "Required value"),
+];
+
+impl Coverage {
+    /// Adds what another case exercised.
+    pub(crate) fn add(&mut self, other: Coverage) {
+        for (kind, (file, constraints)) in other.kinds {
+            let entry = self.kinds.entry(kind).or_insert_with(|| (file, BTreeSet::new()));
+            entry.1.extend(constraints);
+        }
+        self.exercised.extend(other.exercised);
+    }
+
+    /// The constraints that no case exercised.
+    pub(crate) fn items(&self) -> impl Iterator<Item = Unexercised> {
+        self.kinds.iter().flat_map(|(kind, (file, constraints))| {
+            let missing = constraints
+                .iter()
+                .filter(|constraint| !self.exercised.contains(&(kind.clone(), (*constraint).clone())));
+            missing.map(|constraint| Unexercised {
+                file: Arc::clone(file),
+                api_version: kind.0.clone(),
+                kind: kind.1.clone(),
+                field: constraint.field.clone(),
+                keyword: constraint.keyword,
+                text: constraint.text.clone(),
+            })
+        })
+    }
+}
+
+/// Returns what a case exercises.
+pub(crate) fn of_case(catalog: &Catalog, case: &Case, outcome: &CaseOutcome) -> Coverage {
+    let mut coverage = Coverage::default();
+    let objects: Vec<&Value> = match &case.write {
+        CaseWrite::Create(object) => vec![object],
+        CaseWrite::Update(old, NewState::Object(new)) => vec![old, new],
+        CaseWrite::Update(old, _) => vec![old],
+    };
+    for object in objects {
+        let (api_version, name) = (object.get_str("apiVersion"), object.get_str("kind"));
+        let kind = (api_version.to_owned(), name.to_owned());
+        let Some(entry) = catalog.find(api_version, name).map(|found| found.entry) else {
+            continue;
+        };
+        let (_, version) = group_version(api_version);
+        let document = entry.definition.encode(ApiVersion::V1);
+        let Some(schema) = schema_of(&document, version) else {
+            continue;
+        };
+        let mut constraints = BTreeSet::new();
+        collect(schema, "", &mut constraints);
+        mark_values(schema, object, "", &kind, &mut coverage);
+        for error in &outcome.errors {
+            mark_error(&constraints, &kind, error, &mut coverage);
+        }
+        coverage.kinds.insert(kind, (Arc::clone(&entry.file), constraints));
+    }
+    coverage
+}
+
+/// The schema of a version.
+fn schema_of<'v>(crd: &'v Value, version: &str) -> Option<&'v Value> {
+    let mut versions = crd.list_at(["spec", "versions"]).iter();
+    let version = versions.find(|v| v.get_str("name") == version)?;
+    version.at(["schema", "openAPIV3Schema"])
+}
+
+/// Collects the constraints of a schema.
+fn collect(schema: &Value, at: &str, constraints: &mut BTreeSet<Constraint>) {
+    for rule in schema.list("x-kubernetes-validations") {
+        let text = rule.get_str("rule").to_owned();
+        let message = match (rule.get_str("message"), rule.get_str("messageExpression")) {
+            ("", "") => format!("failed rule: {}", text.trim()),
+            (message, "") => message.to_owned(),
+            _ => String::new(),
+        };
+        constraints.insert(Constraint {
+            field: at.to_owned(),
+            keyword: "rule",
+            text,
+            message,
+        });
+    }
+    let mut add = |field: &str, keyword, text: String| {
+        constraints.insert(Constraint {
+            field: field.to_owned(),
+            keyword,
+            text,
+            message: String::new(),
+        });
+    };
+    for value in schema.list("enum") {
+        add(at, "enum", value.to_json());
+    }
+    for (keyword, _) in BOUNDS {
+        match (keyword, schema.get(keyword)) {
+            (_, None) => {}
+            ("required", Some(_)) => {
+                for name in schema.list("required").iter().filter_map(Value::as_str) {
+                    add(&join(at, name), "required", String::new());
+                }
+            }
+            (_, Some(value)) => add(at, keyword, value.to_json()),
+        }
+    }
+    if let Some(properties) = schema.get("properties").and_then(Value::as_object) {
+        for (name, property) in properties.iter() {
+            collect(property, &join(at, name), constraints);
+        }
+    }
+    for keyword in ["items", "additionalProperties"] {
+        if let Some(child) = schema.get(keyword) {
+            collect(child, &format!("{at}[]"), constraints);
+        }
+    }
+}
+
+fn join(at: &str, name: &str) -> String {
+    match at {
+        "" => name.to_owned(),
+        at => format!("{at}.{name}"),
+    }
+}
+
+/// Marks the values of enumerations that an object has.
+fn mark_values(schema: &Value, value: &Value, at: &str, kind: &KindKey, coverage: &mut Coverage) {
+    if schema.list("enum").contains(value) {
+        let constraint = Constraint {
+            field: at.to_owned(),
+            keyword: "enum",
+            text: value.to_json(),
+            message: String::new(),
+        };
+        coverage.exercised.insert((kind.clone(), constraint));
+    }
+    match value {
+        Value::Object(members) => {
+            for (name, member) in members.iter() {
+                match schema.at(["properties", name.as_str()]) {
+                    Some(property) => mark_values(property, member, &join(at, name), kind, coverage),
+                    None => {
+                        if let Some(values) = schema.get("additionalProperties") {
+                            mark_values(values, member, &format!("{at}[]"), kind, coverage);
+                        }
+                    }
+                }
+            }
+        }
+        Value::Array(elements) => {
+            if let Some(items) = schema.get("items") {
+                for element in elements {
+                    mark_values(items, element, &format!("{at}[]"), kind, coverage);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Marks the constraints that an error is about.
+fn mark_error(
+    constraints: &BTreeSet<Constraint>,
+    kind: &KindKey,
+    error: &FieldError,
+    coverage: &mut Coverage,
+) {
+    let field = field_of(error.at().segments());
+    let message = error.message();
+    let is_broken = |constraint: &&Constraint| match constraint.keyword {
+        // A rule may report a field below its own.
+        "rule" => {
+            field.starts_with(constraint.field.as_str())
+                && (constraint.message.is_empty() || constraint.message == error.detail())
+        }
+        keyword => {
+            let is_told = |(name, text): &(&str, &str)| *name == keyword && message.contains(text);
+            constraint.field == field && BOUNDS.iter().any(is_told)
+        }
+    };
+    for constraint in constraints.iter().filter(is_broken) {
+        coverage.exercised.insert((kind.clone(), constraint.clone()));
+    }
+}
+
+/// A path without indices and keys: `spec.rules[].type`.
+fn field_of<'a>(segments: impl Iterator<Item = Segment<'a>>) -> String {
+    let mut field = String::new();
+    for segment in segments {
+        match segment {
+            Segment::Field(name) if field.is_empty() => field.push_str(name),
+            Segment::Field(name) => {
+                field.push('.');
+                field.push_str(name);
+            }
+            Segment::Key(_) | Segment::Index(_) => field.push_str("[]"),
+        }
+    }
+    field
+}
+
+/// A constraint that no case exercises.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Unexercised {
+    file: Arc<str>,
+    api_version: String,
+    kind: String,
+    field: String,
+    keyword: &'static str,
+    text: String,
+}
+
+impl ReportItem for Unexercised {
+    fn subject(&self) -> ReportSubject {
+        let field = match self.field.as_str() {
+            "" => "the object".to_owned(),
+            field => field.to_owned(),
+        };
+        let text = match self.keyword {
+            "rule" => format!("{field}: no case breaks the rule `{}`", self.text),
+            "enum" => format!("{field}: no case has the value {}", self.text),
+            "required" => format!("{field}: no case omits this required field"),
+            keyword => format!("{field}: no case breaks {keyword}: {}", self.text),
+        };
+        ReportSubject {
+            file: Arc::clone(&self.file),
+            place: None,
+            name: format!("{} {}", self.kind, self.api_version),
+            findings: vec![Finding {
+                level: Severity::Advice,
+                code: "NotExercised".to_owned(),
+                text,
+                place: None,
+                notes: Vec::new(),
+            }],
+            outcome: String::new(),
+            details: Vec::new(),
+            body: None,
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! The test suites of openshift/api: `tests/<crd>/*.testsuite.yaml` beside `zz_generated.crd-manifests`.
+//!
+//! A suite names its CRD and the feature gates that it needs. It runs against every generated manifest of that CRD in
+//! which the gates are as it needs them; `payload-manifests/featuregates` says which gates a manifest has.
+
+use super::suite::{Case, CaseWrite, Expectation, NewState, Suite, Verdict};
+use scantling_value::{Limits, Path as FieldPath, Value, yaml};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// Whether a document is a suite of this format.
+pub(crate) fn is_suite(document: &Value) -> bool {
+    document.get("crdName").is_some() && document.get("tests").is_some()
+}
+
+/// A suite with the CRD that it names.
+pub(crate) struct OpenshiftSuite {
+    pub(crate) suite: Suite,
+    pub(crate) crd_name: String,
+    /// The version under test; the only one of the CRD if the suite names none.
+    pub(crate) version: Option<String>,
+    pub(crate) feature_gates: Vec<String>,
+}
+
+/// Reads a suite.
+pub(crate) fn read(document: &Value) -> Result<OpenshiftSuite, String> {
+    let text = |name: &str| document.get_str(name).to_owned();
+    let tests_at = FieldPath::ROOT.field("tests");
+    let mut cases = Vec::new();
+    for (kind, is_update) in [("onCreate", false), ("onUpdate", true)] {
+        let list_at = tests_at.field(kind);
+        for (i, test) in document.list_at(["tests", kind]).iter().enumerate() {
+            let case = read_case(test, is_update).map_err(|e| format!("{}: {e}", test.get_str("name")))?;
+            cases.push(Case {
+                at: (&list_at.index(i)).into(),
+                ..case
+            });
+        }
+    }
+    let gates = document.list("featureGates").iter();
+    Ok(OpenshiftSuite {
+        suite: Suite {
+            name: text("name"),
+            crds: Vec::new(),
+            cases,
+        },
+        crd_name: text("crdName"),
+        version: document.get("version").and_then(Value::as_str).map(str::to_owned),
+        feature_gates: gates.filter_map(Value::as_str).map(str::to_owned).collect(),
+    })
+}
+
+fn read_case(test: &Value, is_update: bool) -> Result<Case, String> {
+    let nested = |name: &str| -> Result<Option<Value>, String> {
+        match test.get_str(name) {
+            "" => Ok(None),
+            text => yaml::decode(text.as_bytes(), Limits::SERVER)
+                .map(Some)
+                .map_err(|e| format!("{name}: {e}")),
+        }
+    };
+    let initial = nested("initial")?.ok_or("the case has no `initial`")?;
+    let write = match is_update {
+        false => CaseWrite::Create(initial),
+        true => CaseWrite::Update(
+            initial,
+            NewState::Object(nested("updated")?.ok_or("the case has no `updated`")?),
+        ),
+    };
+    let verdict = match (test.get_str("expectedError"), test.get_str("expectedStatusError")) {
+        ("", "") => Verdict::Accepted,
+        ("", status) => Verdict::StatusRejectedWith(status.to_owned()),
+        (error, _) => Verdict::RejectedWith(error.to_owned()),
+    };
+    Ok(Case {
+        name: test.get_str("name").to_owned(),
+        at: (&FieldPath::ROOT).into(),
+        initial_crd_patch: test
+            .get("initialCRDPatches")
+            .filter(|patches| patches.as_array().is_some_and(|p| !p.is_empty()))
+            .cloned(),
+        write,
+        expect: Expectation {
+            stored: match verdict {
+                Verdict::Accepted => nested("expected")?,
+                _ => None,
+            },
+            verdict,
+            ..Expectation::default()
+        },
+    })
+}
+
+const FEATURE_SET: &str = "release.openshift.io/feature-set";
+const PROFILE: &str = "include.release.openshift.io/";
+const MAJOR_VERSION: &str = "release.openshift.io/major-version";
+
+/// A CRD manifest.
+pub(crate) struct Manifest {
+    pub(crate) file: PathBuf,
+    pub(crate) document: Value,
+}
+
+/// The manifests that a suite runs against. `read` decodes a file.
+pub(crate) fn manifests(
+    suite: &OpenshiftSuite,
+    file: &Path,
+    read: &dyn Fn(&Path) -> Result<Value, String>,
+) -> Result<Vec<Manifest>, String> {
+    let group = file.parent().and_then(Path::parent).and_then(Path::parent);
+    let directory = group.unwrap_or(Path::new(".")).join("zz_generated.crd-manifests");
+    let mut found = Vec::new();
+    for file in sorted_files(&directory)? {
+        let Ok(document) = read(&file) else { continue };
+        if document.str_at(["metadata", "name"]) == suite.crd_name
+            && has_gates(&document, &suite.feature_gates, &directory, read)?
+        {
+            found.push(Manifest { file, document });
+        }
+    }
+    match found.is_empty() {
+        true => Err(format!(
+            "no manifest of the CRD {} in {} fits the suite",
+            suite.crd_name,
+            directory.display()
+        )),
+        false => Ok(found),
+    }
+}
+
+fn sorted_files(directory: &Path) -> Result<Vec<PathBuf>, String> {
+    let cannot = |e: std::io::Error| format!("{}: {e}", directory.display());
+    let entries = std::fs::read_dir(directory).map_err(cannot)?;
+    let mut files = entries
+        .map(|entry| Ok(entry?.path()))
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(cannot)?;
+    files.sort();
+    Ok(files)
+}
+
+/// Whether the feature gates of a manifest are as a suite needs them: enabled, or disabled where the name has a dash.
+fn has_gates(
+    crd: &Value,
+    wanted: &[String],
+    directory: &Path,
+    read: &dyn Fn(&Path) -> Result<Value, String>,
+) -> Result<bool, String> {
+    if wanted.is_empty() {
+        return Ok(true);
+    }
+    let sets: Vec<&str> = annotation(crd, FEATURE_SET)
+        .split(',')
+        .filter(|set| !set.is_empty())
+        .collect();
+    if sets.contains(&"CustomNoUpgrade") {
+        // This feature set has every field.
+        return Ok(!wanted.iter().any(|gate| gate.starts_with('-')));
+    }
+    let Some(profile) = profiles(crd).next() else {
+        return Ok(true);
+    };
+    let gates = gates_of(profile, &sets, annotation(crd, MAJOR_VERSION), directory, read)?;
+    for gate in wanted {
+        let (name, enabled) = match gate.strip_prefix('-') {
+            Some(name) => (name, false),
+            None => (gate.as_str(), true),
+        };
+        let state = gates.get(name).ok_or_else(|| format!("unknown feature gate {name}"))?;
+        if *state != enabled {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn annotation<'v>(object: &'v Value, name: &str) -> &'v str {
+    object.at(["metadata", "annotations"]).map_or("", |a| a.get_str(name))
+}
+
+/// The cluster profiles that include an object.
+fn profiles(object: &Value) -> impl Iterator<Item = &str> {
+    let annotations = object.at(["metadata", "annotations"]).and_then(Value::as_object);
+    let annotations = annotations.into_iter().flat_map(|a| a.iter());
+    annotations
+        .filter(|(name, value)| name.starts_with(PROFILE) && value.as_str() == Some("true"))
+        .map(|(name, _)| name.as_str())
+}
+
+/// The gates of a cluster profile and feature set, with their state.
+fn gates_of(
+    profile: &str,
+    sets: &[&str],
+    versions: &str,
+    directory: &Path,
+    read: &dyn Fn(&Path) -> Result<Value, String>,
+) -> Result<BTreeMap<String, bool>, String> {
+    let root = directory
+        .ancestors()
+        .map(|above| above.join("payload-manifests/featuregates"))
+        .find(|gates| gates.is_dir())
+        .ok_or("no folder payload-manifests/featuregates above the suite")?;
+    let numbers = |text: &str| -> Vec<u64> { text.split(',').filter_map(|n| n.trim().parse().ok()).collect() };
+    let versions = numbers(versions);
+    for file in sorted_files(&root)? {
+        let document = read(&file)?;
+        let set = annotation(&document, FEATURE_SET);
+        let fits_set = match sets {
+            [] => set == "Default",
+            sets => sets.contains(&set),
+        };
+        let own = numbers(annotation(&document, MAJOR_VERSION));
+        let fits_version = versions.is_empty() || own.iter().any(|version| versions.contains(version));
+        let fits_profile = document
+            .at(["metadata", "annotations"])
+            .is_some_and(|annotations| annotations.get(profile).is_some());
+        if fits_set && fits_version && fits_profile {
+            let gates = document.list_at(["status", "featureGates"]).first();
+            let state = |list: &'static str, enabled: bool| {
+                let gates = gates.map_or(&[][..], |gates| gates.list(list)).iter();
+                gates.map(move |gate| (gate.get_str("name").to_owned(), enabled))
+            };
+            return Ok(state("enabled", true).chain(state("disabled", false)).collect());
+        }
+    }
+    Err(format!("no feature gates for the profile {profile} and the feature sets {sets:?}"))
+}
+
+/// A CRD with only the version under test, which is served and stored.
+pub(crate) fn with_version(mut crd: Value, version: Option<&str>) -> Result<Value, String> {
+    let spec = crd.as_object_mut().and_then(|o| o.get_mut("spec")).and_then(Value::as_object_mut);
+    let Some(Value::Array(versions)) = spec.and_then(|spec| spec.get_mut("versions")) else {
+        return Err("the CRD has no versions".into());
+    };
+    match version {
+        Some(version) => versions.retain(|v| v.get_str("name") == version),
+        None if versions.len() > 1 => return Err("the CRD has several versions: the suite must name one".into()),
+        None => {}
+    }
+    let Some(version) = versions.first_mut().and_then(Value::as_object_mut) else {
+        return Err("the CRD does not have the version of the suite".into());
+    };
+    version.insert("served", true.into());
+    version.insert("storage", true.into());
+    Ok(crd)
+}

@@ -89,7 +89,10 @@ fn compile_document(document: &Document<'_>, flags: &args::Compile) -> Result<Ve
     let objects = document.known_objects()?.into_iter();
     objects
         .filter(InputObject::is_definition)
-        .map(|object| compile_crd(document.file, object, flags).map_err(|why| Problem::in_file(document.file, None, why)))
+        .map(|object| {
+            compile_crd(document.file, object, flags)
+                .map_err(|why| Problem::in_file(document.file, None, why))
+        })
         .collect()
 }
 
@@ -106,7 +109,11 @@ fn extensions() -> Gates {
 fn compile_crd(file: &Arc<str>, object: InputObject, flags: &args::Compile) -> Result<Compiled, String> {
     let api = match object.api_version() {
         "apiextensions.k8s.io/v1" => ApiVersion::V1,
-        other => return Err(format!("CRDs of {other} cannot be compiled: use apiextensions.k8s.io/v1")),
+        other => {
+            return Err(format!(
+                "CRDs of {other} cannot be compiled: use apiextensions.k8s.io/v1"
+            ));
+        }
     };
     let name = object.name().to_owned();
     // The CRD must be valid with its extensions before they go.
@@ -116,7 +123,9 @@ fn compile_crd(file: &Arc<str>, object: InputObject, flags: &args::Compile) -> R
         feature_gates: extensions(),
     };
     let mut errors = invalid(file, object.value.clone(), target)?;
-    let unknown = extended.unknown().map(|path| format!("{name}: unknown field \"{path}\""));
+    let unknown = extended
+        .unknown()
+        .map(|path| format!("{name}: unknown field \"{path}\""));
     let mut notes: Vec<String> = unknown.collect();
     let mut value = object.value;
     let mut lowerings = Vec::new();
@@ -127,8 +136,15 @@ fn compile_crd(file: &Arc<str>, object: InputObject, flags: &args::Compile) -> R
         for (version, lowering) in &lowerings {
             let unsupported = lowering.unsupported.iter();
             errors.extend(unsupported.map(|no| {
-                let field = if no.field.is_empty() { "the object" } else { &no.field };
-                format!("{name} {version}: {field}: {} cannot be compiled: {}", no.extension, no.reason)
+                let field = if no.field.is_empty() {
+                    "the object"
+                } else {
+                    &no.field
+                };
+                format!(
+                    "{name} {version}: {field}: {} cannot be compiled: {}",
+                    no.extension, no.reason
+                )
             }));
         }
     }
@@ -138,7 +154,11 @@ fn compile_crd(file: &Arc<str>, object: InputObject, flags: &args::Compile) -> R
             ..target
         };
         let refused = invalid(file, value.clone(), plain)?;
-        errors.extend(refused.iter().map(|why| format!("{name}: after compilation: {why}")));
+        errors.extend(
+            refused
+                .iter()
+                .map(|why| format!("{name}: after compilation: {why}")),
+        );
         notes.extend(costs(&name, &value, &lowerings, plain)?);
     }
     Ok(Compiled {
@@ -152,8 +172,13 @@ fn compile_crd(file: &Arc<str>, object: InputObject, flags: &args::Compile) -> R
 
 /// The schemas of the versions of a CRD.
 fn schemas_mut(crd: &mut Value) -> impl Iterator<Item = (String, &mut Value)> {
-    let spec = crd.as_object_mut().and_then(|o| o.get_mut("spec")).and_then(Value::as_object_mut);
-    let versions = spec.and_then(|spec| spec.get_mut("versions")).and_then(Value::as_array_mut);
+    let spec = crd
+        .as_object_mut()
+        .and_then(|o| o.get_mut("spec"))
+        .and_then(Value::as_object_mut);
+    let versions = spec
+        .and_then(|spec| spec.get_mut("versions"))
+        .and_then(Value::as_array_mut);
     versions.into_iter().flatten().filter_map(|version| {
         let name = version.get_str("name").to_owned();
         let schema = version.as_object_mut()?.get_mut("schema")?.as_object_mut()?;
@@ -196,10 +221,18 @@ fn costs(
             .map_err(|why| why.to_string())?;
         let estimates = rules::rules(&structural, catalog.environments());
         for rule in &lowering.rules {
-            let total = estimates.iter().filter(|e| e.text == rule.rule).map(|e| e.total).max();
+            let total = estimates
+                .iter()
+                .filter(|e| e.text == rule.rule)
+                .map(|e| e.total)
+                .max();
             let total = total.unwrap_or(0);
             let share = total as f64 * 100.0 / RULE_LIMIT as f64;
-            let field = if rule.field.is_empty() { "the object" } else { &rule.field };
+            let field = if rule.field.is_empty() {
+                "the object"
+            } else {
+                &rule.field
+            };
             lines.push(format!(
                 "{name} {version_name}: {field}: {} became `{}` (cost {total}, {share:.1} % of the limit)",
                 rule.extension, rule.rule

@@ -6,8 +6,8 @@ use super::run::CaseOutcome;
 use super::suite::{Case, CaseWrite, NewState};
 use crate::catalog::Catalog;
 use crate::report::{Finding, ReportItem, ReportSubject, Severity};
-use scantling_schema::names::group_version;
 use scantling_schema::definition::ApiVersion;
+use scantling_schema::names::group_version;
 use scantling_value::{FieldError, Segment, Value};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -106,7 +106,9 @@ pub(crate) fn of_case(catalog: &Catalog, case: &Case, outcome: &CaseOutcome) -> 
         for error in &outcome.errors {
             mark_error(&constraints, &kind, error, &mut coverage);
         }
-        coverage.kinds.insert(kind, (Arc::clone(&entry.file), constraints));
+        coverage
+            .kinds
+            .insert(kind, (Arc::clone(&entry.file), constraints));
     }
     coverage
 }

@@ -82,13 +82,23 @@ fn read_case(test: &Value, is_update: bool) -> Result<Case, String> {
         write,
         expect: Expectation {
             stored: match verdict {
-                Verdict::Accepted => nested("expected")?,
+                Verdict::Accepted => nested("expected")?.map(without_name),
                 _ => None,
             },
             verdict,
             ..Expectation::default()
         },
     })
+}
+
+/// An expected object without the names that the suite's runner takes from the stored one.
+fn without_name(mut object: Value) -> Value {
+    let metadata = object.as_object_mut().and_then(|o| o.get_mut("metadata"));
+    if let Some(metadata) = metadata.and_then(Value::as_object_mut) {
+        metadata.remove("name");
+        metadata.remove("namespace");
+    }
+    object
 }
 
 const FEATURE_SET: &str = "release.openshift.io/feature-set";
@@ -166,7 +176,9 @@ fn has_gates(
             Some(name) => (name, false),
             None => (gate.as_str(), true),
         };
-        let state = gates.get(name).ok_or_else(|| format!("unknown feature gate {name}"))?;
+        let state = gates
+            .get(name)
+            .ok_or_else(|| format!("unknown feature gate {name}"))?;
         if *state != enabled {
             return Ok(false);
         }
@@ -175,7 +187,9 @@ fn has_gates(
 }
 
 fn annotation<'v>(object: &'v Value, name: &str) -> &'v str {
-    object.at(["metadata", "annotations"]).map_or("", |a| a.get_str(name))
+    object
+        .at(["metadata", "annotations"])
+        .map_or("", |a| a.get_str(name))
 }
 
 /// The cluster profiles that include an object.
@@ -200,7 +214,8 @@ fn gates_of(
         .map(|above| above.join("payload-manifests/featuregates"))
         .find(|gates| gates.is_dir())
         .ok_or("no folder payload-manifests/featuregates above the suite")?;
-    let numbers = |text: &str| -> Vec<u64> { text.split(',').filter_map(|n| n.trim().parse().ok()).collect() };
+    let numbers =
+        |text: &str| -> Vec<u64> { text.split(',').filter_map(|n| n.trim().parse().ok()).collect() };
     let versions = numbers(versions);
     for file in sorted_files(&root)? {
         let document = read(&file)?;
@@ -223,18 +238,25 @@ fn gates_of(
             return Ok(state("enabled", true).chain(state("disabled", false)).collect());
         }
     }
-    Err(format!("no feature gates for the profile {profile} and the feature sets {sets:?}"))
+    Err(format!(
+        "no feature gates for the profile {profile} and the feature sets {sets:?}"
+    ))
 }
 
 /// A CRD with only the version under test, which is served and stored.
 pub(crate) fn with_version(mut crd: Value, version: Option<&str>) -> Result<Value, String> {
-    let spec = crd.as_object_mut().and_then(|o| o.get_mut("spec")).and_then(Value::as_object_mut);
+    let spec = crd
+        .as_object_mut()
+        .and_then(|o| o.get_mut("spec"))
+        .and_then(Value::as_object_mut);
     let Some(Value::Array(versions)) = spec.and_then(|spec| spec.get_mut("versions")) else {
         return Err("the CRD has no versions".into());
     };
     match version {
         Some(version) => versions.retain(|v| v.get_str("name") == version),
-        None if versions.len() > 1 => return Err("the CRD has several versions: the suite must name one".into()),
+        None if versions.len() > 1 => {
+            return Err("the CRD has several versions: the suite must name one".into());
+        }
         None => {}
     }
     let Some(version) = versions.first_mut().and_then(Value::as_object_mut) else {

@@ -115,7 +115,9 @@ impl Suite {
             return Err(error(&at, "the file has no `cases`"));
         }
         Ok(Suite {
-            name: members.get("name").map_or(Ok(String::new()), |n| string(n, &at.field("name")))?,
+            name: members
+                .get("name")
+                .map_or(Ok(String::new()), |n| string(n, &at.field("name")))?,
             crds,
             cases,
         })
@@ -154,10 +156,16 @@ fn read_case(case: &Value, at: &Path<'_>) -> Read<Case> {
 }
 
 fn read_change(members: &Map, at: &Path<'_>) -> Read<NewState> {
-    let changes: Vec<&str> = CHANGES.into_iter().filter(|name| members.contains_key(name)).collect();
+    let changes: Vec<&str> = CHANGES
+        .into_iter()
+        .filter(|name| members.contains_key(name))
+        .collect();
     let [name] = changes.as_slice() else {
         let names = CHANGES.join("`, `");
-        return Err(error(at, format!("a case with `old` has exactly one of `{names}`")));
+        return Err(error(
+            at,
+            format!("a case with `old` has exactly one of `{names}`"),
+        ));
     };
     let value = members.get(name).cloned().unwrap_or_default();
     let value_at = at.field(name);
@@ -202,7 +210,11 @@ fn read_expectation(expect: &Value, at: &Path<'_>) -> Read<Expectation> {
         Some(_) => {
             let list_at = at.field("warnings");
             let texts = list(members, "warnings", at)?.iter().enumerate();
-            Some(texts.map(|(i, text)| string(text, &list_at.index(i))).collect::<Result<_, _>>()?)
+            Some(
+                texts
+                    .map(|(i, text)| string(text, &list_at.index(i)))
+                    .collect::<Result<_, _>>()?,
+            )
         }
     };
     let max_cost = match members.get("cost") {
@@ -211,7 +223,10 @@ fn read_expectation(expect: &Value, at: &Path<'_>) -> Read<Expectation> {
             let cost_at = at.field("cost");
             let members = object(cost, &cost_at)?;
             known(members, &cost_at, &["max"])?;
-            let max = members.get("max").and_then(Value::as_int).and_then(|max| u64::try_from(max).ok());
+            let max = members
+                .get("max")
+                .and_then(Value::as_int)
+                .and_then(|max| u64::try_from(max).ok());
             Some(max.ok_or_else(|| error(&cost_at, "`cost` is written as {max: 1000}"))?)
         }
     };
@@ -252,11 +267,15 @@ fn error(at: &Path<'_>, message: impl Into<String>) -> Box<SuiteError> {
 }
 
 fn object<'v>(value: &'v Value, at: &Path<'_>) -> Read<&'v Map> {
-    value.as_object().ok_or_else(|| error(at, "a mapping is expected here"))
+    value
+        .as_object()
+        .ok_or_else(|| error(at, "a mapping is expected here"))
 }
 
 fn string(value: &Value, at: &Path<'_>) -> Read<String> {
-    let text = value.as_str().ok_or_else(|| error(at, "a string is expected here"))?;
+    let text = value
+        .as_str()
+        .ok_or_else(|| error(at, "a string is expected here"))?;
     Ok(text.to_owned())
 }
 

@@ -17,7 +17,10 @@ impl Update {
         let mut expect = Map::new();
         if outcome.message.is_some() {
             let errors = outcome.errors.iter().map(|error| {
-                let members = [("field", error.field().into()), ("message", error.message().into())];
+                let members = [
+                    ("field", error.field().into()),
+                    ("message", error.message().into()),
+                ];
                 Value::Object(members.into_iter().collect())
             });
             let mut errors: Vec<Value> = errors.collect();
@@ -38,7 +41,10 @@ impl Update {
         }
         if case.expect.max_cost.is_some() {
             let cost = i64::try_from(outcome.cost).unwrap_or(i64::MAX);
-            expect.insert("cost", Value::Object([("max", Value::Int(cost))].into_iter().collect()));
+            expect.insert(
+                "cost",
+                Value::Object([("max", Value::Int(cost))].into_iter().collect()),
+            );
         }
         let expect = match expect.is_empty() {
             true => "accepted".into(),
@@ -84,7 +90,10 @@ fn rewrite(lines: &mut Vec<String>, start: usize, indent: usize, expect: &Value)
     let depth = |line: &str| line.len() - line.trim_start().len();
     let is_outside = |line: &str| !line.trim().is_empty() && depth(line) < indent;
     let rest = lines.get(start + 1..).unwrap_or_default();
-    let length = rest.iter().position(|line| is_outside(line)).unwrap_or(rest.len());
+    let length = rest
+        .iter()
+        .position(|line| is_outside(line))
+        .unwrap_or(rest.len());
     let mut end = start + 1 + length;
     while end > start + 1 && lines.get(end - 1).is_some_and(|line| line.trim().is_empty()) {
         end -= 1;

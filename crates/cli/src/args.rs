@@ -34,6 +34,10 @@ pub(crate) enum Command {
     Test(Test),
     /// Turn extensions that only Scantling has into rules that every cluster accepts
     Compile(Compile),
+    /// Describe a field: type, bounds, default, immutability, rules with their cost
+    Explain(Explain),
+    /// Print an object of a CRD that a cluster accepts
+    Sample(Sample),
     /// Serve custom resources as a Kubernetes API server
     // Of a flag that is given twice, the last counts, as with other servers: scripts add to the flags of others.
     #[command(args_override_self = true)]
@@ -336,6 +340,43 @@ pub(crate) struct Compile {
     pub(crate) kubernetes_version: KubernetesVersion,
     #[command(flatten)]
     pub(crate) limits: ReadLimits,
+}
+
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Explain {
+    /// The resource and the field: `crontabs.spec.jobs[].image`
+    #[arg(value_name = "RESOURCE.PATH")]
+    pub(crate) field: String,
+    /// Files or directories with CRDs
+    #[arg(long, value_name = "FILE|DIR")]
+    pub(crate) crds: Vec<PathBuf>,
+    /// The version of the resource; without it, the one that is stored
+    #[arg(long, value_name = "VERSION")]
+    pub(crate) api_version: Option<String>,
+    /// The form of the output
+    #[arg(short, long, value_enum, default_value_t = EvalFormat::Text)]
+    pub(crate) output: EvalFormat,
+    #[command(flatten)]
+    pub(crate) limits: ReadLimits,
+    #[command(flatten)]
+    pub(crate) target: TargetFlags,
+}
+
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Sample {
+    /// Files or directories with CRDs, `-` for standard input
+    #[arg(value_name = "CRD", required = true)]
+    pub(crate) paths: Vec<PathBuf>,
+    /// Add all fields that fit together, with their descriptions and limits as comments
+    #[arg(long)]
+    pub(crate) full: bool,
+    /// The version of the resource; without it, the one that is stored
+    #[arg(long, value_name = "VERSION")]
+    pub(crate) api_version: Option<String>,
+    #[command(flatten)]
+    pub(crate) limits: ReadLimits,
+    #[command(flatten)]
+    pub(crate) target: TargetFlags,
 }
 
 /// A form of the output of an evaluation.

@@ -11,6 +11,7 @@ mod cluster;
 mod compile;
 mod cost;
 mod eval;
+mod explain;
 mod files;
 mod input;
 mod lint;
@@ -21,6 +22,7 @@ mod progress;
 mod render;
 mod report;
 mod rules;
+mod sample;
 mod serve;
 mod split;
 mod store;
@@ -46,6 +48,8 @@ fn main() -> ExitCode {
         args::Command::Eval(flags) => on_all_cores(move || eval::run(&flags)),
         args::Command::Test(flags) => on_all_cores(move || test::run(&flags)),
         args::Command::Compile(flags) => on_all_cores(move || compile::run(&flags)),
+        args::Command::Explain(flags) => on_all_cores(move || explain::run(&flags)),
+        args::Command::Sample(flags) => on_all_cores(move || sample::run(&flags)),
         args::Command::Serve(flags) => serve::run(&flags),
         args::Command::Store(flags) => store::run(&flags),
         args::Command::Completion { shell } => {

@@ -1,0 +1,130 @@
+//! `scantling sample`: an object of a CRD that a cluster accepts.
+
+mod generate;
+mod write;
+
+use crate::args;
+use crate::catalog::{Catalog, CatalogEntry, OtherObjects, Texts};
+use crate::files;
+use crate::problem::{ExitStatus, Problem};
+use crate::render;
+use crate::validate::validator::apply_request_context;
+use generate::Generator;
+use scantling_admit::{AdmitOptions, NewObjectMeta, Request, Resource, WriteOperation, admit};
+use scantling_schema::definition::ApiVersion;
+use scantling_schema::meta::Scope;
+use scantling_value::{FieldError, Map, Value};
+pub(crate) use write::facts;
+
+/// Prints a sample of each CRD.
+pub(crate) fn run(flags: &args::Sample) -> Result<ExitStatus, Problem> {
+    let (sources, mut problems) = files::find(&flags.paths, flags.limits);
+    let mut catalog = Catalog::new(flags.target, Texts::Dropped);
+    problems.extend(catalog.load(&sources, OtherObjects::Listed));
+    let mut samples = Vec::new();
+    for entry in catalog.entries() {
+        match sample(&catalog, entry, flags) {
+            Ok(sample) => samples.push(sample),
+            Err(problem) => problems.push(problem),
+        }
+    }
+    render::write(samples.join("---\n"))?;
+    Ok(ExitStatus::after(false, &problems))
+}
+
+fn sample(catalog: &Catalog, entry: &CatalogEntry, flags: &args::Sample) -> Result<String, Problem> {
+    let errors = catalog.refused(entry);
+    if let Some(error) = errors.first() {
+        return Err(entry.unusable(&error.to_string()));
+    }
+    let spec = &entry.definition.spec;
+    let mut versions = spec.versions().iter();
+    let version = match &flags.api_version {
+        Some(name) => versions.find(|version| version.name.as_str() == name),
+        None => versions.find(|version| version.storage),
+    };
+    let version = version.ok_or_else(|| entry.unusable("it has no such version"))?;
+    let api_version = format!("{}/{}", spec.group, version.name);
+    let Some(found) = catalog.find(&api_version, &spec.names.kind) else {
+        return Err(entry.unusable("its kind is not in the catalog"));
+    };
+    let resource = catalog.usable(found)?;
+    let document = entry.definition.encode(ApiVersion::V1);
+    let schema = schema_of(&document, &version.name);
+    let subject = Subject {
+        resource,
+        options: AdmitOptions {
+            gates: flags.target.feature_gates,
+            ..AdmitOptions::default()
+        },
+    };
+    let head = subject.head(&api_version, &spec.names.kind);
+    let validate = |object: &Value| subject.errors(object);
+    let generator = Generator::new(schema, head, &validate);
+    let object = match flags.full {
+        true => generator.full(),
+        false => generator.smallest(),
+    };
+    let object = object.map_err(|why| entry.unusable(&format!("no valid object was found: {why}")))?;
+    Ok(match flags.full {
+        true => write::commented(&object, schema),
+        false => write::plain(&object),
+    })
+}
+
+/// The schema of a version; none allows everything.
+fn schema_of<'v>(crd: &'v Value, version: &str) -> Option<&'v Value> {
+    let mut versions = crd.list_at(["spec", "versions"]).iter();
+    versions
+        .find(|v| v.get_str("name") == version)
+        .and_then(|v| v.at(["schema", "openAPIV3Schema"]))
+}
+
+/// The kind that a sample is made for.
+struct Subject<'a> {
+    resource: &'a Resource,
+    options: AdmitOptions<'a>,
+}
+
+impl Subject<'_> {
+    /// What every object of the kind begins with.
+    fn head(&self, api_version: &str, kind: &str) -> Map {
+        let mut metadata = Map::new();
+        metadata.insert("name", "example".into());
+        if self.resource.scope == Scope::Namespaced {
+            metadata.insert("namespace", "default".into());
+        }
+        let mut head = Map::new();
+        head.insert("apiVersion", api_version.into());
+        head.insert("kind", kind.into());
+        head.insert("metadata", metadata.into());
+        head
+    }
+
+    /// Why a cluster refuses an object; empty if it accepts it.
+    fn errors(&self, object: &Value) -> Vec<FieldError> {
+        let meta = NewObjectMeta {
+            uid: "00000000-0000-0000-0000-000000000000".into(),
+            created: "1970-01-01T00:00:00Z".into(),
+            suffix: "00000".into(),
+        };
+        let mut object = object.clone();
+        apply_request_context(self.resource, &mut object, None);
+        let request = Request {
+            operation: WriteOperation::Create(&meta),
+            object,
+            findings: &[],
+        };
+        let outcome = admit(self.resource, request, &self.options);
+        match outcome.error {
+            None => Vec::new(),
+            Some(error) if error.errors().is_empty() => {
+                vec![FieldError::internal(
+                    &scantling_value::Path::ROOT,
+                    format!("{error:?}"),
+                )]
+            }
+            Some(error) => error.errors().to_vec(),
+        }
+    }
+}

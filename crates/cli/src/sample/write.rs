@@ -1,0 +1,243 @@
+//! Writes samples.
+
+use regex_syntax::hir::{Class, Hir, HirKind};
+use scantling_value::{Map, Value, yaml};
+
+/// An object as YAML, with the fields that people look at first at the top.
+pub(super) fn plain(object: &Value) -> String {
+    ordered(object)
+        .into_iter()
+        .map(|(name, value)| yaml::encode(&Value::Object([(name, value.clone())].into_iter().collect())))
+        .collect()
+}
+
+/// The members of an object in the order of manifests.
+fn ordered(object: &Value) -> Vec<(&str, &Value)> {
+    let members = object.as_object().into_iter().flat_map(Map::iter);
+    let mut members: Vec<(&str, &Value)> = members.map(|(name, value)| (name.as_str(), value)).collect();
+    let rank = |name: &str| match name {
+        "apiVersion" => 0,
+        "kind" => 1,
+        "metadata" => 2,
+        _ => 3,
+    };
+    members.sort_by_key(|(name, _)| rank(name));
+    members
+}
+
+/// An object with the description and the limits of each field, and the fields that it does not have as comments.
+pub(super) fn commented(object: &Value, schema: Option<&Value>) -> String {
+    let mut out = String::new();
+    for (name, value) in ordered(object) {
+        let property = schema.and_then(|schema| schema.at(["properties", name]));
+        let property = property.filter(|_| !matches!(name, "apiVersion" | "kind" | "metadata"));
+        write_member(name, value, property, is_required(schema, name), 0, &mut out);
+    }
+    write_absent(object, schema, 0, &mut out);
+    out
+}
+
+fn is_required(schema: Option<&Value>, name: &str) -> bool {
+    schema.is_some_and(|schema| schema.list("required").iter().any(|r| r.as_str() == Some(name)))
+}
+
+fn write_member(
+    name: &str,
+    value: &Value,
+    schema: Option<&Value>,
+    required: bool,
+    indent: usize,
+    out: &mut String,
+) {
+    let pad = " ".repeat(indent);
+    if let Some(schema) = schema {
+        write_comment(schema, required, &pad, out);
+    }
+    match value {
+        Value::Object(members) if !members.is_empty() => {
+            out.push_str(&format!("{pad}{}:\n", key(name)));
+            write_members(members, value, schema, indent + 2, out);
+        }
+        Value::Array(elements) if elements.iter().any(|e| e.as_object().is_some()) => {
+            out.push_str(&format!("{pad}{}:\n", key(name)));
+            let items = schema.and_then(|schema| schema.get("items"));
+            for element in elements {
+                let mut text = String::new();
+                match element {
+                    Value::Object(members) if !members.is_empty() => {
+                        write_members(members, element, items, indent + 2, &mut text);
+                    }
+                    other => text.push_str(&format!("{pad}  {}\n", scalar(other))),
+                }
+                // The dash stands in front of the first line that is not a comment.
+                let mut has_dash = false;
+                for line in text.lines() {
+                    let is_comment = line.trim_start().starts_with('#');
+                    match has_dash || is_comment {
+                        true => out.push_str(&format!("{line}\n")),
+                        false => {
+                            has_dash = true;
+                            let rest = line.get(indent + 2..).unwrap_or(line);
+                            out.push_str(&format!("{pad}- {rest}\n"));
+                        }
+                    }
+                }
+            }
+        }
+        Value::Array(elements) if !elements.is_empty() => {
+            out.push_str(&format!("{pad}{}:\n", key(name)));
+            for element in elements {
+                out.push_str(&format!("{pad}- {}\n", scalar(element)));
+            }
+        }
+        other => out.push_str(&format!("{pad}{}: {}\n", key(name), scalar(other))),
+    }
+}
+
+/// A value on one line.
+fn scalar(value: &Value) -> String {
+    match value {
+        Value::String(text) if !text.contains('\n') => yaml::encode(value).trim_end().to_owned(),
+        other => other.to_json(),
+    }
+}
+
+fn write_members(members: &Map, object: &Value, schema: Option<&Value>, indent: usize, out: &mut String) {
+    for (name, value) in members.iter() {
+        let property = schema.and_then(|schema| {
+            let declared = schema.at(["properties", name.as_str()]);
+            declared.or_else(|| schema.get("additionalProperties"))
+        });
+        write_member(name, value, property, is_required(schema, name), indent, out);
+    }
+    write_absent(object, schema, indent, out);
+}
+
+/// Lists the declared fields that an object does not have.
+fn write_absent(object: &Value, schema: Option<&Value>, indent: usize, out: &mut String) {
+    let pad = " ".repeat(indent);
+    let properties = schema
+        .and_then(|schema| schema.get("properties"))
+        .and_then(Value::as_object);
+    for (name, property) in properties.into_iter().flat_map(Map::iter) {
+        let is_known = indent == 0 && matches!(name.as_str(), "apiVersion" | "kind" | "metadata" | "status");
+        if is_known || object.get(name).is_some() {
+            continue;
+        }
+        write_comment(property, false, &pad, out);
+        out.push_str(&format!("{pad}# {}:\n", key(name)));
+    }
+}
+
+fn write_comment(schema: &Value, required: bool, pad: &str, out: &mut String) {
+    const WIDTH: usize = 96;
+    let description: Vec<&str> = schema.get_str("description").split_whitespace().collect();
+    let mut line = String::new();
+    for word in description {
+        if !line.is_empty() && pad.len() + 2 + line.len() + 1 + word.len() > WIDTH {
+            out.push_str(&format!("{pad}# {line}\n"));
+            line.clear();
+        }
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+    }
+    if !line.is_empty() {
+        out.push_str(&format!("{pad}# {line}\n"));
+    }
+    let facts = facts(schema, required);
+    if !facts.is_empty() {
+        out.push_str(&format!("{pad}# ({facts})\n"));
+    }
+}
+
+/// The type and the limits of a field, in one line.
+pub(crate) fn facts(schema: &Value, required: bool) -> String {
+    let mut facts: Vec<String> = Vec::new();
+    match (schema.get_str("type"), schema.get_str("format")) {
+        _ if schema.get("x-kubernetes-int-or-string") == Some(&Value::Bool(true)) => {
+            facts.push("integer or string".to_owned());
+        }
+        ("", _) => {}
+        (ty, "") => facts.push(ty.to_owned()),
+        (ty, format) => facts.push(format!("{ty}, {format}")),
+    }
+    if required {
+        facts.push("required".to_owned());
+    }
+    let choices: Vec<String> = schema.list("enum").iter().map(Value::to_json).collect();
+    if !choices.is_empty() {
+        facts.push(format!("one of {}", choices.join(", ")));
+    }
+    for keyword in [
+        "default",
+        "minimum",
+        "maximum",
+        "multipleOf",
+        "minLength",
+        "maxLength",
+        "pattern",
+        "minItems",
+        "maxItems",
+        "minProperties",
+        "maxProperties",
+    ] {
+        if let Some(value) = schema.get(keyword) {
+            facts.push(format!("{keyword} {}", value.to_json()));
+        }
+    }
+    facts.join(", ")
+}
+
+fn key(name: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '/' | '.');
+    let starts_well = name.starts_with(|c: char| c.is_ascii_alphabetic());
+    // YAML 1.1 reads these words as booleans.
+    let is_boolean = matches!(
+        name.to_ascii_lowercase().as_str(),
+        "y" | "n" | "yes" | "no" | "on" | "off" | "true" | "false" | "null"
+    );
+    match starts_well && name.chars().all(is_plain) && !is_boolean {
+        true => name.to_owned(),
+        false => Value::from(name).to_json(),
+    }
+}
+
+/// The shortest text that a regular expression matches, as far as its parts can be chosen one by one.
+pub(super) fn shortest_match(tree: &Hir) -> String {
+    match tree.kind() {
+        HirKind::Empty | HirKind::Look(_) => String::new(),
+        HirKind::Literal(literal) => String::from_utf8_lossy(&literal.0).into_owned(),
+        HirKind::Class(class) => character(class).into_iter().collect(),
+        HirKind::Repetition(repetition) => {
+            let count = usize::try_from(repetition.min).unwrap_or(0).min(1 << 12);
+            shortest_match(&repetition.sub).repeat(count)
+        }
+        HirKind::Capture(capture) => shortest_match(&capture.sub),
+        HirKind::Concat(parts) => parts.iter().map(shortest_match).collect(),
+        HirKind::Alternation(parts) => {
+            let texts = parts.iter().map(shortest_match);
+            texts.min_by_key(String::len).unwrap_or_default()
+        }
+    }
+}
+
+/// A character of a class: a lower-case letter or a digit if it has one.
+fn character(class: &Class) -> Option<char> {
+    let ranges: Vec<(char, char)> = match class {
+        Class::Unicode(class) => class.ranges().iter().map(|r| (r.start(), r.end())).collect(),
+        Class::Bytes(class) => class
+            .ranges()
+            .iter()
+            .map(|r| (char::from(r.start()), char::from(r.end())))
+            .collect(),
+    };
+    let has = |c: &char| ranges.iter().any(|(from, to)| (from..=to).contains(&c));
+    let preferred = ('a'..='z')
+        .chain('0'..='9')
+        .chain('A'..='Z')
+        .chain([' '])
+        .find(has);
+    preferred.or_else(|| ranges.first().map(|(from, _)| *from))
+}

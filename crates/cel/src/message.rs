@@ -65,8 +65,8 @@ enum Constructor {
     Any,
 }
 
-/// `google.protobuf.EmptyMessage`, the one that stays a message.
-const EMPTY: &str = "google.protobuf.EmptyMessage";
+/// `google.protobuf.Empty`, the one that stays a message.
+const EMPTY: &str = "google.protobuf.Empty";
 
 static MESSAGES: [Message; 16] = [
     message(

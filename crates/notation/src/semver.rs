@@ -43,7 +43,7 @@ impl Semver {
 
     fn strict(text: &str) -> Result<Self, String> {
         if text.is_empty() {
-            return Err("Semver string empty".to_owned());
+            return Err("Version string empty".to_owned());
         }
         let mut parts = text.splitn(3, '.');
         let (Some(major), Some(minor), Some(rest)) = (parts.next(), parts.next(), parts.next()) else {
@@ -203,7 +203,7 @@ mod tests {
             ("1.2.3", "1.2.3"),
             ("1.2.3-alpha.1+build.01", "1.2.3"),
             ("18446744073709551615.0.0", "18446744073709551615.0.0"),
-            ("", "Semver string empty"),
+            ("", "Version string empty"),
             ("1.2", "No Major.Minor.Patch elements found"),
             ("v1.2.3", r#"Invalid character(s) found in major number "v1""#),
             ("01.2.3", r#"Major number must not contain leading zeroes "01""#),

@@ -10,11 +10,11 @@ mod attribute;
 mod call;
 mod constant_set;
 mod disassemble;
-mod fast_path;
 mod fold;
 mod fused;
 mod interpreter;
 mod lower;
+mod mode;
 mod op;
 
 pub use fused::FusedRules;
@@ -24,8 +24,8 @@ use crate::env::{Env, Semantics};
 use crate::shape::Shape;
 use crate::stack::{SHALLOW, with_room};
 use crate::val::{Arena, EvalError, Owned, Res, Val};
-use fast_path::FastPath;
 use interpreter::Interpreter;
+use mode::{Fast, Thorough};
 use op::Op;
 use scantling_value::Value;
 use std::sync::Arc;
@@ -36,8 +36,6 @@ pub struct Program {
     root: Op,
     /// The names of the inputs, for messages.
     inputs: Box<[Arc<str>]>,
-    /// How many variables the folds and blocks have.
-    locals: usize,
     /// How deep the tree is.
     levels: usize,
     /// Whether it is worth trying without a thought for errors.
@@ -111,19 +109,19 @@ impl Program {
         lower::lower(env, checked)
     }
 
-    /// Runs the program. Inputs beyond those given are absent.
+    /// Evaluates the program. Inputs beyond those given are absent.
     pub fn eval<'a>(&'a self, arena: &'a Arena, inputs: &[Input<'a>], limits: Limits<'_>) -> Evaluation<'a> {
         if self.has_fast_path
-            && let Some(outcome) = FastPath::run(self, arena, inputs, limits)
+            && let Some(evaluation) = Interpreter::<Fast>::new(self, arena, inputs, limits).evaluate()
         {
-            self.assert_outcome(&outcome, arena, inputs, limits);
-            return outcome;
+            self.assert_same_as_thorough(&evaluation, arena, inputs, limits);
+            return evaluation;
         }
-        self.run(arena, inputs, limits)
+        self.eval_thoroughly(arena, inputs, limits)
     }
 
-    /// The answer of a predicate and its cost, where all is fast_path: no step on the way is an error. This is the quickest
-    /// way to learn that a rule is kept; `None` means that only [`Program::eval`] can tell.
+    /// Evaluates a predicate in fast mode and returns its value and cost. `None` means that only [`Program::eval`] can
+    /// tell, for example because of an error.
     #[inline]
     pub fn test<'a>(
         &'a self,
@@ -134,34 +132,40 @@ impl Program {
         if !self.has_fast_path || limits.interrupt.is_some() {
             return None;
         }
-        let (answer, cost) = FastPath::test_root(self, arena, inputs, limits)?;
-        let result = Ok(Val::Bool(answer));
-        self.assert_outcome(&Evaluation { result, cost }, arena, inputs, limits);
-        Some((answer, cost))
+        let (passed, cost) = Interpreter::<Fast>::new(self, arena, inputs, limits).evaluate_test()?;
+        let result = Ok(Val::Bool(passed));
+        self.assert_same_as_thorough(&Evaluation { result, cost }, arena, inputs, limits);
+        Some((passed, cost))
     }
 
-    /// Holds what was found in a quick way against what the interpreter finds, in debug builds. (What may be interrupted is
-    /// not run twice.)
+    /// Compares the result of fast mode with that of thorough mode, in debug builds. Evaluations that may be
+    /// interrupted are not repeated.
     #[inline]
-    fn assert_outcome<'a>(
+    fn assert_same_as_thorough<'a>(
         &'a self,
-        outcome: &Evaluation<'a>,
+        evaluation: &Evaluation<'a>,
         arena: &'a Arena,
         inputs: &[Input<'a>],
         limits: Limits<'_>,
     ) {
         if cfg!(debug_assertions) && limits.interrupt.is_none() {
-            assert_eq!(outcome.summary(), self.run(arena, inputs, limits).summary());
+            let thorough = self.eval_thoroughly(arena, inputs, limits);
+            assert_eq!(evaluation.summary(), thorough.summary());
         }
     }
 
-    /// Runs the program step by step, ready for errors at each.
-    fn run<'a>(&'a self, arena: &'a Arena, inputs: &[Input<'a>], limits: Limits<'_>) -> Evaluation<'a> {
-        let mut interpreter = Interpreter::new(self, arena, inputs, limits);
+    /// Evaluates the program in thorough mode.
+    fn eval_thoroughly<'a>(
+        &'a self,
+        arena: &'a Arena,
+        inputs: &[Input<'a>],
+        limits: Limits<'_>,
+    ) -> Evaluation<'a> {
+        let mut interpreter = Interpreter::<Thorough>::new(self, arena, inputs, limits);
         let result = if self.levels > SHALLOW {
-            with_room(self.levels, || interpreter.run())
+            with_room(self.levels, || interpreter.eval(&self.root))
         } else {
-            interpreter.run()
+            interpreter.eval(&self.root)
         };
         Evaluation {
             result,

@@ -1,39 +1,42 @@
-//! Selecting from values.
+//! Attributes: a variable or value, and the qualifiers that select from it.
 
 use super::Input;
-use super::interpreter::{Interpreter, LocalValue};
+use super::interpreter::{Computed, Interpreter, LocalValue, as_bool};
+use super::mode::Mode;
 use super::op::{Attribute, AttributeMode, AttributeRoot, Conditional, Name, Qualifier, QualifierKey};
 use crate::env::Semantics;
 use crate::shape::{Shape, ShapeKind};
-use crate::val::{DYN, EvalError, List, Map, Res, Val, element_shape, read};
+use crate::val::{DYN, EvalError, List, Val, element_shape, read};
 use scantling_value::{Map as JsonObject, Value};
 use std::sync::atomic::Ordering;
 
-/// Where a selection has arrived. JSON is read no sooner than it must be.
+/// The value that a chain of qualifiers has reached. JSON is converted as late as possible.
 #[derive(Clone, Copy)]
 enum Cursor<'a> {
     Json(&'a Value, &'a Shape),
     Val(Val<'a>),
 }
 
-impl<'a> Interpreter<'a, '_> {
-    /// The value of an attribute: it costs 1, and 1 for every selection made.
+impl<'a, M: Mode> Interpreter<'a, '_, M> {
+    /// Evaluates an attribute, which costs 1 and 1 for every qualifier.
     #[inline(never)]
-    pub(super) fn attribute(&mut self, attribute: &'a Attribute) -> Res<'a> {
-        match (attribute.mode, self.place(attribute)) {
-            (AttributeMode::Value, Some((value, shape))) => {
+    pub(super) fn attribute(&mut self, attribute: &'a Attribute) -> Computed<Val<'a>, M> {
+        if attribute.mode == AttributeMode::Presence {
+            return self.presence(attribute).map(Val::Bool);
+        }
+        match self.declared_value(attribute) {
+            Some((value, shape)) => {
                 self.charge(attribute.cost())?;
-                read(self.arena, value, shape)
+                Ok(read(self.arena, value, shape)?)
             }
-            (AttributeMode::Value, None) => self.attribute_of_value(attribute),
-            (AttributeMode::Presence, place) => self.presence(attribute, place),
+            None => self.any_attribute(attribute),
         }
     }
 
-    /// Where an attribute leads that starts in JSON and follows declared fields, which is what most of them do. `None`
-    /// where it does not, or leads nowhere.
-    #[inline(never)]
-    pub(super) fn place(&self, attribute: &'a Attribute) -> Option<(&'a Value, &'a Shape)> {
+    /// The JSON value of an attribute that starts at JSON and selects declared fields only, as most attributes do.
+    /// `None` for any other attribute, and if a field is absent.
+    #[inline]
+    pub(super) fn declared_value(&self, attribute: &'a Attribute) -> Option<(&'a Value, &'a Shape)> {
         follow(self.json_root(&attribute.root)?, &attribute.path)
     }
 
@@ -45,7 +48,7 @@ impl<'a> Interpreter<'a, '_> {
                 _ => None,
             },
             AttributeRoot::Local(n) => match self.local(*n) {
-                LocalValue::Json(value, shape) => Some((value, shape)),
+                Some(LocalValue::Json(value, shape)) => Some((value, shape)),
                 _ => None,
             },
             AttributeRoot::Value(_) => None,
@@ -53,75 +56,74 @@ impl<'a> Interpreter<'a, '_> {
     }
 
     #[inline(never)]
-    fn attribute_of_value(&mut self, attribute: &'a Attribute) -> Res<'a> {
-        match attribute.root {
-            AttributeRoot::Local(n) if attribute.path.is_empty() => match self.local(n) {
-                LocalValue::Val(v) => {
-                    let v = *v;
-                    self.charge(1)?;
-                    Ok(v)
-                }
-                _ => self.attribute_with_qualifiers(attribute),
-            },
-            _ => self.attribute_with_qualifiers(attribute),
+    fn any_attribute(&mut self, attribute: &'a Attribute) -> Computed<Val<'a>, M> {
+        if let AttributeRoot::Local(n) = attribute.root
+            && attribute.path.is_empty()
+            && let Some(LocalValue::Val(value)) = self.local(n)
+        {
+            let value = *value;
+            self.charge(1)?;
+            return Ok(value);
         }
+        let value = self.resolve_attribute(attribute);
+        self.charge_for(value, 1)
     }
 
-    /// Whether there is what an attribute asks for.
+    /// `has(a.b)`, which costs 1 for every qualifier.
     #[inline(never)]
-    fn presence(&mut self, attribute: &'a Attribute, place: Option<(&'a Value, &'a Shape)>) -> Res<'a> {
-        if let Some((value, shape)) = place {
-            self.charge(attribute.path.len() as u64)?;
-            return read(self.arena, value, shape).map(|_| Val::TRUE);
-        }
-        if let Some((last, way)) = attribute.path.split_last()
+    pub(super) fn presence(&mut self, attribute: &'a Attribute) -> Computed<bool, M> {
+        if let Some((last, path)) = attribute.path.split_last()
             && let Some(start) = self.json_root(&attribute.root)
-            && let Some((value, shape)) = follow(start, way)
-            && let Some(None) = last.declared(value, shape)
+            && let Some((value, shape)) = follow(start, path)
+            && let Some(member) = last.member(value, shape)
         {
             self.charge(attribute.path.len() as u64)?;
-            return Ok(Val::FALSE);
+            return match member {
+                None => Ok(false),
+                Some((value, shape)) => self.check_readable(value, shape).map(|()| true),
+            };
         }
-        self.attribute_with_qualifiers(attribute)
+        self.resolve_attribute(attribute).and_then(as_bool::<M>)
     }
 
-    #[inline(never)]
-    fn attribute_with_qualifiers(&mut self, attribute: &'a Attribute) -> Res<'a> {
-        let value = self.resolve_attribute(attribute);
-        // Asking for presence costs what is selected on the way, including the last step, but no more.
-        match attribute.mode {
-            AttributeMode::Value => self.charge_for(value, 1),
-            AttributeMode::Presence => value,
+    /// A value that does not fit its shape is an error even in a test for presence.
+    #[inline]
+    fn check_readable(&self, value: &'a Value, shape: &'a Shape) -> Computed<(), M> {
+        match (value, &shape.kind) {
+            (Value::String(_), ShapeKind::String)
+            | (Value::Int(_), ShapeKind::Int)
+            | (Value::Bool(_), ShapeKind::Bool) => Ok(()),
+            _ => Ok(read(self.arena, value, shape).map(|_| ())?),
         }
     }
 
-    /// The value of an attribute, which costs 1 for every selection made.
-    pub(super) fn resolve_attribute(&mut self, attribute: &'a Attribute) -> Res<'a> {
+    /// Evaluates an attribute as part of another one: only the qualifiers cost.
+    pub(super) fn resolve_attribute(&mut self, attribute: &'a Attribute) -> Computed<Val<'a>, M> {
         let start = self.root(&attribute.root)?;
-        self.walk(start, &attribute.path, attribute.mode)
+        self.qualify(start, &attribute.path, attribute.mode)
     }
 
-    fn root(&mut self, root: &'a AttributeRoot) -> Result<Cursor<'a>, EvalError> {
+    fn root(&mut self, root: &'a AttributeRoot) -> Computed<Cursor<'a>, M> {
         match root {
             AttributeRoot::Input(n) => match self.inputs.get(*n) {
                 Some(Input::Json(value, shape)) => Ok(Cursor::Json(value, shape)),
                 Some(Input::Val(v)) => Ok(Cursor::Val(*v)),
-                Some(Input::Absent) | None => {
+                Some(Input::Absent) | None => Err(M::error(|| {
                     let name = self.program.inputs.get(*n).map_or("", |name| name.as_ref());
-                    Err(EvalError::message(format!("no such attribute(s): {name}")))
-                }
+                    EvalError::message(format!("no such attribute(s): {name}"))
+                })),
             },
             AttributeRoot::Local(n) => {
-                if let LocalValue::Lazy(op) = self.local(*n) {
+                if let Some(LocalValue::Lazy(op)) = self.local(*n) {
                     let op = *op;
                     self.force(*n, op);
                 }
                 match self.local(*n) {
-                    LocalValue::Json(value, shape) => Ok(Cursor::Json(value, shape)),
-                    LocalValue::Val(v) => Ok(Cursor::Val(*v)),
-                    LocalValue::Error(e) => Err(e.clone()),
-                    LocalValue::Absent | LocalValue::Lazy(_) => {
-                        Err(EvalError::message("no such attribute(s): "))
+                    Some(LocalValue::Json(value, shape)) => Ok(Cursor::Json(value, shape)),
+                    Some(LocalValue::Val(v)) => Ok(Cursor::Val(*v)),
+                    Some(LocalValue::Error(e)) => Err(e.clone()),
+                    Some(LocalValue::Absent | LocalValue::Lazy(_)) | None => {
+                        Err(M::error(|| EvalError::message("no such attribute(s): ")))
                     }
                 }
             }
@@ -129,19 +131,29 @@ impl<'a> Interpreter<'a, '_> {
         }
     }
 
-    /// What is selected from the selected_branch branch.
-    pub(super) fn qualify_conditional(&mut self, conditional: &'a Conditional, value: Val<'a>) -> Res<'a> {
-        let selected = self.walk(Cursor::Val(value), &conditional.path, conditional.mode);
+    /// Applies the qualifiers behind a conditional to the value of its branch.
+    pub(super) fn qualify_conditional(
+        &mut self,
+        conditional: &'a Conditional,
+        value: Val<'a>,
+    ) -> Computed<Val<'a>, M> {
+        let selected = self.qualify(Cursor::Val(value), &conditional.path, conditional.mode);
         if conditional.mode == AttributeMode::Presence {
             self.refund(1);
         }
         selected
     }
 
-    fn walk(&mut self, start: Cursor<'a>, path: &'a [Qualifier], mode: AttributeMode) -> Res<'a> {
-        let mut place = start;
+    fn qualify(
+        &mut self,
+        start: Cursor<'a>,
+        path: &'a [Qualifier],
+        mode: AttributeMode,
+    ) -> Computed<Val<'a>, M> {
+        let mut cursor = start;
         let mut optional = false;
-        // Whether the place is an element of a list: those are selected before they are read.
+        // Whether the cursor is an element of a list. kube-apiserver selects elements before it converts them, so a
+        // conversion error costs differently there.
         let mut element = false;
         if let Cursor::Val(Val::Optional(value)) = start
             && !path.is_empty()
@@ -150,60 +162,60 @@ impl<'a> Interpreter<'a, '_> {
                 return Ok(absent(mode));
             };
             optional = true;
-            place = Cursor::Val(*value);
+            cursor = Cursor::Val(*value);
         }
         for (i, qualifier) in path.iter().enumerate() {
             optional |= qualifier.optional;
-            let asks = mode == AttributeMode::Presence && i + 1 == path.len();
-            // What cannot be read is not selected from, and that selection costs nothing.
-            let container = match place {
-                Cursor::Json(Value::Object(_), shape) if shape.is_keyed() => place,
-                place => match self.read(place) {
+            let tests_presence = mode == AttributeMode::Presence && i + 1 == path.len();
+            // A qualifier of a value that does not fit its shape costs nothing.
+            let container = match cursor {
+                Cursor::Json(Value::Object(_), shape) if shape.is_keyed() => cursor,
+                cursor => match self.read(cursor) {
                     Ok(value) => Cursor::Val(value),
-                    unreadable if element && !optional => return self.charge_for(unreadable, 1),
-                    unreadable => return unreadable,
+                    Err(e) if element && !optional => return self.charge_for(Err(e), 1),
+                    Err(e) => return Err(e),
                 },
             };
             element = matches!(container, Cursor::Val(value) if value.as_list().is_some());
-            let found = self.select(container, &qualifier.key, optional || asks);
-            // Where a selection may find nothing, only one that finds something costs anything.
+            let found = self.select(container, &qualifier.key, optional || tests_presence);
+            // An optional qualifier costs only if it selects something.
             if !optional || matches!(found, Ok(Some(next)) if element || self.read(next).is_ok()) {
                 self.charge(1)?;
             }
             match found? {
-                Some(next) => place = next,
+                Some(next) => cursor = next,
                 None => return Ok(absent(mode)),
             }
         }
-        let value = self.read(place)?;
+        let value = self.read(cursor)?;
         match mode {
             AttributeMode::Presence => Ok(Val::TRUE),
-            AttributeMode::Value if optional => self.arena.some(value),
+            AttributeMode::Value if optional => Ok(self.arena.some(value)?),
             AttributeMode::Value => Ok(value),
         }
     }
 
-    fn read(&self, place: Cursor<'a>) -> Res<'a> {
-        match place {
-            Cursor::Json(value, shape) => read(self.arena, value, shape),
+    fn read(&self, cursor: Cursor<'a>) -> Computed<Val<'a>, M> {
+        match cursor {
+            Cursor::Json(value, shape) => Ok(read(self.arena, value, shape)?),
             Cursor::Val(v) => Ok(v),
         }
     }
 
-    /// One selection; `None` where there is nothing and `lenient` allows it.
+    /// Applies one qualifier. Returns `None` if nothing is there and `lenient` allows it.
     fn select(
         &mut self,
-        place: Cursor<'a>,
+        cursor: Cursor<'a>,
         key: &'a QualifierKey,
         lenient: bool,
-    ) -> Result<Option<Cursor<'a>>, EvalError> {
+    ) -> Computed<Option<Cursor<'a>>, M> {
         let key = match key {
             QualifierKey::Name(name) => {
-                if let Cursor::Json(Value::Object(object), shape) = place
+                if let Cursor::Json(Value::Object(object), shape) = cursor
                     && let Some(found) = name.member(object, shape)
                 {
                     return match found {
-                        None if !lenient => Err(EvalError::no_such_key(&name.name)),
+                        None if !lenient => Err(M::error(|| EvalError::no_such_key(&name.name))),
                         found => Ok(found.map(|(value, shape)| Cursor::Json(value, shape))),
                     };
                 }
@@ -212,29 +224,32 @@ impl<'a> Interpreter<'a, '_> {
             QualifierKey::Const(key) => key.val(self.arena)?,
             QualifierKey::Computed(op) => self.resolve(op)?,
         };
-        self.select_value(place, key, lenient)
+        self.select_value(cursor, key, lenient)
     }
 
     fn select_value(
         &mut self,
-        place: Cursor<'a>,
+        cursor: Cursor<'a>,
         key: Val<'a>,
         lenient: bool,
-    ) -> Result<Option<Cursor<'a>>, EvalError> {
-        let container = self.read(place)?;
+    ) -> Computed<Option<Cursor<'a>>, M> {
+        let container = self.read(cursor)?;
         if let Some(map) = container.as_map() {
-            return match self.map_entry(map, key)? {
-                None if !lenient => Err(EvalError::no_such_key(key)),
-                found => Ok(found),
+            return match map.get(self.arena, key) {
+                Some(value) => Ok(Some(Cursor::Val(value?))),
+                None if lenient => Ok(None),
+                None => Err(M::error(|| EvalError::no_such_key(key))),
             };
         }
         if let Some(list) = container.as_list() {
             let index = list_index(key)?;
             return match usize::try_from(index).ok().and_then(|i| self.list_item(list, i)) {
                 Some(_) if matches!(list, List::Json(..)) && !matches!(key, Val::Int(_)) => {
-                    Err(EvalError::message(format!("unsupported index: {key}")))
+                    Err(M::error(|| {
+                        EvalError::message(format!("unsupported index: {key}"))
+                    }))
                 }
-                None if !lenient => Err(EvalError::index_out_of_bounds(key)),
+                None if !lenient => Err(M::error(|| EvalError::index_out_of_bounds(key))),
                 found => found.transpose(),
             };
         }
@@ -243,21 +258,20 @@ impl<'a> Interpreter<'a, '_> {
         if lenient && may_have_none {
             Ok(None)
         } else {
-            Err(EvalError::no_such_key(key))
+            Err(M::error(|| EvalError::no_such_key(key)))
         }
     }
 
-    fn map_entry(&self, map: Map<'a>, key: Val<'a>) -> Result<Option<Cursor<'a>>, EvalError> {
-        map.get(self.arena, key).transpose().map(|v| v.map(Cursor::Val))
-    }
-
-    fn list_item(&self, list: List<'a>, index: usize) -> Option<Result<Cursor<'a>, EvalError>> {
+    fn list_item(&self, list: List<'a>, index: usize) -> Option<Computed<Cursor<'a>, M>> {
         match list {
             List::Json(items, shape) => {
                 let item = items.get(index)?;
                 Some(Ok(Cursor::Json(item, element_shape(shape))))
             }
-            list => list.get(self.arena, index).map(|v| v.map(Cursor::Val)),
+            list => {
+                let item = list.get(self.arena, index)?;
+                Some(item.map(Cursor::Val).map_err(Into::into))
+            }
         }
     }
 }
@@ -284,6 +298,18 @@ pub(super) fn follow<'a>(
 }
 
 impl Qualifier {
+    /// The member of a JSON object that this selects. The outer `None` means that it is not a plain name.
+    #[inline]
+    fn member<'a>(&'a self, value: &'a Value, shape: &'a Shape) -> Option<Option<(&'a Value, &'a Shape)>> {
+        if let Some(declared) = self.declared(value, shape) {
+            return Some(declared);
+        }
+        match (&self.key, value, self.optional) {
+            (QualifierKey::Name(name), Value::Object(object), false) => name.member(object, shape),
+            _ => None,
+        }
+    }
+
     /// The declared field of an object that this selects. The outer `None` means that it is not that simple.
     #[inline]
     pub(super) fn declared<'a>(

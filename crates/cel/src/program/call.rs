@@ -1,129 +1,202 @@
-//! Calling functions.
+//! Function calls.
 
-use super::interpreter::Interpreter;
-use super::op::{ArgEvaluation, Binary, CallOp, Comparison, Op, Unary};
+use super::interpreter::{Computed, Interpreter, as_bool};
+use super::mode::Mode;
+use super::op::{ArgEvaluation, AttributeMode, Binary, CallOp, Comparison, Op, Unary, UnaryKind};
 use crate::estimate::text_cost;
 use crate::overload::{Overload, Ty};
 use crate::run::{Actual, Run};
+use crate::shape::ShapeKind;
 use crate::val::{Arena, EvalError, Owned, Res, Val, text_size};
 use scantling_notation::regex::Pattern;
+use scantling_value::Value;
 use smallvec::SmallVec;
 
 type Args<'a> = SmallVec<[Val<'a>; 4]>;
 
-impl<'a> Interpreter<'a, '_> {
-    /// A call on one argument. It costs even if the argument is an error.
+impl<'a, M: Mode> Interpreter<'a, '_, M> {
+    /// `!a`
     #[inline(never)]
-    pub(super) fn unary(&mut self, call: &'a Unary) -> Res<'a> {
-        let arg = match self.operand(&call.arg) {
-            Ok(arg) => arg,
-            Err(e) if e.is_final() => return Err(e),
-            Err(e) => {
-                let result = Err(e);
-                self.charge_call(call.actual, &[None], &result)?;
-                return result;
+    pub(super) fn negation(&mut self, call: &'a Unary) -> Computed<bool, M> {
+        let arg = self.test(&call.arg);
+        let cost = match call.actual {
+            Actual::Fixed(cost) => cost,
+            actual => {
+                let known = arg.as_ref().ok().map(|arg| Val::Bool(*arg));
+                actual.cost(&[known], arg.as_ref().ok().map(|arg| Val::Bool(!arg)))
             }
         };
-        let result = (call.run)(self.arena, arg);
+        self.charge_for(arg, cost).map(|arg| !arg)
+    }
+
+    /// A call with one argument. It costs the same if the argument is an error.
+    #[inline(never)]
+    pub(super) fn unary(&mut self, call: &'a Unary) -> Computed<Val<'a>, M> {
+        let arg = match self.operand(&call.arg) {
+            Ok(arg) => arg,
+            Err(e) if M::is_final(&e) => return Err(e),
+            Err(e) => {
+                self.charge_failed_call(call.actual, &[None])?;
+                return Err(e);
+            }
+        };
+        let size = match (call.kind, arg) {
+            (UnaryKind::Size, Val::JsonList(items, _)) => Some(items.len() as u64),
+            (UnaryKind::Size, Val::JsonMap(object, _)) => Some(object.len() as u64),
+            (UnaryKind::Size, Val::Str(text)) => Some(text_size(text)),
+            _ => None,
+        };
+        let result = match size.map(i64::try_from) {
+            Some(Ok(size)) => Ok(Val::Int(size)),
+            _ => (call.run)(self.arena, arg),
+        };
         match call.actual {
             Actual::Fixed(cost) => self.charge(cost)?,
             actual => self.charge_call(actual, &[Some(arg)], &result)?,
         }
-        match result {
-            Err(EvalError::NoSuchOverload) => Err(no_such_overload(self.arena, call.overload, &[arg])),
-            result => result,
-        }
+        result.map_err(|e| self.call_error(e, call.overload, &[arg]))
     }
 
-    /// A call on two arguments.
+    /// A call with two arguments. Arithmetic on integer fields and constants bypasses [`Val`].
     #[inline(never)]
-    pub(super) fn binary(&mut self, call: &'a Binary) -> Res<'a> {
+    pub(super) fn binary(&mut self, call: &'a Binary) -> Computed<Val<'a>, M> {
+        if let (Some(arithmetic), Actual::Fixed(cost)) = (call.arithmetic, call.actual)
+            && let Some((a, left)) = self.int_operand(&call.left)
+            && let Some((b, right)) = self.int_operand(&call.right)
+            && let Some(result) = arithmetic.result(a, b)
+        {
+            self.charge(left)?;
+            self.charge(right)?;
+            self.charge(cost)?;
+            return Ok(Val::Int(result));
+        }
         let (left, right) = self.operands(call)?;
         self.apply(call, left, right)
     }
 
-    /// `a < b` and its kin: integers are compared on the spot.
+    /// `a < b`, `a <= b`, `a > b` and `a >= b`
     #[inline(never)]
-    pub(super) fn comparison(&mut self, comparison: &'a Comparison) -> Res<'a> {
-        match self.operands(&comparison.call)? {
+    pub(super) fn comparison(&mut self, comparison: &'a Comparison) -> Computed<bool, M> {
+        let Comparison { relation, call } = comparison;
+        if let Some((a, left)) = self.int_operand(&call.left)
+            && let Some((b, right)) = self.int_operand(&call.right)
+        {
+            self.charge(left)?;
+            self.charge(right)?;
+            self.charge(1)?;
+            return Ok(relation.holds(a, b));
+        }
+        self.any_comparison(comparison)
+    }
+
+    #[inline(never)]
+    fn any_comparison(&mut self, comparison: &'a Comparison) -> Computed<bool, M> {
+        let Comparison { relation, call } = comparison;
+        match self.operands(call)? {
             (Val::Int(a), Val::Int(b)) => {
                 self.charge(1)?;
-                Ok(Val::Bool(comparison.relation.holds(a, b)))
+                Ok(relation.holds(a, b))
             }
-            (left, right) => self.apply(&comparison.call, left, right),
+            (left, right) => self.apply(call, left, right).and_then(as_bool::<M>),
         }
     }
 
-    /// `a + b` where the checker expects texts: they are joined on the spot.
+    /// `a + b` where the checker expects strings
     #[inline(never)]
-    pub(super) fn concat(&mut self, call: &'a Binary) -> Res<'a> {
+    pub(super) fn concat(&mut self, call: &'a Binary) -> Computed<Val<'a>, M> {
         match self.operands(call)? {
-            (Val::Str(a), Val::Str(b)) => self.concat_strings(a, b),
+            (Val::Str(a), Val::Str(b)) => {
+                let joined = self.arena.concat_strings(a, b)?;
+                self.charge(text_cost(text_size(joined)))?;
+                Ok(Val::Str(joined))
+            }
             (left, right) => self.apply(call, left, right),
         }
     }
 
+    /// The integer that an op gives, and its cost, if it is a constant, a declared field, or the size of one.
     #[inline]
-    fn concat_strings(&mut self, a: &str, b: &str) -> Res<'a> {
-        let joined = self.arena.concat_strings(a, b)?;
-        self.charge(text_cost(text_size(joined)))?;
-        Ok(Val::Str(joined))
+    pub(super) fn int_operand(&self, op: &'a Op) -> Option<(i64, u64)> {
+        match op {
+            Op::Const(Owned::Int(i)) => Some((*i, 0)),
+            op => self.int_of_field(op),
+        }
     }
 
-    /// Both arguments of a call. Where one of them is an error, the call costs what it costs, and the right one is
-    /// evaluated even if the left one is the error.
+    fn int_of_field(&self, op: &'a Op) -> Option<(i64, u64)> {
+        match op {
+            Op::Attribute(attribute) if attribute.mode == AttributeMode::Value => {
+                match self.declared_value(attribute)? {
+                    (Value::Int(i), shape)
+                        if matches!(shape.kind, ShapeKind::Int | ShapeKind::IntOrString) =>
+                    {
+                        Some((*i, attribute.cost()))
+                    }
+                    _ => None,
+                }
+            }
+            Op::Unary(call) if call.kind == UnaryKind::Size => match (&call.arg, call.actual) {
+                (Op::Attribute(attribute), Actual::Fixed(cost)) if attribute.mode == AttributeMode::Value => {
+                    let (value, shape) = self.declared_value(attribute)?;
+                    let size = match (value, &shape.kind) {
+                        (Value::Array(items), ShapeKind::List { .. }) => items.len() as u64,
+                        (Value::String(text), ShapeKind::String) => text_size(text),
+                        (Value::Object(object), ShapeKind::Object { .. } | ShapeKind::Map { .. }) => {
+                            object.len() as u64
+                        }
+                        _ => return None,
+                    };
+                    Some((i64::try_from(size).ok()?, attribute.cost() + cost))
+                }
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// Evaluates both arguments. The right one is evaluated, and the call charged, even if the left one is an error.
     #[inline(always)]
-    fn operands(&mut self, call: &'a Binary) -> Result<(Val<'a>, Val<'a>), EvalError> {
+    fn operands(&mut self, call: &'a Binary) -> Computed<(Val<'a>, Val<'a>), M> {
         let left = match self.operand(&call.left) {
             Ok(left) => left,
+            Err(e) if M::is_final(&e) => return Err(e),
             Err(e) => return Err(self.left_error(call, e)),
         };
         match self.operand(&call.right) {
             Ok(right) => Ok((left, right)),
+            Err(e) if M::is_final(&e) => Err(e),
             Err(e) => Err(self.argument_error(call, [Some(left), None], e)),
         }
     }
 
     #[inline]
-    fn apply(&mut self, call: &'a Binary, a: Val<'a>, b: Val<'a>) -> Res<'a> {
+    fn apply(&mut self, call: &'a Binary, a: Val<'a>, b: Val<'a>) -> Computed<Val<'a>, M> {
         let result = (call.run)(self.arena, a, b);
         match call.actual {
             Actual::Fixed(cost) => self.charge(cost)?,
             actual => self.charge_call(actual, &[Some(a), Some(b)], &result)?,
         }
-        match result {
-            Err(EvalError::NoSuchOverload) => Err(no_such_overload(self.arena, call.overload, &[a, b])),
-            result => result,
-        }
+        result.map_err(|e| self.call_error(e, call.overload, &[a, b]))
     }
 
     #[cold]
-    fn left_error(&mut self, call: &'a Binary, error: EvalError) -> EvalError {
-        if error.is_final() {
-            return error;
-        }
+    fn left_error(&mut self, call: &'a Binary, error: M::Error) -> M::Error {
         match self.eval(&call.right) {
-            Err(e) if e.is_final() => e,
+            Err(e) if M::is_final(&e) => e,
             right => self.argument_error(call, [None, ok(&right)], error),
         }
     }
 
     #[cold]
-    fn argument_error(
-        &mut self,
-        call: &'a Binary,
-        known: [Option<Val<'a>>; 2],
-        error: EvalError,
-    ) -> EvalError {
-        let result = Err(error.clone());
-        self.charge_call(call.actual, &known, &result)
+    fn argument_error(&mut self, call: &'a Binary, known: [Option<Val<'a>>; 2], error: M::Error) -> M::Error {
+        self.charge_failed_call(call.actual, &known)
             .err()
             .unwrap_or(error)
     }
 
-    /// The value of a step, the most common ones found on the spot.
+    /// Evaluates an operand; the most common ops are inlined.
     #[inline(always)]
-    pub(super) fn operand(&mut self, op: &'a Op) -> Res<'a> {
+    pub(super) fn operand(&mut self, op: &'a Op) -> Computed<Val<'a>, M> {
         match op {
             Op::Const(Owned::Int(i)) => Ok(Val::Int(*i)),
             Op::Const(Owned::Str(s)) => Ok(Val::Str(s)),
@@ -134,57 +207,85 @@ impl<'a> Interpreter<'a, '_> {
 
     /// Any other call.
     #[inline(never)]
-    pub(super) fn call(&mut self, call: &'a CallOp) -> Res<'a> {
+    pub(super) fn call(&mut self, call: &'a CallOp) -> Computed<Val<'a>, M> {
+        if let [left, right] = &*call.args
+            && M::FAST
+        {
+            let args = [self.operand(left)?, self.operand(right)?];
+            return self.dispatch(call, &args, &args.map(Some));
+        }
         let mut args = Args::new();
-        let mut known: SmallVec<[Option<Val<'a>>; 4]> = SmallVec::new();
-        let mut error = None;
         for arg in &call.args {
             match self.eval(arg) {
-                Ok(arg) => {
-                    args.push(arg);
-                    known.push(Some(arg));
-                }
-                Err(e) if e.is_final() => return Err(e),
-                Err(e) => {
-                    known.push(None);
-                    error = error.or(Some(e));
-                    if call.order == ArgEvaluation::UntilError {
-                        break;
-                    }
+                Ok(arg) => args.push(arg),
+                Err(e) if M::is_final(&e) => return Err(e),
+                Err(e) => return Err(self.call_with_error(call, &args, e)),
+            }
+        }
+        let known: SmallVec<[Option<Val<'a>>; 4]> = args.iter().copied().map(Some).collect();
+        self.dispatch(call, &args, &known)
+    }
+
+    fn dispatch(
+        &mut self,
+        call: &'a CallOp,
+        args: &[Val<'a>],
+        known: &[Option<Val<'a>>],
+    ) -> Computed<Val<'a>, M> {
+        let result = dispatch(self.arena, &call.candidates, call.pattern.as_ref(), args);
+        self.charge_call(call.actual, known, &result)?;
+        Ok(result?)
+    }
+
+    /// Finishes a call after the error of an argument, behind the arguments before it.
+    #[cold]
+    fn call_with_error(&mut self, call: &'a CallOp, before: &[Val<'a>], error: M::Error) -> M::Error {
+        let mut known: SmallVec<[Option<Val<'a>>; 4]> = before.iter().copied().map(Some).collect();
+        known.push(None);
+        if call.order == ArgEvaluation::All {
+            for arg in call.args.iter().skip(known.len()) {
+                match self.eval(arg) {
+                    Err(e) if M::is_final(&e) => return e,
+                    arg => known.push(ok(&arg)),
                 }
             }
         }
-        let result = match error {
-            Some(e) if known.len() < call.args.len() => return Err(e),
-            Some(e) => Err(e),
-            None => self.dispatch(call, &args),
-        };
-        self.charge_call(call.actual, &known, &result)?;
-        result
+        if known.len() < call.args.len() {
+            return error;
+        }
+        self.charge_failed_call(call.actual, &known)
+            .err()
+            .unwrap_or(error)
     }
 
     /// Charges for a call that has run.
     #[inline]
-    fn charge_call(
-        &mut self,
-        actual: Actual,
-        args: &[Option<Val<'a>>],
-        result: &Res<'a>,
-    ) -> Result<(), EvalError> {
-        if let Err(e) = result
-            && e.is_final()
-        {
-            return Err(e.clone());
-        }
-        match actual {
-            Actual::Fixed(cost) => self.charge(cost),
-            actual if actual.fails(args) => Err(EvalError::NoCost),
-            actual => self.charge(actual.cost(args, ok(result))),
+    fn charge_call(&mut self, actual: Actual, args: &[Option<Val<'a>>], result: &Res<'a>) -> Computed<(), M> {
+        match result {
+            Ok(result) => match actual {
+                Actual::Fixed(cost) => self.charge(cost),
+                actual if actual.fails(args) => Err(M::error(|| EvalError::NoCost)),
+                actual => self.charge(actual.cost(args, Some(*result))),
+            },
+            Err(e) if e.is_final() => Err(M::error(|| e.clone())),
+            Err(_) => self.charge_failed_call(actual, args),
         }
     }
 
-    fn dispatch(&self, call: &'a CallOp, args: &[Val<'a>]) -> Res<'a> {
-        dispatch(self.arena, &call.candidates, call.pattern.as_ref(), args)
+    /// Charges for a call that has no result.
+    fn charge_failed_call(&mut self, actual: Actual, args: &[Option<Val<'a>>]) -> Computed<(), M> {
+        if actual.fails(args) {
+            return Err(M::error(|| EvalError::NoCost));
+        }
+        self.charge(actual.cost(args, None))
+    }
+
+    /// Turns the refusal of an implementation into the message that kube-apiserver gives.
+    fn call_error(&self, error: EvalError, overload: &'static Overload, args: &[Val<'a>]) -> M::Error {
+        match error {
+            EvalError::NoSuchOverload => M::error(|| no_such_overload(self.arena, overload, args)),
+            error => error.into(),
+        }
     }
 }
 
@@ -237,9 +338,8 @@ fn run<'a>(
     }
 }
 
-/// The value, where there is one.
 #[inline]
-pub(super) fn ok<'a>(value: &Res<'a>) -> Option<Val<'a>> {
+pub(super) fn ok<'a, E>(value: &Result<Val<'a>, E>) -> Option<Val<'a>> {
     value.as_ref().ok().copied()
 }
 

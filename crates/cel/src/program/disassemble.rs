@@ -67,7 +67,14 @@ impl<'p> Disassembly<'p> {
                     (AttributeMode::Value, "") => "choose".to_owned(),
                     (AttributeMode::Value, selected) => format!("choose, select {selected}"),
                 };
-                self.op_with_operands(text, [&conditional.condition, &conditional.yes, &conditional.no]);
+                self.op_with_operands(
+                    text,
+                    [
+                        &conditional.condition,
+                        &conditional.if_true,
+                        &conditional.if_false,
+                    ],
+                );
                 self.keys(&conditional.path);
             }
             Op::And(terms) => self.op_with_operands("and", terms.iter()),
@@ -124,7 +131,7 @@ impl<'p> Disassembly<'p> {
             }
             Op::Fold(fold) => self.fold(fold),
             Op::OptionalOr(optional_or) => {
-                let text = format!("optional_or, result_kind {:?}", optional_or.result_kind);
+                let text = format!("optional or, gives {:?}", optional_or.result_kind);
                 self.op_with_operands(text, [&optional_or.optional, &optional_or.otherwise]);
             }
             Op::Block(block) => {

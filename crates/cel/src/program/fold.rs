@@ -1,22 +1,18 @@
 //! Comprehensions.
 
-use super::interpreter::{Interpreter, LocalValue};
+use super::interpreter::{Computed, Interpreter, LocalValue};
+use super::mode::Mode;
 use super::op::{FoldOp, FoldStep, Insertion, Op};
 use crate::estimate::LIST_COST;
-use crate::val::{self, EvalError, List, ListData, Map, Res, Val, go_kind, key_order};
+use crate::val::{EvalError, List, ListData, Map, Val, element_shape, go_kind, key_order};
+use smallvec::SmallVec;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
+use std::ops::ControlFlow::{self, Break, Continue};
 
-/// Whether a fold goes on.
-#[derive(PartialEq, Eq)]
-pub(super) enum Flow {
-    On,
-    Done,
-}
-
-/// What it costs `all` to ask whether to go on: `@not_strictly_false(@result)`.
+/// The cost of the loop condition of `all`: `@not_strictly_false(@result)`.
 pub(super) const ALL_CONDITION_COST: u64 = 2;
-/// What it costs `exists`: `@not_strictly_false(!@result)`.
+/// The cost of the loop condition of `exists`: `@not_strictly_false(!@result)`.
 pub(super) const EXISTS_CONDITION_COST: u64 = 3;
 
 /// A key in the order of [`key_order`].
@@ -39,66 +35,71 @@ impl Ord for MapKey<'_> {
     }
 }
 
-impl<'a> Interpreter<'a, '_> {
+type Items<'a> = SmallVec<[Val<'a>; 8]>;
+type Entries<'a> = BTreeMap<MapKey<'a>, Val<'a>>;
+
+impl<'a, M: Mode> Interpreter<'a, '_, M> {
     #[inline(never)]
-    pub(super) fn fold(&mut self, fold: &'a FoldOp) -> Res<'a> {
+    pub(super) fn fold(&mut self, fold: &'a FoldOp) -> Computed<Val<'a>, M> {
         let range = self.eval(&fold.range)?;
         let result = match &fold.step {
-            FoldStep::Replace { condition, step } => {
-                // A value that nobody asks for is not computed.
-                self.set(fold.accumulator, LocalValue::Lazy(&fold.init));
-                self.each(fold, range, |interpreter| {
-                    interpreter.replace(fold, condition, step)
-                })?;
-                return self.eval(&fold.result);
-            }
             FoldStep::All { predicate } => {
                 self.quantify(fold, range, predicate, false, ALL_CONDITION_COST)?
             }
             FoldStep::Exists { predicate } => {
                 self.quantify(fold, range, predicate, true, EXISTS_CONDITION_COST)?
             }
+            FoldStep::Replace { condition, step } => {
+                // Lazy: an accumulator that is never read costs nothing.
+                self.set(fold.accumulator, LocalValue::Lazy(&fold.init));
+                self.each(fold, range, |interpreter| {
+                    interpreter.replace(fold, condition, step)
+                })?;
+                return self.eval(&fold.result);
+            }
             FoldStep::Append { filter, element } => {
-                let mut items = Ok(Vec::new());
+                let mut items = Ok(Items::with_capacity(expected_len(filter.as_ref(), range)));
                 self.each(fold, range, |interpreter| {
                     if interpreter.passes(filter.as_ref(), &mut items)? {
                         interpreter.append(element, &mut items)?;
                     }
-                    Ok(Flow::On)
+                    Ok(Continue(()))
                 })?;
-                items.and_then(|items| self.arena.list(items))
+                items.and_then(|items| Ok(self.arena.list(items)?))
             }
             FoldStep::Insert { filter, entry } => {
-                let mut entries = Ok(BTreeMap::new());
+                let mut entries = Ok(Entries::new());
                 self.each(fold, range, |interpreter| {
                     if interpreter.passes(filter.as_ref(), &mut entries)? {
                         interpreter.insert(entry, &mut entries)?;
                     }
-                    Ok(Flow::On)
+                    Ok(Continue(()))
                 })?;
-                let entries = entries.map(|m| m.into_iter().map(|(k, v)| (k.0, v)).collect());
-                entries.and_then(|entries| self.arena.map(entries))
+                entries.and_then(|entries| {
+                    let entries = entries.into_iter().map(|(key, value)| (key.0, value));
+                    Ok(self.arena.map(entries.collect())?)
+                })
             }
         };
         self.set_result(fold.accumulator, result);
         self.eval(&fold.result)
     }
 
-    /// Takes a step for each element until it is done. Errors become part of what the steps make; only final ones end
-    /// the fold.
+    /// Runs a step for each element until it breaks. Steps record errors in their result; only final ones end the
+    /// loop.
     #[inline]
     fn each(
         &mut self,
         fold: &'a FoldOp,
         range: Val<'a>,
-        step: impl FnMut(&mut Self) -> Result<Flow, EvalError>,
-    ) -> Result<(), EvalError> {
+        step: impl FnMut(&mut Self) -> Computed<ControlFlow<()>, M>,
+    ) -> Computed<(), M> {
         if let Some(list) = range.as_list() {
             self.each_item(fold, list, step)
         } else if let Some(map) = range.as_map() {
             self.each_entry(fold, map, step)
         } else {
-            Err(not_iterable(fold, range))
+            Err(M::error(|| not_iterable(fold, range)))
         }
     }
 
@@ -107,12 +108,12 @@ impl<'a> Interpreter<'a, '_> {
         &mut self,
         fold: &'a FoldOp,
         list: List<'a>,
-        mut step: impl FnMut(&mut Self) -> Result<Flow, EvalError>,
-    ) -> Result<(), EvalError> {
+        mut step: impl FnMut(&mut Self) -> Computed<ControlFlow<()>, M>,
+    ) -> Computed<(), M> {
         for i in 0..list.len() {
             let item = match list {
                 List::Json(items, shape) => match items.get(i) {
-                    Some(item) => LocalValue::Json(item, val::element_shape(shape)),
+                    Some(item) => LocalValue::Json(item, element_shape(shape)),
                     None => break,
                 },
                 List::Data(ListData::Vals { items, .. }) => match items.get(i) {
@@ -121,7 +122,7 @@ impl<'a> Interpreter<'a, '_> {
                 },
                 list => match list.get(self.arena, i) {
                     Some(Ok(item)) => LocalValue::Val(item),
-                    Some(Err(e)) => LocalValue::Error(e),
+                    Some(Err(e)) => LocalValue::Error(e.into()),
                     None => break,
                 },
             };
@@ -133,7 +134,7 @@ impl<'a> Interpreter<'a, '_> {
                     self.set(second, item);
                 }
             }
-            if step(self)? == Flow::Done {
+            if step(self)?.is_break() {
                 break;
             }
             self.tick()?;
@@ -146,17 +147,18 @@ impl<'a> Interpreter<'a, '_> {
         &mut self,
         fold: &'a FoldOp,
         map: Map<'a>,
-        mut step: impl FnMut(&mut Self) -> Result<Flow, EvalError>,
-    ) -> Result<(), EvalError> {
+        mut step: impl FnMut(&mut Self) -> Computed<ControlFlow<()>, M>,
+    ) -> Computed<(), M> {
         for key in map.keys() {
             self.set(fold.first, LocalValue::Val(key));
             if let Some(second) = fold.second {
-                let value = map
-                    .get(self.arena, key)
-                    .unwrap_or_else(|| Err(EvalError::no_such_key(key)));
+                let value = match map.get(self.arena, key) {
+                    Some(value) => value.map_err(Into::into),
+                    None => Err(M::error(|| EvalError::no_such_key(key))),
+                };
                 self.set_result(second, value);
             }
-            if step(self)? == Flow::Done {
+            if step(self)?.is_break() {
                 break;
             }
             self.tick()?;
@@ -164,50 +166,45 @@ impl<'a> Interpreter<'a, '_> {
         Ok(())
     }
 
-    /// Goes on while the condition holds, and replaces the accumulator.
-    fn replace(&mut self, fold: &'a FoldOp, condition: &'a Op, step: &'a Op) -> Result<Flow, EvalError> {
-        match self.eval(condition) {
-            Ok(Val::Bool(false)) => return Ok(Flow::Done),
-            Err(e) if e.is_final() => return Err(e),
+    /// Replaces the accumulator unless the condition is `false`.
+    fn replace(&mut self, fold: &'a FoldOp, condition: &'a Op, step: &'a Op) -> Computed<ControlFlow<()>, M> {
+        match self.test(condition) {
+            Ok(false) => return Ok(Break(())),
+            Err(e) if M::is_final(&e) => return Err(e),
             _ => {}
         }
         match self.eval(step) {
-            Err(e) if e.is_final() => Err(e),
+            Err(e) if M::is_final(&e) => Err(e),
             value => {
                 self.set_result(fold.accumulator, value);
-                Ok(Flow::On)
+                Ok(Continue(()))
             }
         }
     }
 
-    /// `@result && predicate` or `@result || predicate`, until there is an answer: one that is decisive, or else the
-    /// first error, or else the other. Asking whether to go on has its cost, too.
-    #[inline(never)]
+    /// `all` and `exists`: a decisive element wins, then the first error. The outer error is final.
     fn quantify(
         &mut self,
         fold: &'a FoldOp,
         range: Val<'a>,
         predicate: &'a Op,
         decisive: bool,
-        question: u64,
-    ) -> Result<Res<'a>, EvalError> {
+        condition_cost: u64,
+    ) -> Computed<Computed<Val<'a>, M>, M> {
         let mut decided = false;
         let mut error = None;
         self.each(fold, range, |interpreter| {
-            interpreter.charge(question)?;
+            interpreter.charge(condition_cost)?;
             if decided {
-                return Ok(Flow::Done);
+                return Ok(Break(()));
             }
             interpreter.charge(1)?;
-            match interpreter.eval(predicate) {
-                Ok(Val::Bool(b)) => decided = b == decisive,
-                Err(e) if e.is_final() => return Err(e),
-                other if error.is_none() => {
-                    error = Some(other.err().unwrap_or(EvalError::NoSuchOverload));
-                }
-                _ => {}
+            match interpreter.test(predicate) {
+                Ok(holds) => decided = holds == decisive,
+                Err(e) if M::is_final(&e) => return Err(e),
+                Err(e) => error = error.take().or(Some(e)),
             }
-            Ok(Flow::On)
+            Ok(Continue(()))
         })?;
         Ok(match error {
             Some(e) if !decided => Err(e),
@@ -215,31 +212,22 @@ impl<'a> Interpreter<'a, '_> {
         })
     }
 
-    /// Whether an element passes the filter. A filter that result_kind no answer leaves an error in the result.
-    fn passes<T>(
-        &mut self,
-        filter: Option<&'a Op>,
-        result: &mut Result<T, EvalError>,
-    ) -> Result<bool, EvalError> {
+    /// Whether an element passes the filter. The error of a filter becomes the result.
+    fn passes<T>(&mut self, filter: Option<&'a Op>, result: &mut Computed<T, M>) -> Computed<bool, M> {
         let Some(filter) = filter else {
             return Ok(true);
         };
-        match self.eval(filter) {
-            Ok(Val::Bool(b)) => Ok(b),
-            Err(e) if e.is_final() => Err(e),
-            other => {
-                *result = Err(other.err().unwrap_or(EvalError::NoSuchOverload));
+        match self.test(filter) {
+            Err(e) if !M::is_final(&e) => {
+                *result = Err(e);
                 Ok(false)
             }
+            passes => passes,
         }
     }
 
-    /// `@result + [element]`
-    fn append(
-        &mut self,
-        element: &'a Op,
-        items: &mut Result<Vec<Val<'a>>, EvalError>,
-    ) -> Result<(), EvalError> {
+    /// `@result + [element]`. The list literal around a constant is itself a constant, which costs nothing.
+    fn append(&mut self, element: &'a Op, items: &mut Computed<Items<'a>, M>) -> Computed<(), M> {
         let value = self.eval(element);
         let list_cost = if matches!(element, Op::Const(_)) {
             0
@@ -247,77 +235,71 @@ impl<'a> Interpreter<'a, '_> {
             LIST_COST
         };
         match (self.charge_for(value, 2 + list_cost), items) {
-            (Err(e), _) if e.is_final() => Err(e),
-            (_, Err(_)) => Ok(()),
-            (Ok(value), Ok(items)) => {
-                items.push(value);
-                Ok(())
-            }
-            (Err(e), items) => {
-                *items = Err(e);
-                Ok(())
-            }
+            (Err(e), _) if M::is_final(&e) => return Err(e),
+            (_, Err(_)) => {}
+            (Ok(value), Ok(items)) => items.push(value),
+            (Err(e), items) => *items = Err(e),
         }
+        Ok(())
     }
 
     /// `cel.@mapInsert(@result, …)`
-    fn insert(
-        &mut self,
-        entry: &'a Insertion,
-        entries: &mut Result<BTreeMap<MapKey<'a>, Val<'a>>, EvalError>,
-    ) -> Result<(), EvalError> {
-        // The accumulator is read first; the call with three arguments stops where that is an error.
+    fn insert(&mut self, entry: &'a Insertion, entries: &mut Computed<Entries<'a>, M>) -> Computed<(), M> {
+        // The accumulator is read first. The call with three arguments stops if it is an error.
         self.charge(1)?;
-        match entry {
+        let added = match entry {
             Insertion::Entry { key, value } => {
                 let Ok(map) = entries else {
                     return Ok(());
                 };
-                let added = match self.eval(key) {
+                match self.eval(key) {
                     Err(e) => Err(e),
                     Ok(key) => {
                         let value = self.eval(value);
                         let value = self.charge_for(value, 1);
-                        value.and_then(|value| add_entry(map, key, value))
+                        value.and_then(|value| Ok(add_entry(map, key, value)?))
                     }
-                };
-                record_error(added, entries)
+                }
             }
             Insertion::Map(op) => {
                 let added = self.eval(op);
                 let added = self.charge_for(added, 1);
-                let Ok(map) = entries else {
-                    return record_error(added.map(|_| ()), &mut Ok(BTreeMap::<MapKey<'a>, Val<'a>>::new()));
-                };
-                let arena = self.arena;
-                let added = added.and_then(Val::map).and_then(|added| {
-                    added
-                        .entries(arena)
-                        .try_for_each(|(key, value)| add_entry(map, key, value?))
-                });
-                record_error(added, entries)
+                match (added, &mut *entries) {
+                    (Err(e), _) => Err(e),
+                    (Ok(_), Err(_)) => Ok(()),
+                    (Ok(added), Ok(map)) => {
+                        let added = added.map().and_then(|added| {
+                            let mut added = added.entries(self.arena);
+                            added.try_for_each(|(key, value)| add_entry(map, key, value?))
+                        });
+                        added.map_err(Into::into)
+                    }
+                }
             }
+        };
+        match added {
+            Err(e) if !M::is_final(&e) => {
+                // An earlier error stands.
+                if entries.is_ok() {
+                    *entries = Err(e);
+                }
+                Ok(())
+            }
+            added => added,
         }
     }
 }
 
-/// Leaves an error in the result, unless it is final.
-fn record_error<T>(added: Result<(), EvalError>, result: &mut Result<T, EvalError>) -> Result<(), EvalError> {
-    match added {
-        Err(e) if e.is_final() => Err(e),
-        Err(e) => {
-            *result = Err(e);
-            Ok(())
-        }
-        Ok(()) => Ok(()),
+/// The capacity to reserve for a list. The length is unknown with a filter, and bounded for very long ranges.
+fn expected_len(filter: Option<&Op>, range: Val<'_>) -> usize {
+    const MAX_RESERVED: usize = 1024;
+    match (filter, range.as_list()) {
+        (None, Some(list)) => list.len().min(MAX_RESERVED),
+        _ => 0,
     }
 }
 
-fn add_entry<'a>(
-    map: &mut BTreeMap<MapKey<'a>, Val<'a>>,
-    key: Val<'a>,
-    value: Val<'a>,
-) -> Result<(), EvalError> {
+fn add_entry<'a>(map: &mut Entries<'a>, key: Val<'a>, value: Val<'a>) -> Result<(), EvalError> {
     match map.insert(MapKey(key), value) {
         None => Ok(()),
         Some(_) => Err(EvalError::message(format!(

@@ -11,7 +11,8 @@ mod branch;
 mod fields;
 mod test;
 
-use super::fast_path::{FastPath, LocalValue};
+use super::interpreter::{Interpreter, LocalValue};
+use super::mode::Fast;
 use super::{Input, Limits, Program};
 use crate::estimate::text_cost;
 use crate::shape::Shape;
@@ -92,6 +93,9 @@ impl FusedRules {
             cost: limit,
             interrupt: None,
         };
+        let Some(first) = self.programs.iter().flatten().next() else {
+            return Some(0);
+        };
         let inputs = [Input::Json(value, &self.shape)];
         let mut fused_run = FusedRun {
             fused: self,
@@ -100,12 +104,12 @@ impl FusedRules {
             },
             found: [None; MAX_CACHED_SEARCHES],
             last: LastText::NONE,
-            fast_path: FastPath::new(arena, &inputs, limits),
+            interpreter: Interpreter::new(first, arena, &inputs, limits),
         };
         fused_run.view.set(SUBJECT, Some(value));
         self.layout.find(ROOT, value, &mut fused_run.view);
         let holds = fused_run.follow(self.entry)?;
-        let cost = fused_run.fast_path.cost().filter(|_| holds)?;
+        let cost = fused_run.interpreter.cost_within_limit().filter(|_| holds)?;
         if cfg!(debug_assertions) {
             self.assert_cost(cost, arena, &inputs);
         }
@@ -116,7 +120,7 @@ impl FusedRules {
     fn assert_cost<'a>(&'a self, cost: u64, arena: &'a Arena, inputs: &[Input<'a>]) {
         let mut sum = 0;
         for program in self.programs.iter().flatten() {
-            let outcome = program.run(arena, inputs, Limits::NONE);
+            let outcome = program.eval_thoroughly(arena, inputs, Limits::NONE);
             assert!(
                 matches!(outcome.result, Ok(Val::Bool(true))),
                 "{}: {}",
@@ -136,7 +140,7 @@ struct FusedRun<'a, 'c> {
     /// What searches have found whose text stays the same.
     found: [Option<&'a str>; MAX_CACHED_SEARCHES],
     last: LastText<'a>,
-    fast_path: FastPath<'a, 'c>,
+    interpreter: Interpreter<'a, 'c, Fast>,
 }
 
 /// The text that was asked about last.
@@ -156,11 +160,17 @@ impl LastText<'_> {
 }
 
 impl<'a> FusedRun<'a, '_> {
+    #[inline]
+    fn charge(&mut self, cost: u64) {
+        // Fast mode checks the limit at the end.
+        let _ = self.interpreter.charge(cost);
+    }
+
     /// Goes from test to test until there is an answer.
     fn follow(&mut self, entry: Edge) -> Option<bool> {
         let mut edge = entry;
         loop {
-            self.fast_path.charge(u64::from(edge.cost));
+            self.charge(u64::from(edge.cost));
             let Some(step) = self.fused.branches.step(edge) else {
                 return Some(edge.is_yes());
             };
@@ -185,13 +195,13 @@ impl<'a> FusedRun<'a, '_> {
                     few @ 0..=1 => few.min(text.len() as u64),
                     pass => pass.min(text_cost(self.size(text))),
                 };
-                self.fast_path.charge(pass);
+                self.charge(pass);
                 Some(same_text(text, &constant.text))
             }
             Test::EqualsAny(slot, equals_any) => {
                 let text = self.field(*slot)?;
                 let (answer, cost) = equals_any.contains(text, text_cost(self.size(text)));
-                self.fast_path.charge(cost);
+                self.charge(cost);
                 Some(answer)
             }
             Test::Numbers {
@@ -249,11 +259,11 @@ impl<'a> FusedRun<'a, '_> {
     #[inline(never)]
     fn fallback(&mut self, fallback: &'a Fallback) -> Option<bool> {
         for (local, slot, shape) in &fallback.locals {
-            self.fast_path
+            self.interpreter
                 .set(*local, LocalValue::Json(self.view.get(*slot)?, shape));
         }
         let program = self.fused.programs.get(fallback.program)?.as_ref()?;
-        self.fast_path.test(fallback.path.from(&program.root)?)
+        self.interpreter.test(fallback.path.from(&program.root)?).ok()
     }
 
     /// The text of a field. Most tests are about the text that the one before was about.
@@ -283,7 +293,7 @@ impl<'a> FusedRun<'a, '_> {
     fn searched(&mut self, search: &RegexSearch) -> Option<&'a str> {
         let text = self.field(search.slot)?;
         let size = self.size(text);
-        self.fast_path.charge(search.searched.cost(size));
+        self.charge(search.searched.cost(size));
         Some(text)
     }
 
@@ -308,16 +318,16 @@ impl<'a> FusedRun<'a, '_> {
         let items = self.view.get(quantifier.list)?.as_array()?;
         let mut decided = false;
         for item in items {
-            self.fast_path.charge(quantifier.fused_run);
+            self.charge(quantifier.fused_run);
             if decided {
                 break;
             }
             self.view.set(quantifier.element, Some(item));
             self.last = LastText::NONE;
             self.fused.layout.find(quantifier.object, item, &mut self.view);
-            self.fast_path.charge(quantifier.fused);
+            self.charge(quantifier.fused);
             decided = self.follow(quantifier.entry)? == quantifier.decisive;
-            self.fast_path.tick()?;
+            self.interpreter.tick().ok()?;
         }
         Some(decided == quantifier.decisive)
     }

@@ -1,44 +1,80 @@
-//! Walking the tree.
+//! The interpreter: evaluates the tree of a program and counts its cost.
+//!
+//! `eval` computes any value and `test` a boolean, which spares conditions the detour through [`Val`]. Both are generic
+//! over the [`Mode`]. Calls are in `call`, attributes in `attribute`, comprehensions in `fold`.
 
 use super::call::ok;
-use super::op::{BlockOp, Conditional, ElementOp, Equality, InSet, MessageLiteral, Op, OptionalOr, OrResult};
-use super::{Input, Limits, Program};
+use super::mode::{Fast, Mode};
+use super::op::{
+    AttributeMode, BlockOp, Conditional, ElementOp, Equality, InSet, MessageLiteral, Op, OptionalOr,
+    OrResult, UnaryKind,
+};
+use super::{Evaluation, Input, Limits, Program};
 use crate::env::Semantics;
 use crate::estimate::{LIST_COST, MAP_COST, STRUCT_COST};
 use crate::library::standard::{equal_cost, shorter_pass, shorter_text_cost};
-use crate::shape::Shape;
-use crate::val::{self, Arena, EvalError, Owned, Res, Val};
+use crate::shape::{Shape, ShapeKind};
+use crate::val::{self, Arena, EvalError, Owned, Val};
 use scantling_value::{Value, deadline, same_text};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
+/// The result of an operator in mode `M`.
+pub(super) type Computed<T, M> = Result<T, <M as Mode>::Error>;
+
 /// One evaluation.
-pub(super) struct Interpreter<'a, 'c> {
+pub(super) struct Interpreter<'a, 'c, M: Mode> {
     pub(super) arena: &'a Arena,
     pub(super) program: &'a Program,
-    /// Read where they are: most rules read each of them a few times.
     pub(super) inputs: &'c [Input<'a>],
-    locals: SmallVec<[LocalValue<'a>; 6]>,
+    locals: SmallVec<[LocalValue<'a, M::Error>; 6]>,
     cost: u64,
     limits: Limits<'c>,
-    steps: u32,
+    /// Loop iterations since the last check for an interrupt.
+    iterations: u32,
+    interrupted: bool,
 }
 
-/// What a variable of a fold or block holds.
-pub(super) enum LocalValue<'a> {
+/// The value of a variable of a comprehension or block.
+pub(super) enum LocalValue<'a, E> {
     Absent,
     Val(Val<'a>),
     Json(&'a Value, &'a Shape),
-    /// To be computed when it is first used.
+    /// Evaluated on first use.
     Lazy(&'a Op),
-    Error(EvalError),
+    Error(E),
 }
 
-/// The most steps of folds between two questions whether to stop.
-pub(super) const INTERRUPT_EVERY: u32 = 100;
+/// Loop iterations between two checks for an interrupt.
+const INTERRUPT_EVERY: u32 = 100;
 
-impl<'a, 'c> Interpreter<'a, 'c> {
-    /// A interpreter that has no variables yet: it is made where it stands, and not moved once it has them.
+impl<'a, 'c> Interpreter<'a, 'c, Fast> {
+    /// Evaluates the program, or returns `None` if only thorough mode can tell the result.
+    #[inline]
+    pub(super) fn evaluate(mut self) -> Option<Evaluation<'a>> {
+        let result = match self.eval(&self.program.root) {
+            Ok(value) => Ok(value),
+            Err(_) if self.interrupted => Err(EvalError::Interrupted),
+            Err(_) => return None,
+        };
+        self.cost_within_limit().map(|cost| Evaluation { result, cost })
+    }
+
+    /// Evaluates a predicate, or returns `None` if only thorough mode can tell the result.
+    #[inline]
+    pub(super) fn evaluate_test(mut self) -> Option<(bool, u64)> {
+        let passed = self.test(&self.program.root).ok()?;
+        self.cost_within_limit().map(|cost| (passed, cost))
+    }
+
+    /// The cost so far, unless it exceeds the limit.
+    #[inline]
+    pub(super) fn cost_within_limit(&self) -> Option<u64> {
+        (self.cost <= self.limits.cost).then_some(self.cost)
+    }
+}
+
+impl<'a, 'c, M: Mode> Interpreter<'a, 'c, M> {
     #[inline]
     pub(super) fn new(
         program: &'a Program,
@@ -53,199 +89,293 @@ impl<'a, 'c> Interpreter<'a, 'c> {
             locals: SmallVec::new(),
             cost: 0,
             limits,
-            steps: 0,
+            iterations: 0,
+            interrupted: false,
         }
-    }
-
-    /// Runs the program.
-    #[inline]
-    pub(super) fn run(&mut self) -> Res<'a> {
-        if self.program.locals > 0 {
-            self.locals
-                .resize_with(self.program.locals, || LocalValue::Absent);
-        }
-        self.eval(&self.program.root)
     }
 
     pub(super) fn cost(&self) -> u64 {
         self.cost
     }
 
-    /// Adds to the cost; beyond the limit, the evaluation ends.
+    /// Adds to the cost. Beyond the limit the evaluation ends; fast mode checks the limit only in
+    /// [`Interpreter::tick`] and at the end.
     #[inline]
-    pub(super) fn charge(&mut self, cost: u64) -> Result<(), EvalError> {
+    pub(super) fn charge(&mut self, cost: u64) -> Computed<(), M> {
         self.cost = self.cost.saturating_add(cost);
-        if self.cost > self.limits.cost {
-            Err(EvalError::CostLimitExceeded)
-        } else {
-            Ok(())
+        if !M::FAST && self.cost > self.limits.cost {
+            return Err(M::error(|| EvalError::CostLimitExceeded));
         }
+        Ok(())
     }
 
-    /// Charges for what was done, unless that was the end of the evaluation.
+    /// Charges for a computed value or error, unless the error is final.
     #[inline]
-    pub(super) fn charge_for<T>(&mut self, done: Result<T, EvalError>, cost: u64) -> Result<T, EvalError> {
-        match done {
-            Err(e) if e.is_final() => Err(e),
-            done => self.charge(cost).and(done),
+    pub(super) fn charge_for<T>(&mut self, computed: Computed<T, M>, cost: u64) -> Computed<T, M> {
+        match computed {
+            Err(e) if M::is_final(&e) => Err(e),
+            computed => self.charge(cost).and(computed),
         }
     }
 
-    /// Takes back a cost.
     pub(super) fn refund(&mut self, cost: u64) {
         self.cost = self.cost.saturating_sub(cost);
     }
 
-    /// Counts a step of a fold; asked to stop, the evaluation ends.
+    /// Counts a loop iteration. An interrupt ends the evaluation.
     #[inline]
-    pub(super) fn tick(&mut self) -> Result<(), EvalError> {
-        self.steps += 1;
-        if self.steps < INTERRUPT_EVERY {
+    pub(super) fn tick(&mut self) -> Computed<(), M> {
+        if M::FAST && self.cost > self.limits.cost {
+            return Err(M::error(|| EvalError::CostLimitExceeded));
+        }
+        self.iterations += 1;
+        if self.iterations < INTERRUPT_EVERY {
             return Ok(());
         }
-        self.steps = 0;
+        self.iterations = 0;
         deadline::tick_by(INTERRUPT_EVERY);
-        match self.limits.interrupt {
-            Some(interrupt) if interrupt() => Err(EvalError::Interrupted),
-            _ => Ok(()),
+        self.interrupted = self.limits.interrupt.is_some_and(|interrupt| interrupt());
+        if self.interrupted {
+            return Err(M::error(|| EvalError::Interrupted));
+        }
+        Ok(())
+    }
+
+    #[inline]
+    pub(super) fn set(&mut self, local: usize, value: LocalValue<'a, M::Error>) {
+        if local >= self.locals.len() {
+            self.locals.resize_with(local + 1, || LocalValue::Absent);
+        }
+        if let Some(slot) = self.locals.get_mut(local) {
+            *slot = value;
         }
     }
 
-    /// Sets a variable.
+    pub(super) fn set_result(&mut self, local: usize, value: Computed<Val<'a>, M>) {
+        let value = match value {
+            Ok(value) => LocalValue::Val(value),
+            Err(e) => LocalValue::Error(e),
+        };
+        self.set(local, value);
+    }
+
     #[inline]
-    pub(super) fn set(&mut self, local: usize, value: LocalValue<'a>) {
-        if let Some(place) = self.locals.get_mut(local) {
-            *place = value;
-        }
+    pub(super) fn local(&self, local: usize) -> Option<&LocalValue<'a, M::Error>> {
+        self.locals.get(local)
     }
 
-    /// Sets a variable to a value or to the error in its place.
-    pub(super) fn set_result(&mut self, local: usize, value: Res<'a>) {
-        self.set(
-            local,
-            match value {
-                Ok(v) => LocalValue::Val(v),
-                Err(e) => LocalValue::Error(e),
-            },
-        );
-    }
-
-    /// What a variable holds, as far as it is known without computing it.
-    #[inline]
-    pub(super) fn local(&self, local: usize) -> &LocalValue<'a> {
-        self.locals.get(local).unwrap_or(&LocalValue::Absent)
-    }
-
-    /// Computes what a variable is to hold when it is first used.
+    /// Evaluates a lazy variable on its first use.
     #[inline(never)]
     pub(super) fn force(&mut self, local: usize, op: &'a Op) {
         let value = self.eval(op);
         self.set_result(local, value);
     }
 
-    /// The value of a step.
-    // Every arm is a call alone: what is recursive has frames of its own, and none of them is paid for by the others.
-    pub(super) fn eval(&mut self, op: &'a Op) -> Res<'a> {
+    /// Evaluates an op.
+    // Every arm is only a call, so that no op pays for the stack frame of another.
+    pub(super) fn eval(&mut self, op: &'a Op) -> Computed<Val<'a>, M> {
         match op {
-            Op::Const(value) => self.constant(value),
             Op::Attribute(attribute) => self.attribute(attribute),
+            Op::Const(constant) => self.constant(constant),
             Op::Binary(call) => self.binary(call),
-            Op::Comparison(comparison) => self.comparison(comparison),
             Op::Concat(call) => self.concat(call),
-            Op::And(terms) => self.junction(terms, false),
-            Op::Or(terms) => self.junction(terms, true),
-            Op::Equality(equality) => self.equality(equality),
-            Op::Conditional(conditional) => self.conditional(conditional),
-            Op::NotStrictlyFalse(term) => self.not_strictly_false(term),
-            Op::Unary(call) => self.unary(call),
+            Op::Unary(call) if call.kind != UnaryKind::Not => self.unary(call),
             Op::Call(call) => self.call(call),
-            Op::InSet(member) => self.member(member),
+            Op::Conditional(conditional) => self.conditional(conditional),
+            Op::Fold(fold) => self.fold(fold),
             Op::List(elements) => self.list(elements),
             Op::Map(entries) => self.map(entries),
             Op::Message(literal) => self.message(literal),
-            Op::Fold(fold) => self.fold(fold),
             Op::Block(block) => self.block(block),
             Op::OptionalOr(optional_or) => self.optional_or(optional_or),
             Op::Unresolved(error) => self.unresolved(error),
+            Op::And(_)
+            | Op::Or(_)
+            | Op::NotStrictlyFalse(_)
+            | Op::Equality(_)
+            | Op::Comparison(_)
+            | Op::InSet(_)
+            | Op::Unary(_) => self.eval_test(op),
         }
     }
 
     #[inline(never)]
-    fn constant(&self, value: &'a Owned) -> Res<'a> {
-        value.val(self.arena)
+    fn eval_test(&mut self, op: &'a Op) -> Computed<Val<'a>, M> {
+        self.test(op).map(Val::Bool)
     }
 
-    #[inline(never)]
-    fn not_strictly_false(&mut self, term: &'a Op) -> Res<'a> {
-        let value = self.eval(term);
-        match self.charge_for(value, 1) {
-            Ok(Val::Bool(b)) => Ok(Val::Bool(b)),
-            Err(e) if e.is_final() => Err(e),
-            _ => Ok(Val::TRUE),
+    /// Evaluates an op whose value must be a boolean; any other value is the error `no such overload`.
+    pub(super) fn test(&mut self, op: &'a Op) -> Computed<bool, M> {
+        match op {
+            Op::And(terms) => self.junction(terms, false),
+            Op::Or(terms) => self.junction(terms, true),
+            Op::Equality(equality) => self.equality(equality),
+            Op::Comparison(comparison) => self.comparison(comparison),
+            Op::Attribute(attribute) if attribute.mode == AttributeMode::Presence => self.presence(attribute),
+            Op::Unary(call) if call.kind == UnaryKind::Not => self.negation(call),
+            Op::InSet(in_set) => self.in_set(in_set),
+            Op::Conditional(conditional) if conditional.path.is_empty() => self.test_conditional(conditional),
+            Op::Const(Owned::Bool(constant)) => Ok(*constant),
+            Op::NotStrictlyFalse(term) => self.not_strictly_false(term),
+            op => self.test_value(op),
         }
     }
 
     #[inline(never)]
-    fn unresolved(&mut self, error: &EvalError) -> Res<'a> {
+    fn test_value(&mut self, op: &'a Op) -> Computed<bool, M> {
+        self.eval(op).and_then(as_bool::<M>)
+    }
+
+    #[inline(never)]
+    fn constant(&self, value: &'a Owned) -> Computed<Val<'a>, M> {
+        Ok(value.val(self.arena)?)
+    }
+
+    #[inline(never)]
+    fn unresolved(&mut self, error: &EvalError) -> Computed<Val<'a>, M> {
         self.charge(1)?;
-        Err(error.clone())
+        Err(M::error(|| error.clone()))
     }
 
-    /// The value of a step that stands where an attribute would be resolved as part of another: there the attribute
-    /// itself costs nothing.
-    pub(super) fn resolve(&mut self, op: &'a Op) -> Res<'a> {
+    /// `@not_strictly_false(a)`: anything but `false` is `true`.
+    #[inline(never)]
+    fn not_strictly_false(&mut self, term: &'a Op) -> Computed<bool, M> {
+        let value = self.test(term);
+        match self.charge_for(value, 1) {
+            Err(e) if !M::is_final(&e) => Ok(true),
+            value => value,
+        }
+    }
+
+    /// `a && b` and `a || b`. A decisive term wins over an error in the other term, on either side.
+    #[inline(never)]
+    fn junction(&mut self, terms: &'a [Op; 2], decisive: bool) -> Computed<bool, M> {
+        let [first, second] = terms;
+        match self.test(first) {
+            Ok(term) if term == decisive => Ok(decisive),
+            Ok(_) => self.test(second),
+            Err(e) if M::is_final(&e) => Err(e),
+            Err(e) => self.junction_after_error(e, second, decisive),
+        }
+    }
+
+    /// If neither term is decisive, the error of the first one stands.
+    #[cold]
+    fn junction_after_error(&mut self, first: M::Error, second: &'a Op, decisive: bool) -> Computed<bool, M> {
+        match self.test(second) {
+            Ok(term) if term == decisive => Ok(decisive),
+            Err(e) if M::is_final(&e) => Err(e),
+            _ => Err(first),
+        }
+    }
+
+    /// The branch that the condition selects.
+    #[inline]
+    fn branch(&mut self, conditional: &'a Conditional) -> Computed<&'a Op, M> {
+        Ok(if self.test(&conditional.condition)? {
+            &conditional.if_true
+        } else {
+            &conditional.if_false
+        })
+    }
+
+    #[inline(never)]
+    fn conditional(&mut self, conditional: &'a Conditional) -> Computed<Val<'a>, M> {
+        let branch = self.branch(conditional)?;
+        let value = self.resolve(branch)?;
+        if conditional.path.is_empty() {
+            return Ok(value);
+        }
+        self.qualify_conditional(conditional, value)
+    }
+
+    #[inline(never)]
+    fn test_conditional(&mut self, conditional: &'a Conditional) -> Computed<bool, M> {
+        match self.branch(conditional)? {
+            branch @ Op::Attribute(_) => self.resolve(branch).and_then(as_bool::<M>),
+            branch => self.test(branch),
+        }
+    }
+
+    /// Evaluates an op that is part of another attribute. There an attribute costs only its qualifiers, since
+    /// kube-apiserver resolves both as one.
+    pub(super) fn resolve(&mut self, op: &'a Op) -> Computed<Val<'a>, M> {
         match op {
             Op::Attribute(attribute) => self.resolve_attribute(attribute),
             op => self.eval(op),
         }
     }
 
-    /// `a && b` and `a || b`: one term that decides is enough, whatever the other one is.
+    /// `a.or(b)` and `a.orValue(b)`, which cost nothing themselves.
     #[inline(never)]
-    fn junction(&mut self, terms: &'a [Op; 2], decisive: bool) -> Res<'a> {
-        let [first, second] = terms;
-        match self.eval(first) {
-            Ok(Val::Bool(b)) if b == decisive => Ok(Val::Bool(b)),
-            Ok(Val::Bool(_)) => match self.eval(second) {
-                Ok(Val::Bool(b)) => Ok(Val::Bool(b)),
-                Ok(_) => Err(EvalError::NoSuchOverload),
-                Err(e) => Err(e),
-            },
-            Ok(_) => self.undecided(EvalError::NoSuchOverload, second, decisive),
-            Err(e) => self.undecided(e, second, decisive),
-        }
-    }
-
-    /// Where the first term gave no answer, the second may; if it does not either, the first error stands.
-    #[cold]
-    fn undecided(&mut self, first: EvalError, second: &'a Op, decisive: bool) -> Res<'a> {
-        if first.is_final() {
-            return Err(first);
-        }
-        match self.eval(second) {
-            Ok(Val::Bool(b)) if b == decisive => Ok(Val::Bool(b)),
-            Err(e) if e.is_final() => Err(e),
-            _ => Err(first),
-        }
-    }
-
-    /// `a.or(b)` and `a.orValue(b)`: the conditional itself is free.
-    #[inline(never)]
-    fn optional_or(&mut self, optional_or: &'a OptionalOr) -> Res<'a> {
+    fn optional_or(&mut self, optional_or: &'a OptionalOr) -> Computed<Val<'a>, M> {
         match self.eval(&optional_or.optional)? {
             Val::Optional(None) => self.eval(&optional_or.otherwise),
             Val::Optional(Some(value)) if optional_or.result_kind == OrResult::Value => Ok(*value),
             optional @ Val::Optional(_) => Ok(optional),
-            _ => Err(EvalError::NoSuchOverload),
+            _ => Err(M::error(|| EvalError::NoSuchOverload)),
         }
     }
 
     #[inline(never)]
-    fn equality(&mut self, equality: &'a Equality) -> Res<'a> {
+    fn in_set(&mut self, in_set: &'a InSet) -> Computed<bool, M> {
+        if let Some((text, cost)) = self.string_operand(&in_set.value) {
+            self.charge(cost)?;
+            return Ok(in_set.set.contains_text(text));
+        }
+        let value = self.operand(&in_set.value)?;
+        Ok(in_set.set.contains(value))
+    }
+
+    /// The string that an op gives, and its cost, if it is a constant or a declared field.
+    #[inline]
+    pub(super) fn string_operand(&self, op: &'a Op) -> Option<(&'a str, u64)> {
+        match op {
+            Op::Attribute(attribute) if attribute.mode == AttributeMode::Value => {
+                match self.declared_value(attribute)? {
+                    (Value::String(text), shape)
+                        if matches!(shape.kind, ShapeKind::String | ShapeKind::IntOrString) =>
+                    {
+                        Some((text, attribute.cost()))
+                    }
+                    _ => None,
+                }
+            }
+            Op::Const(Owned::Str(text)) => Some((text, 0)),
+            _ => None,
+        }
+    }
+
+    /// `a == b` and `a != b`. Comparisons with constants come first because most rules consist of them.
+    #[inline(never)]
+    fn equality(&mut self, equality: &'a Equality) -> Computed<bool, M> {
+        let Equality { left, right, negated } = equality;
+        match right {
+            Op::Const(Owned::Str(b)) => {
+                if let Some((a, cost)) = self.string_operand(left) {
+                    self.charge(cost)?;
+                    self.charge(shorter_text_cost(a, b))?;
+                    return Ok(same_text(a, b) != *negated);
+                }
+            }
+            Op::Const(Owned::Int(b)) => {
+                if let Some((a, cost)) = self.int_operand(left) {
+                    self.charge(cost)?;
+                    self.charge(1)?;
+                    return Ok((a == *b) != *negated);
+                }
+            }
+            _ => {}
+        }
+        self.any_equality(equality)
+    }
+
+    #[inline(never)]
+    fn any_equality(&mut self, equality: &'a Equality) -> Computed<bool, M> {
         let Equality { left, right, negated } = equality;
         let a = match self.operand(left) {
             Ok(a) => a,
-            Err(e) if e.is_final() => return Err(e),
+            Err(e) if M::is_final(&e) => return Err(e),
             left => {
                 let right = self.eval(right);
                 return self.equality_error(left, right, *negated);
@@ -255,154 +385,130 @@ impl<'a, 'c> Interpreter<'a, 'c> {
             Ok(b) => b,
             right => return self.equality_error(Ok(a), right, *negated),
         };
-        match (a, b) {
+        let equal = match (a, b) {
             (Val::Int(a), Val::Int(b)) => {
                 self.charge(1)?;
-                Ok(Val::Bool((a == b) != *negated))
+                a == b
             }
-            (Val::Str(a), Val::Str(b)) => self.equal_texts(a, b, *negated),
+            (Val::Str(a), Val::Str(b)) => {
+                self.charge(shorter_text_cost(a, b))?;
+                same_text(a, b)
+            }
             (Val::Bool(a), Val::Bool(b)) => {
                 self.charge(1)?;
-                Ok(Val::Bool((a == b) != *negated))
+                a == b
             }
-            _ => self.any_equality(a, b, *negated),
-        }
+            _ => {
+                self.charge(equality_cost(Some(a), Some(b), *negated))?;
+                match val::equal(self.arena, a, b) {
+                    Err(e) if e.is_final() => return Err(e.into()),
+                    // Values that do not compare are different.
+                    equal if *negated => equal == Ok(true),
+                    equal => equal?,
+                }
+            }
+        };
+        Ok(equal != *negated)
     }
 
-    #[inline]
-    fn equal_texts(&mut self, a: &str, b: &str, negated: bool) -> Res<'a> {
-        self.charge(shorter_text_cost(a, b))?;
-        Ok(Val::Bool(same_text(a, b) != negated))
-    }
-
-    #[inline(never)]
-    fn any_equality(&mut self, a: Val<'a>, b: Val<'a>, negated: bool) -> Res<'a> {
-        self.charge(equality_cost(Some(a), Some(b), negated))?;
-        match val::equal(self.arena, a, b) {
-            Err(e) if e.is_final() => Err(e),
-            // What cannot be compared is different.
-            equal if negated => Ok(Val::Bool(equal != Ok(true))),
-            equal => equal.map(Val::Bool),
-        }
-    }
-
+    /// The operator costs the same if an operand is an error.
     #[cold]
-    fn equality_error(&mut self, left: Res<'a>, right: Res<'a>, negated: bool) -> Res<'a> {
+    fn equality_error(
+        &mut self,
+        left: Computed<Val<'a>, M>,
+        right: Computed<Val<'a>, M>,
+        negated: bool,
+    ) -> Computed<bool, M> {
         let cost = equality_cost(ok(&left), ok(&right), negated);
         let right = match right {
-            Err(e) if e.is_final() => return Err(e),
+            Err(e) if M::is_final(&e) => return Err(e),
             right => right,
         };
-        self.charge_for(left.and(right), cost)
+        self.charge_for(left.and(right), cost).and_then(as_bool::<M>)
     }
 
     #[inline(never)]
-    fn conditional(&mut self, conditional: &'a Conditional) -> Res<'a> {
-        let selected_branch = match self.eval(&conditional.condition)? {
-            Val::Bool(true) => &conditional.yes,
-            Val::Bool(false) => &conditional.no,
-            _ => return Err(EvalError::NoSuchOverload),
-        };
-        let value = self.resolve(selected_branch)?;
-        if conditional.path.is_empty() {
-            return Ok(value);
-        }
-        self.qualify_conditional(conditional, value)
-    }
-
-    #[inline(never)]
-    fn member(&mut self, member: &'a InSet) -> Res<'a> {
-        let value = self.operand(&member.value)?;
-        Ok(Val::Bool(member.set.contains(value)))
-    }
-
-    #[inline(never)]
-    fn list(&mut self, elements: &'a [ElementOp]) -> Res<'a> {
+    fn list(&mut self, elements: &'a [ElementOp]) -> Computed<Val<'a>, M> {
         let items = self.elements(elements);
         let items = self.charge_for(items, LIST_COST)?;
-        self.arena.list(items)
+        Ok(self.arena.list(items)?)
     }
 
-    fn elements(&mut self, elements: &'a [ElementOp]) -> Result<SmallVec<[Val<'a>; 4]>, EvalError> {
+    fn elements(&mut self, elements: &'a [ElementOp]) -> Computed<SmallVec<[Val<'a>; 4]>, M> {
         let mut items = SmallVec::with_capacity(elements.len());
         for element in elements {
-            let value = self.eval(&element.op)?;
-            if !element.optional {
-                items.push(value);
-                continue;
+            match (element.optional, self.eval(&element.op)?) {
+                (false, value) => items.push(value),
+                (true, Val::Optional(value)) => items.extend(value.copied()),
+                (true, value) => {
+                    return Err(M::error(|| {
+                        EvalError::message(format!(
+                            "cannot initialize optional list element from non-optional value {value}"
+                        ))
+                    }));
+                }
             }
-            let Val::Optional(value) = value else {
-                return Err(EvalError::message(format!(
-                    "cannot initialize optional list element from non-optional value {value}"
-                )));
-            };
-            items.extend(value.copied());
         }
         Ok(items)
     }
 
     #[inline(never)]
-    fn map(&mut self, entries: &'a [(Op, ElementOp)]) -> Res<'a> {
+    fn map(&mut self, entries: &'a [(Op, ElementOp)]) -> Computed<Val<'a>, M> {
         let entries = self.entries(entries);
         let entries = self.charge_for(entries, MAP_COST)?;
         if self.program.semantics == Semantics::Specification {
             check_keys(entries.iter().map(|(key, _)| *key))?;
         }
-        self.arena.map(entries)
+        Ok(self.arena.map(entries)?)
     }
 
-    fn entries(&mut self, entries: &'a [(Op, ElementOp)]) -> Result<Vec<(Val<'a>, Val<'a>)>, EvalError> {
+    fn entries(&mut self, entries: &'a [(Op, ElementOp)]) -> Computed<Vec<(Val<'a>, Val<'a>)>, M> {
         let mut items: Vec<(Val<'a>, Val<'a>)> = Vec::with_capacity(entries.len());
         for (key, element) in entries {
             let key = self.eval(key)?;
-            let value = self.eval(&element.op)?;
-            if !element.optional {
-                items.push((key, value));
-                continue;
-            }
-            let Val::Optional(value) = value else {
-                return Err(not_optional(key, value));
-            };
-            match value {
-                Some(value) => items.push((key, *value)),
-                // An entry that is absent takes back one of the same key.
-                None => items.retain(|(k, _)| val::key_order(*k, key).is_ne()),
+            match (element.optional, self.eval(&element.op)?) {
+                (false, value) => items.push((key, value)),
+                (true, Val::Optional(Some(value))) => items.push((key, *value)),
+                // An absent entry removes an earlier one with the same key.
+                (true, Val::Optional(None)) => items.retain(|(k, _)| val::key_order(*k, key).is_ne()),
+                (true, value) => return Err(M::error(|| not_optional(key, value))),
             }
         }
         Ok(items)
     }
 
     #[inline(never)]
-    fn message(&mut self, literal: &'a MessageLiteral) -> Res<'a> {
+    fn message(&mut self, literal: &'a MessageLiteral) -> Computed<Val<'a>, M> {
         let fields = self.fields(&literal.fields);
         let fields = self.charge_for(fields, STRUCT_COST)?;
         let Some(message) = literal.message else {
-            return Err(EvalError::message(format!("unknown type '{}'", literal.name)));
+            return Err(M::error(|| {
+                EvalError::message(format!("unknown type '{}'", literal.name))
+            }));
         };
         let known = fields.iter().map(|(name, value)| match message.field(name) {
             Some(field) => Ok((field, *value)),
             None => Err(EvalError::message(format!("no such field '{name}'"))),
         });
-        message.make(self.arena, &known.collect::<Result<Vec<_>, _>>()?)
+        Ok(message.make(self.arena, &known.collect::<Result<Vec<_>, _>>()?)?)
     }
 
-    fn fields(&mut self, fields: &'a [(Arc<str>, ElementOp)]) -> Result<Vec<(&'a str, Val<'a>)>, EvalError> {
+    fn fields(&mut self, fields: &'a [(Arc<str>, ElementOp)]) -> Computed<Vec<(&'a str, Val<'a>)>, M> {
         let mut set: Vec<(&'a str, Val<'a>)> = Vec::with_capacity(fields.len());
         for (name, element) in fields {
-            let value = self.eval(&element.op)?;
-            match (element.optional, value) {
+            match (element.optional, self.eval(&element.op)?) {
                 (false, value) => set.push((name, value)),
                 (true, Val::Optional(Some(value))) => set.push((name, *value)),
-                // A field that is absent takes back one of the same name.
+                // An absent field removes an earlier one with the same name.
                 (true, Val::Optional(None)) => set.retain(|(n, _)| *n != name.as_ref()),
-                (true, value) => return Err(not_optional(name, value)),
+                (true, value) => return Err(M::error(|| not_optional(name, value))),
             }
         }
         Ok(set)
     }
 
     #[inline(never)]
-    fn block(&mut self, block: &'a BlockOp) -> Res<'a> {
+    fn block(&mut self, block: &'a BlockOp) -> Computed<Val<'a>, M> {
         for (i, value) in block.values.iter().enumerate() {
             self.set(block.first + i, LocalValue::Lazy(value));
         }
@@ -410,7 +516,15 @@ impl<'a, 'c> Interpreter<'a, 'c> {
     }
 }
 
-pub(super) fn equality_cost<'a>(a: Option<Val<'a>>, b: Option<Val<'a>>, negated: bool) -> u64 {
+#[inline]
+pub(super) fn as_bool<M: Mode>(value: Val<'_>) -> Computed<bool, M> {
+    match value {
+        Val::Bool(value) => Ok(value),
+        _ => Err(M::error(|| EvalError::NoSuchOverload)),
+    }
+}
+
+fn equality_cost<'a>(a: Option<Val<'a>>, b: Option<Val<'a>>, negated: bool) -> u64 {
     if negated {
         shorter_pass(&[a, b], None)
     } else {
@@ -425,7 +539,7 @@ fn not_optional(entry: impl std::fmt::Display, value: Val<'_>) -> EvalError {
     ))
 }
 
-/// Whether keys are of the types that the specification allows, and all different.
+/// Checks that the keys have types that the specification allows and are distinct.
 pub(super) fn check_keys<'a>(keys: impl Iterator<Item = Val<'a>>) -> Result<(), EvalError> {
     let mut keys: Vec<_> = keys.collect();
     if !keys

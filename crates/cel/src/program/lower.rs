@@ -1,5 +1,6 @@
 //! From checked expressions to programs.
 
+use super::Program;
 use super::call::dispatch;
 use super::constant_set::ConstantSet;
 use super::interpreter::check_keys;
@@ -8,14 +9,13 @@ use super::op::{
     Conditional, ElementOp, Equality, FoldOp, FoldStep, InSet, Insertion, KnownField, MessageLiteral, Name,
     Op, OptionalOr, OrResult, Qualifier, QualifierKey, Relation, Unary, UnaryKind,
 };
-use super::{Program, fast_path};
 use crate::ast::{Comprehension, Expr, ExprId, ExprKind, Literal, MapEntry, StructField};
 use crate::check::{CheckedExpr, Reference};
 use crate::env::{Env, Semantics};
 use crate::message;
 use crate::overload::{Overload, Ty};
 use crate::run::Run;
-use crate::stack::with_room;
+use crate::stack::{SHALLOW, with_room};
 use crate::types::CelType;
 use crate::val::{Arena, EvalError, Owned, go_kind};
 use scantling_notation::regex::Pattern;
@@ -38,12 +38,11 @@ pub(super) fn lower(env: &Env, checked: &CheckedExpr) -> Result<Program, EvalErr
         semantics,
     };
     let root = with_room(checked.ast.depth, || lowerer.expr(&checked.ast.root))?;
-    let (locals, levels) = (lowerer.locals, lowerer.deepest);
+    let levels = lowerer.deepest;
     Ok(Program {
-        has_fast_path: fast_path::is_supported(&root, levels),
+        has_fast_path: levels <= SHALLOW,
         root,
         inputs,
-        locals,
         levels,
         semantics,
     })
@@ -154,8 +153,8 @@ impl Lowerer<'_> {
             }))),
             ("_?_:_", [condition, yes, no]) => Ok(Op::Conditional(Box::new(Conditional {
                 condition: self.expr(condition)?,
-                yes: self.expr(yes)?,
-                no: self.expr(no)?,
+                if_true: self.expr(yes)?,
+                if_false: self.expr(no)?,
                 path: Vec::new(),
                 mode: AttributeMode::Value,
             }))),
@@ -596,7 +595,7 @@ fn call(
             Run::Unary(run) if args.len() == 1 => {
                 if let Some(arg) = args.pop() {
                     return Op::Unary(Box::new(Unary {
-                        operation: UnaryKind::from_function(first.function),
+                        kind: UnaryKind::from_function(first.function),
                         run,
                         arg,
                         actual,

@@ -56,6 +56,23 @@ pub(super) enum Op {
     Unresolved(EvalError),
 }
 
+impl Op {
+    /// Whether the value can only be a boolean.
+    pub(super) fn is_test(&self) -> bool {
+        match self {
+            Op::And(_)
+            | Op::Or(_)
+            | Op::NotStrictlyFalse(_)
+            | Op::Equality(_)
+            | Op::Comparison(_)
+            | Op::InSet(_) => true,
+            Op::Attribute(attribute) => attribute.mode == AttributeMode::Presence,
+            Op::Unary(call) => call.kind == UnaryKind::Not,
+            _ => false,
+        }
+    }
+}
+
 /// A variable or value, and what is selected from it.
 #[derive(Debug)]
 pub(super) struct Attribute {
@@ -126,8 +143,8 @@ pub(super) struct KnownField {
 #[derive(Debug)]
 pub(super) struct Conditional {
     pub(super) condition: Op,
-    pub(super) yes: Op,
-    pub(super) no: Op,
+    pub(super) if_true: Op,
+    pub(super) if_false: Op,
     pub(super) path: Vec<Qualifier>,
     pub(super) mode: AttributeMode,
 }
@@ -158,7 +175,7 @@ pub(super) struct Equality {
 /// A call on one argument.
 #[derive(Debug)]
 pub(super) struct Unary {
-    pub(super) operation: UnaryKind,
+    pub(super) kind: UnaryKind,
     pub(super) run: for<'a> fn(&'a Arena, Val<'a>) -> Res<'a>,
     pub(super) arg: Op,
     pub(super) actual: Actual,

@@ -4,7 +4,7 @@ use scantling_value::go::quote;
 
 /// What a clause makes of its argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Clause {
+pub(crate) enum Clause {
     /// `%s`: any value as text.
     Text,
     /// `%d`
@@ -25,7 +25,7 @@ pub enum Clause {
 
 /// How values are written: see [`Clause::takes`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Dialect {
+pub(crate) enum Dialect {
     /// Numbers as in American English; integers and floating-point numbers are told apart.
     Localized,
     /// Plain numbers.
@@ -34,7 +34,7 @@ pub enum Dialect {
 
 impl Clause {
     /// What arguments the clause takes, as the message about another one says it.
-    pub fn takes(self, dialect: Dialect) -> &'static str {
+    pub(crate) fn takes(self, dialect: Dialect) -> &'static str {
         match (self, dialect) {
             (Self::Text, _) => {
                 "string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, types, \
@@ -65,7 +65,7 @@ impl Clause {
 }
 
 /// Reads the clause behind a percent sign; gives what follows it, too. The error is the message.
-pub fn clause(text: &[u8], max_precision: Option<usize>) -> Result<(Clause, &[u8]), String> {
+pub(crate) fn clause(text: &[u8], max_precision: Option<usize>) -> Result<(Clause, &[u8]), String> {
     let (precision, rest) =
         precision(text, max_precision).map_err(|e| format!("error while parsing precision: {e}"))?;
     let Some((letter, rest)) = rest.split_first() else {
@@ -122,7 +122,7 @@ fn precision(text: &[u8], max: Option<usize>) -> Result<(Option<usize>, &[u8]), 
 
 /// Puts arguments in place of the clauses: `write` appends the argument of an index as a clause asks for it.
 /// The error is the message.
-pub fn interpolate(
+pub(crate) fn interpolate(
     template: &str,
     n_args: usize,
     max_precision: Option<usize>,

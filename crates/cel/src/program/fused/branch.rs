@@ -172,7 +172,7 @@ impl FusedBuilder {
 
     /// `!a`: the fallback path round.
     fn negation(&mut self, call: &Unary, path: OpPath, yes: Edge, no: Edge) -> Edge {
-        match (call.operation, call.actual) {
+        match (call.kind, call.actual) {
             (UnaryKind::Not, Actual::Fixed(cost)) => match u32::try_from(cost) {
                 Ok(cost) => self.branch(&call.arg, path.then(0), no.costing(cost), yes.costing(cost)),
                 Err(_) => self.fallback(path, yes, no),
@@ -184,11 +184,11 @@ impl FusedBuilder {
     fn conditional(&mut self, conditional: &Conditional, path: OpPath, yes: Edge, no: Edge) -> Edge {
         // A field that is selected_branch costs less than one that is asked for.
         let is_field = |op: &Op| matches!(op, Op::Attribute(_));
-        if !conditional.path.is_empty() || is_field(&conditional.yes) || is_field(&conditional.no) {
+        if !conditional.path.is_empty() || is_field(&conditional.if_true) || is_field(&conditional.if_false) {
             return self.fallback(path, yes, no);
         }
-        let selected_branch = self.branch(&conditional.yes, path.then(1), yes, no);
-        let otherwise = self.branch(&conditional.no, path.then(2), yes, no);
+        let selected_branch = self.branch(&conditional.if_true, path.then(1), yes, no);
+        let otherwise = self.branch(&conditional.if_false, path.then(2), yes, no);
         self.branch(&conditional.condition, path.then(0), selected_branch, otherwise)
     }
 
@@ -390,7 +390,7 @@ impl FusedBuilder {
                 matches!(place.shape.kind, ShapeKind::Int).then_some(())?;
                 Some((NumberSource::Integer(place.slot), steps(attribute)? + 1))
             }
-            Op::Unary(call) if call.operation == UnaryKind::Size => {
+            Op::Unary(call) if call.kind == UnaryKind::Size => {
                 let (Op::Attribute(attribute), Actual::Fixed(cost)) = (&call.arg, call.actual) else {
                     return None;
                 };

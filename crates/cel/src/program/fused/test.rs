@@ -263,8 +263,8 @@ impl Op {
             Op::Equality(equality) => Some(&equality.right),
             Op::Conditional(conditional) => Some(match turn {
                 0 => &conditional.condition,
-                1 => &conditional.yes,
-                _ => &conditional.no,
+                1 => &conditional.if_true,
+                _ => &conditional.if_false,
             }),
             Op::Fold(fold) => match &fold.step {
                 FoldStep::All { predicate } | FoldStep::Exists { predicate } => Some(predicate),

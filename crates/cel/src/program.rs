@@ -1,10 +1,9 @@
-//! Programs: checked expressions, ready to run.
+//! Programs: checked expressions, compiled for evaluation.
 //!
-//! Compiling resolves all that can be resolved before there is a value: variables become slots, fields become JSON
-//! names, calls become function pointers, constants are folded. Running walks the resulting tree over borrowed
-//! values and counts what a Kubernetes API server would count.
-//!
-//! Constants are folded exactly where a server folds them, since what is folded costs nothing.
+//! `lower` resolves everything that does not depend on a value: variables become slots, fields become JSON names, calls
+//! become function pointers, constants are folded. The `interpreter` evaluates the resulting tree over borrowed values and
+//! counts the cost that kube-apiserver counts. It runs in one of two modes (`mode`): a fast one that gives up at the first
+//! error, and a thorough one that reports it. `fused` evaluates all rules of a schema node at once.
 
 mod attribute;
 mod call;
@@ -30,41 +29,41 @@ use op::Op;
 use scantling_value::Value;
 use std::sync::Arc;
 
-/// A checked expression, ready to run any number of times, on any thread. `Display` lists its steps.
+/// A compiled expression, which can be evaluated repeatedly and on any thread. `Display` disassembles it.
 #[derive(Debug)]
 pub struct Program {
     root: Op,
-    /// The names of the inputs, for messages.
+    /// The names of the inputs, for error messages.
     inputs: Box<[Arc<str>]>,
-    /// How deep the tree is.
+    /// The depth of the tree.
     levels: usize,
-    /// Whether it is worth trying without a thought for errors.
+    /// Whether fast mode is tried first. Deep trees need a larger stack, which only the thorough path provides.
     has_fast_path: bool,
     semantics: Semantics,
 }
 
-/// What an input is.
+/// The value of an input.
 #[derive(Clone, Copy, Debug)]
 pub enum Input<'a> {
-    /// Not given: whoever reads it gets an error.
+    /// Absent; reading it is an error.
     Absent,
-    /// JSON, read as its shape says when it is used.
+    /// JSON, converted according to its shape when it is read.
     Json(&'a Value, &'a Shape),
     /// Any other value.
     Val(Val<'a>),
 }
 
-/// What an evaluation may take.
+/// The limits of an evaluation.
 #[derive(Clone, Copy)]
 pub struct Limits<'c> {
-    /// The most that it may cost.
+    /// The maximum cost.
     pub cost: u64,
-    /// Asked after every hundredth step of a fold whether to stop.
+    /// Called after every hundredth loop iteration; `true` ends the evaluation.
     pub interrupt: Option<&'c dyn Fn() -> bool>,
 }
 
 impl Limits<'_> {
-    /// None.
+    /// No limits.
     pub const NONE: Limits<'static> = Limits {
         cost: u64::MAX,
         interrupt: None,
@@ -80,17 +79,17 @@ impl std::fmt::Debug for Limits<'_> {
     }
 }
 
-/// What an evaluation gave and took.
+/// The result and cost of an evaluation.
 #[derive(Clone, Debug)]
 pub struct Evaluation<'a> {
-    /// The value, or why there is none.
+    /// The value or error.
     pub result: Res<'a>,
     /// The cost.
     pub cost: u64,
 }
 
 impl Evaluation<'_> {
-    /// What tells it from another.
+    /// A text for comparing evaluations.
     fn summary(&self) -> String {
         match &self.result {
             Ok(value) => format!("{} {value} for {}", value.type_name(), self.cost),
@@ -100,11 +99,10 @@ impl Evaluation<'_> {
 }
 
 impl Program {
-    /// Compiles a checked expression. Its inputs are the variables of the environment, in their order.
+    /// Compiles a checked expression. The inputs are the variables of the environment, in their order.
     ///
     /// # Errors
-    /// A constant that cannot be converted, or a regular expression that cannot be compiled: the text is what a
-    /// server says when a program cannot be made.
+    /// Returns kube-apiserver's message if a constant cannot be converted or a regular expression does not compile.
     pub fn compile(env: &Env, checked: &CheckedExpr) -> Result<Program, EvalError> {
         lower::lower(env, checked)
     }
@@ -174,7 +172,7 @@ impl Program {
     }
 }
 
-/// Letting go of a tree is a walk, too.
+/// Dropping a deep tree recurses, so it needs stack as well.
 impl Drop for Program {
     fn drop(&mut self) {
         if self.levels > SHALLOW {

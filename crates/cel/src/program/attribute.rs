@@ -277,14 +277,14 @@ impl<'a, M: Mode> Interpreter<'a, '_, M> {
 }
 
 impl Attribute {
-    /// What it costs to get the value, where all selections are made.
+    /// The cost of the value, if all qualifiers select something.
     #[inline]
     pub(super) fn cost(&self) -> u64 {
         self.path.len() as u64 + 1
     }
 }
 
-/// Follows declared fields to the end of a path. `None` where it leads elsewhere, or nowhere.
+/// Selects declared fields. `None` if a qualifier is not one, or its field is absent.
 #[inline(always)]
 pub(super) fn follow<'a>(
     start: (&'a Value, &'a Shape),
@@ -310,7 +310,7 @@ impl Qualifier {
         }
     }
 
-    /// The declared field of an object that this selects. The outer `None` means that it is not that simple.
+    /// The declared field of an object that this selects. The outer `None` means that it is not one.
     #[inline]
     pub(super) fn declared<'a>(
         &'a self,
@@ -331,7 +331,7 @@ impl Qualifier {
     }
 }
 
-/// What an attribute result_kind that found nothing where it may.
+/// The result of an optional attribute that selects nothing.
 fn absent(mode: AttributeMode) -> Val<'static> {
     match mode {
         AttributeMode::Presence => Val::FALSE,
@@ -339,7 +339,7 @@ fn absent(mode: AttributeMode) -> Val<'static> {
     }
 }
 
-/// The index that a value means.
+/// The list index that a value stands for.
 fn list_index(key: Val<'_>) -> Result<i64, EvalError> {
     let index = match key {
         Val::Int(i) => Some(i),
@@ -367,7 +367,7 @@ fn lossless(d: f64) -> Option<i64> {
 }
 
 impl Name {
-    /// The member of a JSON object, with its shape. The outer `None` means that the object is not to be read so.
+    /// The member of a JSON object, with its shape. The outer `None` means that the shape has no members.
     #[inline]
     pub(super) fn member<'a>(
         &self,

@@ -289,7 +289,7 @@ impl<'a, M: Mode> Interpreter<'a, '_, M> {
     }
 }
 
-/// Calls the first of the overloads that fits the arguments.
+/// Calls the first overload that fits the arguments.
 pub(super) fn dispatch<'a>(
     arena: &'a Arena,
     candidates: &[&'static Overload],
@@ -343,7 +343,7 @@ pub(super) fn ok<'a, E>(value: &Result<Val<'a>, E>) -> Option<Val<'a>> {
     value.as_ref().ok().copied()
 }
 
-/// Whether the arguments are of the types that an overload takes.
+/// Whether the arguments fit the parameters of an overload.
 fn fits<'a>(arena: &'a Arena, overload: &Overload, args: &[Val<'a>]) -> bool {
     overload.params.len() == args.len()
         && overload
@@ -353,7 +353,7 @@ fn fits<'a>(arena: &'a Arena, overload: &Overload, args: &[Val<'a>]) -> bool {
             .all(|(ty, v)| is_a(arena, *v, *ty))
 }
 
-/// Whether a value is of a type. Of a list or map, the first element speaks for all.
+/// Whether a value has a type. Like cel-go, only the first element of a list is checked.
 fn is_a<'a>(arena: &'a Arena, v: Val<'a>, ty: Ty) -> bool {
     match ty {
         Ty::Dyn | Ty::Param(_) => true,
@@ -380,8 +380,8 @@ fn is_a<'a>(arena: &'a Arena, v: Val<'a>, ty: Ty) -> bool {
     }
 }
 
-/// What a server says to arguments of the wrong types: it names them where it looks at the signature before it
-/// calls, the function where the operand has no such operation at all, and nothing where the operation refuses.
+/// The error for arguments of the wrong types. cel-go has three: with the argument types if it checks the signature
+/// first, with the function if the operand does not implement the operation, and a bare one if the operation refuses.
 #[cold]
 fn no_such_overload<'a>(arena: &'a Arena, overload: &Overload, args: &[Val<'a>]) -> EvalError {
     let function = overload.function;

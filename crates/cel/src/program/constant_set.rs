@@ -4,27 +4,27 @@ use crate::val::{Owned, Val, find_key, key_order};
 use scantling_value::same_text;
 use std::sync::Arc;
 
-/// Constants that are booleans, numbers or strings.
+/// A set of booleans, numbers and strings.
 #[derive(Debug)]
 pub(super) struct ConstantSet {
-    /// The strings: short ones first, those of one length in order.
+    /// The strings, sorted by length, then by content.
     texts: Box<[Arc<str>]>,
-    /// A bit for every length that one of them has.
+    /// A bit for every length of a string.
     lengths: u64,
-    /// The integers in order, where no other number is in the set.
+    /// The integers in order, unless the set contains other numbers.
     ints: Option<Box<[i64]>>,
-    /// All but the strings, sorted by [`key_order`].
+    /// All members but the strings, sorted by [`key_order`].
     scalars: Box<[Owned]>,
 }
 
-/// The bit of a text's length. Long ones share one.
+/// The bit of the length of a string. Long strings share a bit.
 #[inline]
 fn length_bit(text: &str) -> u64 {
     1 << text.len().min(63)
 }
 
 impl ConstantSet {
-    /// A set of these constants, if all are such as it can hold.
+    /// Creates a set; `None` if a constant is neither a boolean, a number nor a string.
     pub(super) fn new(constants: &[Owned]) -> Option<ConstantSet> {
         let (mut texts, mut ints, mut scalars) = (Vec::new(), Some(Vec::new()), Vec::new());
         for constant in constants {
@@ -57,13 +57,13 @@ impl ConstantSet {
         self.texts.is_empty() && self.scalars.is_empty()
     }
 
-    /// Whether a text is one of them. Most are not, and have a length that none of them has.
+    /// Whether a string is a member. The bit of its length rules out most strings.
     #[inline]
     pub(super) fn contains_text(&self, text: &str) -> bool {
         self.lengths & length_bit(text) != 0 && self.finds_text(text)
     }
 
-    /// Few are asked one by one, which most of them answer by their length.
+    /// Small sets are searched linearly: the comparison of lengths rejects most members.
     fn finds_text(&self, text: &str) -> bool {
         const FEW: usize = 16;
         if self.texts.len() <= FEW {
@@ -76,7 +76,7 @@ impl ConstantSet {
         found.is_ok()
     }
 
-    /// Whether a value equals one of them.
+    /// Whether a value is a member.
     #[inline]
     pub(super) fn contains(&self, value: Val<'_>) -> bool {
         match (value, &self.ints) {

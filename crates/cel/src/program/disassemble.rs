@@ -1,7 +1,7 @@
-//! Programs as text: a op_with_operands per line, what it works on indented it.
+//! `Display` for programs: one op per line, its operands indented below it.
 //!
-//! Fields that the checker knows are written `.name`, other names `["name"]`; variables of folds are numbered; behind
-//! a call stands what it costs.
+//! Fields that the checker knows are written `.name`, other names `["name"]`. Variables of comprehensions are numbered.
+//! The cost of a call follows its name.
 
 use super::Program;
 use super::op::{
@@ -39,13 +39,13 @@ impl<'p> Disassembly<'p> {
         let _ = writeln!(self.text, "{:1$}{text}", "", self.level * 2);
     }
 
-    /// A op_with_operands and what it works on.
+    /// An op and its operands.
     fn op_with_operands(&mut self, text: impl fmt::Display, operands: impl IntoIterator<Item = &'p Op>) {
         self.line(text);
         self.indented(|disassembly| operands.into_iter().for_each(|op| disassembly.op(op)));
     }
 
-    /// A labelled of a op_with_operands, with its name.
+    /// An operand with a label.
     fn labelled(&mut self, name: &str, op: &'p Op) {
         self.op_with_operands(name, [op]);
     }
@@ -186,7 +186,7 @@ impl<'p> Disassembly<'p> {
         shown.collect()
     }
 
-    /// The keys of a path that are known only at run time.
+    /// The computed keys of a path.
     fn keys(&mut self, path: &'p [Qualifier]) {
         for qualifier in path {
             if let QualifierKey::Computed(op) = &qualifier.key {

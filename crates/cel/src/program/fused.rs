@@ -1,11 +1,16 @@
-//! FusedRules about one value, asked together.
+//! Fused rules: all rules of a schema node as one decision graph.
 //!
-//! The rules of one place of a schema all read the same value, and most add_test the same few things: whether a field is
-//! there, how a text or a number compares with a constant, whether all elements of a list are such. Nearly always, all of
-//! them hold. [`FusedRules`] finds out whether that is so: it finds the fields that any of them reads in one pass over the
-//! value, and goes from test to test (`test`), through all fused, until one does not hold. Each test
-//! says where the next one is and what has been paid on the path. Questions that are not of these kinds are left to the
-//! fast_path walk; whatever is not as the schema says, and which predicate it is that does not hold, is left to the programs.
+//! The rules of a schema node read the same value and mostly consist of the same few tests: whether a field is present,
+//! how a string or number compares with a constant, whether all elements of a list satisfy a predicate. Nearly always,
+//! all rules pass. [`FusedRules::all_hold`] decides whether they do:
+//!
+//! 1. One pass over the value stores the fields that any rule reads in slots (`fields`).
+//! 2. A decision graph (`test`) runs from test to test through all rules. Short-circuit operators are edges of the graph,
+//!    and each edge carries the cost of the operators that it crosses. `branch` compiles programs to the graph.
+//! 3. Expressions without a test of their own are left to the interpreter in fast mode.
+//!
+//! If a rule fails, or a value does not fit the schema, the answer is `None` and the caller evaluates the programs one by
+//! one. Debug builds compare the cost with that of the interpreter.
 
 mod branch;
 mod fields;
@@ -22,27 +27,27 @@ use scantling_value::{Value, same_text};
 use std::sync::Arc;
 use test::{Affix, BranchTable, Edge, Fallback, NumberSource, Quantifier, RegexSearch, Test, TextSource};
 
-/// The most fields, elements and values that fused of one place have in sight.
+/// The number of slots for fields and list elements.
 const MAX_SLOTS: usize = 32;
 
-/// The most searches of one place whose result is kept for those who add_test for the same.
+/// The number of regular-expression searches whose result is cached within one evaluation.
 const MAX_CACHED_SEARCHES: usize = 4;
 
-/// Where something that fused read stands while they are asked.
+/// The index of a slot.
 type SlotIndex = u8;
 
-/// FusedRules about values of one shape.
+/// The rules of one schema node, compiled to a decision graph.
 #[derive(Debug)]
 pub struct FusedRules {
     shape: Arc<Shape>,
-    /// The programs that are asked together; `None` where one has to be asked alone.
+    /// The programs of the rules; `None` for a rule that is not part of the graph.
     programs: Box<[Option<Arc<Program>>]>,
     layout: Layout,
     branches: BranchTable,
     entry: Edge,
 }
 
-/// What fused see of a value.
+/// The fields and elements of the value under evaluation.
 struct Slots<'v> {
     slots: [Option<&'v Value>; MAX_SLOTS],
 }
@@ -62,8 +67,8 @@ impl<'v> Slots<'v> {
 }
 
 impl FusedRules {
-    /// Makes programs ready that read nothing but their first input, which is of that shape; `None` stands for those that
-    /// are not to be asked together with the others.
+    /// Compiles programs that read only their first input, which has the given shape. `None` stands for rules that
+    /// must be evaluated on their own.
     pub fn new(shape: &Arc<Shape>, programs: impl IntoIterator<Item = Option<Arc<Program>>>) -> Self {
         let fast_path = |program: Option<Arc<Program>>| program.filter(|program| program.has_fast_path);
         let programs: Box<[Option<Arc<Program>>]> = programs.into_iter().map(fast_path).collect();
@@ -79,14 +84,14 @@ impl FusedRules {
         }
     }
 
-    /// Whether the program at that index is among those that are asked together.
+    /// Whether the program with that index is part of the graph.
     #[inline]
     pub fn include(&self, index: usize) -> bool {
         self.programs.get(index).is_some_and(Option::is_some)
     }
 
-    /// What it costs to add_test all fused that are asked together, if all of them hold of a value and that is no more
-    /// than the limit; `None` means that only their programs can tell.
+    /// Returns the total cost if all rules of the graph pass within the limit. `None` means that only their programs can
+    /// tell which rule fails, or why.
     #[inline]
     pub fn all_hold(&self, value: &Value, arena: &Arena, limit: u64) -> Option<u64> {
         let limits = Limits {
@@ -116,7 +121,7 @@ impl FusedRules {
         Some(cost)
     }
 
-    /// Holds what was found against what the interpreter finds.
+    /// Checks the result against the interpreter.
     fn assert_cost<'a>(&'a self, cost: u64, arena: &'a Arena, inputs: &[Input<'a>]) {
         let mut sum = 0;
         for program in self.programs.iter().flatten() {
@@ -133,21 +138,21 @@ impl FusedRules {
     }
 }
 
-/// FusedRules that are being asked.
+/// One evaluation.
 struct FusedRun<'a, 'c> {
     fused: &'a FusedRules,
     view: Slots<'a>,
-    /// What searches have found whose text stays the same.
+    /// Results of searches in fields of the subject, which do not change during the evaluation.
     found: [Option<&'a str>; MAX_CACHED_SEARCHES],
     last: LastText<'a>,
     interpreter: Interpreter<'a, 'c, Fast>,
 }
 
-/// The text that was asked about last.
+/// The string of the last test. Its size is cached, because consecutive tests mostly read the same field.
 struct LastText<'a> {
     slot: SlotIndex,
     text: &'a str,
-    /// Its size, once it is known.
+    /// The size in characters, once computed.
     size: Option<u64>,
 }
 
@@ -166,7 +171,7 @@ impl<'a> FusedRun<'a, '_> {
         let _ = self.interpreter.charge(cost);
     }
 
-    /// Goes from test to test until there is an answer.
+    /// Follows the graph to a result.
     fn follow(&mut self, entry: Edge) -> Option<bool> {
         let mut edge = entry;
         loop {
@@ -266,7 +271,7 @@ impl<'a> FusedRun<'a, '_> {
         self.interpreter.test(fallback.path.from(&program.root)?).ok()
     }
 
-    /// The text of a field. Most tests are about the text that the one before was about.
+    /// The string in a slot.
     #[inline]
     fn field(&mut self, slot: SlotIndex) -> Option<&'a str> {
         if self.last.slot != slot {
@@ -279,7 +284,7 @@ impl<'a> FusedRun<'a, '_> {
         Some(self.last.text)
     }
 
-    /// The size of a text.
+    /// The size of a string in characters.
     #[inline]
     fn size(&mut self, text: &'a str) -> u64 {
         if std::ptr::eq(text, self.last.text) {
@@ -289,7 +294,7 @@ impl<'a> FusedRun<'a, '_> {
         }
     }
 
-    /// The text of a search, which is paid for.
+    /// The string that a search reads; charges for the search.
     fn searched(&mut self, search: &RegexSearch) -> Option<&'a str> {
         let text = self.field(search.slot)?;
         let size = self.size(text);
@@ -312,7 +317,7 @@ impl<'a> FusedRun<'a, '_> {
         i64::try_from(size).ok()
     }
 
-    /// `all` and `exists`, as the fast_path walk has them: until one element decides.
+    /// `all` and `exists`, see `quantify` of the interpreter.
     #[inline(never)]
     fn quantify(&mut self, quantifier: &'a Quantifier) -> Option<bool> {
         let items = self.view.get(quantifier.list)?.as_array()?;

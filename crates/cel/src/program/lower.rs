@@ -1,4 +1,6 @@
-//! From checked expressions to programs.
+//! Lowers checked expressions to programs.
+//!
+//! Constants are folded exactly where kube-apiserver folds them, because a folded expression costs nothing.
 
 use super::Program;
 use super::call::dispatch;
@@ -51,8 +53,8 @@ pub(super) fn lower(env: &Env, checked: &CheckedExpr) -> Result<Program, EvalErr
 struct Lowerer<'p> {
     checked: &'p CheckedExpr,
     inputs: &'p [Arc<str>],
-    /// The variables of the folds around, innermost last, and their places. Every fold has places of its own: a value
-    /// that is computed late must not meet those of another.
+    /// The variables in scope, innermost last, and their indexes. No two comprehensions share an index, because a lazy
+    /// value may be evaluated inside another comprehension.
     scope: Vec<(Arc<str>, usize)>,
     locals: usize,
     depth: usize,
@@ -122,7 +124,7 @@ impl Lowerer<'_> {
         Ok(qualify(op, Qualifier { key, optional: false }, mode))
     }
 
-    /// A name to select by, and the field that it is if the checker knows.
+    /// Resolves a field name, if the checker knows the shape of the operand.
     fn name(&self, operand: &Expr, field: &Arc<str>) -> Name {
         let ty = self.checked.ty(operand.id);
         let known = match ty.optional_value().unwrap_or(ty) {
@@ -176,7 +178,7 @@ impl Lowerer<'_> {
         }
     }
 
-    /// Whether a constant may be an index. A server makes no program of what cannot be the index of anything.
+    /// Whether a constant may be an index. kube-apiserver refuses to compile other constants as indexes.
     fn may_select(&self, value: &Owned) -> bool {
         let scalar = matches!(
             value,
@@ -199,7 +201,7 @@ impl Lowerer<'_> {
         Ok(qualify(op, Qualifier { key, optional }, AttributeMode::Value))
     }
 
-    /// Whether a call can mean no other overload than this one.
+    /// Whether the checker has left only this overload.
     fn is_only(&self, id: ExprId, overload: &str) -> bool {
         self.checked.overloads(id).iter().all(|o| o.id == overload)
     }
@@ -267,7 +269,7 @@ impl Lowerer<'_> {
         Ok(call(candidates, first, args, pattern))
     }
 
-    /// A conversion of a constant is a constant.
+    /// Folds the conversion of a constant.
     fn convert(&self, candidates: &[&'static Overload], value: &Owned) -> LowerResult {
         let arena = &self.scratch;
         let value = value.val(arena)?;
@@ -319,7 +321,7 @@ impl Lowerer<'_> {
         })
     }
 
-    /// Whether these entries make a map. If they do not, making it is an error when it is tried.
+    /// Whether the map literal can be folded. Invalid keys must remain an error at run time.
     fn may_hold(&self, entries: &[(Owned, Owned)]) -> bool {
         self.semantics == Semantics::Kubernetes
             || check_keys(entries.iter().map(|(key, _)| key.key())).is_ok()
@@ -374,7 +376,8 @@ impl Lowerer<'_> {
         local
     }
 
-    /// What the fold does, seen through to what its macro meant.
+    /// Recognizes the expansion of a standard macro, so that the interpreter can run it without an accumulator
+    /// expression.
     fn step(&mut self, fold: &Comprehension) -> Result<FoldStep, EvalError> {
         let accumulator = fold.accu_var.as_ref();
         let free = |e: &Expr| !mentions(e, accumulator);
@@ -456,7 +459,7 @@ impl ElementOp {
     }
 }
 
-/// A call of a function without a receiver.
+/// The function and arguments of a global call.
 fn called(e: &Expr) -> Option<(&str, &[Expr])> {
     match &e.kind {
         ExprKind::Call {
@@ -522,7 +525,7 @@ fn constant(literal: &Literal) -> Owned {
     }
 }
 
-/// The name of a type at run time, where parameters are gone.
+/// The name of a type at run time, without parameters.
 fn runtime_name(ty: &CelType) -> Arc<str> {
     match ty {
         CelType::Null => "null_type".into(),
@@ -538,7 +541,7 @@ fn runtime_name(ty: &CelType) -> Arc<str> {
     }
 }
 
-/// Selects from what a op result_kind. What is selected from an attribute extends it, which is cheaper than another one.
+/// Adds a qualifier. It extends an existing attribute, as kube-apiserver does, which costs less than a new one.
 fn qualify(op: Op, qualifier: Qualifier, mode: AttributeMode) -> Op {
     match op {
         Op::Attribute(mut attribute) if attribute.mode == AttributeMode::Value => {
@@ -559,7 +562,7 @@ fn qualify(op: Op, qualifier: Qualifier, mode: AttributeMode) -> Op {
     }
 }
 
-/// The functions whose result is folded where the argument is a constant.
+/// The functions that are folded if their argument is a constant.
 fn is_conversion(function: &str) -> bool {
     matches!(
         function,
@@ -567,7 +570,7 @@ fn is_conversion(function: &str) -> bool {
     )
 }
 
-/// The functions that have one implementation for all overloads.
+/// The functions with one implementation for all overloads.
 fn is_singleton(function: &str) -> bool {
     function.ends_with('_') || matches!(function, "@in" | "size" | "matches" | "type" | "dyn")
 }

@@ -1,4 +1,4 @@
-//! The tree that a program walks.
+//! The tree of operations that the interpreter evaluates.
 
 use super::constant_set::ConstantSet;
 use crate::message::Message;
@@ -10,31 +10,32 @@ use scantling_notation::regex::Pattern;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
-/// A step. Its tag stands on its own, not in a corner of some value: it is read more often than anything else.
+/// An operation. `repr(u8)` keeps the tag in a byte of its own instead of a niche, because dispatch reads it all the
+/// time.
 #[derive(Debug)]
 #[repr(u8)]
 pub(super) enum Op {
-    /// A value that is known already.
+    /// A constant.
     Const(Owned),
-    /// A variable, or what is selected from one or from another value.
+    /// A variable or value with qualifiers.
     Attribute(Box<Attribute>),
-    /// `c ? a : b`, and what is selected from that.
+    /// `c ? a : b` with qualifiers.
     Conditional(Box<Conditional>),
     /// `a && b`
     And(Box<[Op; 2]>),
     /// `a || b`
     Or(Box<[Op; 2]>),
-    /// Anything but `false` is `true`.
+    /// `@not_strictly_false(a)`
     NotStrictlyFalse(Box<Op>),
     /// `a == b` or `a != b`
     Equality(Box<Equality>),
-    /// A call on one argument.
+    /// A call with one argument.
     Unary(Box<Unary>),
-    /// A call on two arguments.
+    /// A call with two arguments.
     Binary(Box<Binary>),
-    /// `a < b` and its kin
+    /// `a < b`, `a <= b`, `a > b`, `a >= b`
     Comparison(Box<Comparison>),
-    /// `a + b` of texts
+    /// `a + b` of strings
     Concat(Box<Binary>),
     /// Any other call.
     Call(Box<CallOp>),
@@ -50,9 +51,9 @@ pub(super) enum Op {
     Fold(Box<FoldOp>),
     /// `a.or(b)` or `a.orValue(b)` of an optional
     OptionalOr(Box<OptionalOr>),
-    /// Values that are computed when they are first used, and what is made of them.
+    /// `cel.@block([values], result)`
     Block(Box<BlockOp>),
-    /// A name or a call that means nothing.
+    /// A name or call that the checker could not resolve.
     Unresolved(EvalError),
 }
 
@@ -73,7 +74,7 @@ impl Op {
     }
 }
 
-/// A variable or value, and what is selected from it.
+/// A variable or value with qualifiers.
 #[derive(Debug)]
 pub(super) struct Attribute {
     pub(super) root: AttributeRoot,
@@ -81,7 +82,7 @@ pub(super) struct Attribute {
     pub(super) mode: AttributeMode,
 }
 
-/// Where an attribute starts.
+/// The start of an attribute.
 #[derive(Debug)]
 pub(super) enum AttributeRoot {
     Input(usize),
@@ -89,27 +90,27 @@ pub(super) enum AttributeRoot {
     Value(Op),
 }
 
-/// What an attribute asks for.
+/// The result of an attribute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AttributeMode {
     /// The value.
     Value,
-    /// Whether it is there.
+    /// Whether the value is present: `has(a.b)`.
     Presence,
 }
 
-/// One selection.
+/// One selection: `.b` or `[b]`.
 #[derive(Debug)]
 pub(super) struct Qualifier {
     pub(super) key: QualifierKey,
-    /// Whether it may fail to find anything (`a.?b`, `a[?b]`).
+    /// Whether the result is optional (`a.?b`, `a[?b]`).
     pub(super) optional: bool,
 }
 
-/// What a selection goes by.
+/// The key of a qualifier.
 #[derive(Debug)]
 pub(super) enum QualifierKey {
-    /// A name: a field or a key of a map.
+    /// The name of a field or the key of a map.
     Name(Name),
     /// Any other constant.
     Const(Owned),
@@ -117,14 +118,14 @@ pub(super) enum QualifierKey {
     Computed(Op),
 }
 
-/// A name to select by.
+/// A name as a key.
 #[derive(Debug)]
 pub(super) struct Name {
-    /// As it stands in the expression.
+    /// The name in the expression.
     pub(super) name: Arc<str>,
-    /// The field, where the checker knows the object's shape.
+    /// The field, if the checker knows the shape of the object.
     pub(super) field: Option<KnownField>,
-    /// Where it was found last: objects of one kind tend to have the same members.
+    /// The position of the last match. Objects of a kind tend to have the same members in the same positions.
     pub(super) hint: AtomicUsize,
 }
 
@@ -135,11 +136,11 @@ pub(super) struct KnownField {
     pub(super) within: Arc<Shape>,
     /// The field's name in JSON.
     pub(super) json: Box<str>,
-    /// The shape of what it holds.
+    /// The shape of the field.
     pub(super) shape: Arc<Shape>,
 }
 
-/// `c ? a : b`, and what is selected from that.
+/// `c ? a : b` with qualifiers.
 #[derive(Debug)]
 pub(super) struct Conditional {
     pub(super) condition: Op,
@@ -154,11 +155,11 @@ pub(super) struct Conditional {
 pub(super) struct OptionalOr {
     pub(super) optional: Op,
     pub(super) otherwise: Op,
-    /// Whether `b` is an optional itself, or a value.
+    /// Whether `b` is an optional or a value.
     pub(super) result_kind: OrResult,
 }
 
-/// What an optional_or result_kind.
+/// The result of `a.or(b)` or `a.orValue(b)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum OrResult {
     Optional,
@@ -172,7 +173,7 @@ pub(super) struct Equality {
     pub(super) negated: bool,
 }
 
-/// A call on one argument.
+/// A call with one argument.
 #[derive(Debug)]
 pub(super) struct Unary {
     pub(super) kind: UnaryKind,
@@ -182,7 +183,7 @@ pub(super) struct Unary {
     pub(super) overload: &'static Overload,
 }
 
-/// What a call on one argument does, where that is known without calling it.
+/// Functions of one argument that the interpreter implements itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum UnaryKind {
     /// `!a`
@@ -203,10 +204,10 @@ impl UnaryKind {
     }
 }
 
-/// A call on two arguments.
+/// A call with two arguments.
 #[derive(Debug)]
 pub(super) struct Binary {
-    /// What it does with integers, where it is decided that they are.
+    /// The arithmetic operator, if the checker has determined that both arguments are integers.
     pub(super) arithmetic: Option<Arithmetic>,
     pub(super) run: for<'a> fn(&'a Arena, Val<'a>, Val<'a>) -> Res<'a>,
     pub(super) left: Op,
@@ -233,7 +234,7 @@ impl Arithmetic {
         }
     }
 
-    /// `None` where the result is no integer of 64 bits.
+    /// `None` on overflow.
     #[inline]
     pub(super) fn result(self, a: i64, b: i64) -> Option<i64> {
         match self {
@@ -244,14 +245,14 @@ impl Arithmetic {
     }
 }
 
-/// A call of an operator that asks for an order.
+/// `a < b`, `a <= b`, `a > b` or `a >= b`
 #[derive(Debug)]
 pub(super) struct Comparison {
     pub(super) relation: Relation,
     pub(super) call: Binary,
 }
 
-/// `<`, `<=`, `>`, `>=` or, where that is asked of integers alone, `==`
+/// A relation of integers.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Relation {
     Equal,
@@ -284,24 +285,24 @@ impl Relation {
     }
 }
 
-/// A call on any number of arguments.
+/// A call with any number of arguments, or several candidate overloads.
 #[derive(Debug)]
 pub(super) struct CallOp {
-    /// What may be called; the first that fits the arguments is.
+    /// The candidate overloads. The first one that fits the arguments is called.
     pub(super) candidates: Box<[&'static Overload]>,
     pub(super) order: ArgEvaluation,
     pub(super) args: Box<[Op]>,
     pub(super) actual: Actual,
-    /// The regular expression, where it is a constant.
+    /// The compiled regular expression, if it is a constant.
     pub(super) pattern: Option<Pattern>,
 }
 
-/// Which arguments of a call are evaluated where one is an error.
+/// Which arguments are evaluated if one is an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ArgEvaluation {
     /// All of them.
     All,
-    /// Those up to the error. Unless it is the last one, the call then costs nothing.
+    /// Those up to the error. The call then costs nothing, unless the error is in the last argument.
     UntilError,
 }
 
@@ -323,7 +324,7 @@ pub(super) struct ElementOp {
 #[derive(Debug)]
 pub(super) struct MessageLiteral {
     pub(super) name: Arc<str>,
-    /// The type of that name; `None` where it has no values.
+    /// The message type; `None` for types that the program cannot construct.
     pub(super) message: Option<&'static Message>,
     pub(super) fields: Box<[(Arc<str>, ElementOp)]>,
 }
@@ -332,9 +333,9 @@ pub(super) struct MessageLiteral {
 #[derive(Debug)]
 pub(super) struct FoldOp {
     pub(super) range: Op,
-    /// The slot of the element, key or index.
+    /// The variable for the element, key or index.
     pub(super) first: usize,
-    /// The slot of the value, with two variables.
+    /// The variable for the value, with two variables.
     pub(super) second: Option<usize>,
     pub(super) accumulator: usize,
     pub(super) init: Op,
@@ -342,29 +343,29 @@ pub(super) struct FoldOp {
     pub(super) result: Op,
 }
 
-/// What a fold does with each element.
+/// The loop body. The common macros have bodies of their own.
 #[derive(Debug)]
 pub(super) enum FoldStep {
-    /// Goes on while the condition holds, and replaces the accumulator.
+    /// Any other comprehension: replaces the accumulator while the condition holds.
     Replace { condition: Op, step: Op },
-    /// `all`: keeps on as long as the accumulator is not false.
+    /// `all`
     All { predicate: Op },
-    /// `exists`: keeps on as long as the accumulator is not true.
+    /// `exists`
     Exists { predicate: Op },
-    /// `map`, `filter`: adds to a list.
+    /// `map` and `filter`
     Append { filter: Option<Op>, element: Op },
-    /// `transformMap`, `transformMapEntry`: adds to a map, by a call that is in the table of a library.
+    /// `transformMap` and `transformMapEntry`
     Insert { filter: Option<Op>, entry: Insertion },
 }
 
-/// What is added to a map.
+/// The entries that an iteration adds to a map.
 #[derive(Debug)]
 pub(super) enum Insertion {
     Entry { key: Op, value: Op },
     Map(Op),
 }
 
-/// Values that are computed when they are first used, and what is made of them.
+/// `cel.@block([values], result)`: the values are evaluated on first use.
 #[derive(Debug)]
 pub(super) struct BlockOp {
     pub(super) first: usize,

@@ -1,7 +1,7 @@
-//! From programs to tests, each with what comes next.
+//! Compiles programs to a decision graph.
 //!
-//! `a && b` is no step of its own: where `a` holds, `b` is next, and where it does not, the answer is no. So it is with
-//! `||`, `!`, `c ? a : b` and the equality of answers. What they cost stands on the path from one test to the next.
+//! `a && b` is not a test: if `a` passes, the graph continues with `b`, otherwise with the failure edge. The same goes for
+//! `||`, `!`, `c ? a : b` and the equality of two booleans. Their costs are added to the edges.
 
 use super::fields::{JsonTypes, Layout, ObjectIndex, ROOT, SUBJECT, SlotPool};
 use super::test::{
@@ -21,53 +21,53 @@ use crate::val::Owned;
 use scantling_notation::regex::Pattern;
 use std::sync::Arc;
 
-/// A variable that tests are about.
+/// A variable whose fields have slots.
 struct FusedVariable {
     slot: SlotIndex,
-    /// What is read of it, if it is an object.
+    /// The fields that are read of it, if it is an object.
     object: ObjectIndex,
     shape: Arc<Shape>,
-    /// Where that stands.
+    /// Where its fields get their slots.
     end: SlotPool,
 }
 
-/// Where an attribute leads.
+/// The slot of an attribute.
 struct FieldSlot {
     slot: SlotIndex,
-    /// The object that it is a field of, or itself.
+    /// The slot of the object around it, or its own.
     within: SlotIndex,
     shape: Arc<Shape>,
 }
 
-/// `all` or `exists` of a list that is at hand.
+/// `all` or `exists` over a list in a slot.
 struct QuantifiedList<'p> {
     list: FieldSlot,
     element: Arc<Shape>,
     predicate: &'p Op,
-    /// The answer that ends it.
+    /// The result of the predicate that ends the loop.
     decisive: bool,
-    /// What it costs to add_test whether to go on.
+    /// The cost of the loop condition.
     fused_run: u64,
-    /// What it costs apart from its elements.
+    /// The cost apart from the iterations.
     cost: u32,
 }
 
-/// Makes tests of programs.
+/// Compiles programs to a decision graph.
 pub(super) struct FusedBuilder {
     layout: Layout,
     branches: BranchTable,
     subject: FusedVariable,
-    /// The variables of folds, by their numbers in the program.
+    /// The variables of the enclosing comprehensions, by their index in the program.
     locals: Vec<(usize, FusedVariable)>,
-    /// The searches whose results are noted.
+    /// The searches whose results are cached.
     noted: Vec<(SlotIndex, Pattern)>,
-    /// The index of the program at work.
+    /// The index of the current program.
     program: usize,
-    /// How many of its steps were looked at: some are more than once.
+    /// The ops visited in the current program. Equality of booleans visits its right side twice.
     visited: usize,
 }
 
-/// Programs that take more visited are not taken apart any further.
+/// Beyond this number of visited ops, the rest of a program is left to the interpreter, which bounds the graph.
 const MAX_VISITED_OPS: usize = 500;
 
 impl FusedBuilder {
@@ -89,8 +89,7 @@ impl FusedBuilder {
         }
     }
 
-    /// Asks one program after the fallback, as long as they hold. They are put together from the last one on: each has to
-    /// know what comes next.
+    /// Chains the programs. The graph is built back to front, since each test needs the edges that follow it.
     pub(super) fn all(&mut self, programs: &[Option<Arc<Program>>]) -> Edge {
         let mut entry = Edge::YES;
         for (index, program) in programs.iter().enumerate().rev() {
@@ -117,7 +116,7 @@ impl FusedBuilder {
         (self.layout, self.branches)
     }
 
-    /// Asks what a step says, and goes on with one of the edges.
+    /// Compiles a boolean op. Returns the edge that enters it.
     fn branch(&mut self, op: &Op, path: OpPath, yes: Edge, no: Edge) -> Edge {
         self.visited += 1;
         if self.visited > MAX_VISITED_OPS {
@@ -170,7 +169,7 @@ impl FusedBuilder {
         self.add_test(Test::Fallback(Box::new(fallback)), yes, no)
     }
 
-    /// `!a`: the fallback path round.
+    /// `!a` swaps the edges.
     fn negation(&mut self, call: &Unary, path: OpPath, yes: Edge, no: Edge) -> Edge {
         match (call.kind, call.actual) {
             (UnaryKind::Not, Actual::Fixed(cost)) => match u32::try_from(cost) {
@@ -207,7 +206,7 @@ impl FusedBuilder {
         }
     }
 
-    /// Whether a value equals a constant.
+    /// Equality with a constant.
     fn compared(&mut self, left: &Op, right: &Op) -> Option<(Test, u32)> {
         match right {
             Op::Const(Owned::Str(constant)) => {
@@ -245,7 +244,7 @@ impl FusedBuilder {
         Some(Test::EqualsAny(slot, Box::new(equals_any)))
     }
 
-    /// A test that is about a step as a whole, and what it costs to add_test it.
+    /// The test for an op that is not a logical operator, and its cost.
     fn test(&mut self, op: &Op, path: &OpPath) -> Option<(Test, u32)> {
         match op {
             Op::Attribute(attribute) => match attribute.mode {
@@ -319,7 +318,7 @@ impl FusedBuilder {
         Some((test, text_cost + u32::try_from(cost).ok()?))
     }
 
-    /// A text that is at hand, and what it costs to get it, save for the search.
+    /// The source of a string, and its cost without that of a search.
     fn text(&mut self, op: &Op) -> Option<(TextSource, u32)> {
         match op {
             Op::Attribute(attribute) => {
@@ -334,7 +333,7 @@ impl FusedBuilder {
         }
     }
 
-    /// A call of a function that searches a field for a constant.
+    /// A call that searches a field for a constant regular expression.
     fn search(&mut self, call: &CallOp, function: &str) -> Option<(RegexSearch, u32)> {
         let ([Op::Attribute(attribute), _], Actual::SearchFor(searched)) = (&*call.args, call.actual) else {
             return None;
@@ -357,7 +356,7 @@ impl FusedBuilder {
         Some((search, cost))
     }
 
-    /// Where it is noted what a search finds, if its text stays the same for all fused.
+    /// The cache for the result of a search. Fields of list elements change, so they have none.
     fn cache_slot(&mut self, slot: SlotIndex, pattern: &Pattern) -> Option<u8> {
         if !self.layout.is_front(slot) {
             return None;
@@ -373,15 +372,15 @@ impl FusedBuilder {
         u8::try_from(cache_slot?).ok()
     }
 
-    /// The field that a text is, and what it costs to get it. One that may also be an integer is left to the fast_path walk:
-    /// no error comes of comparing it with the fallback type.
+    /// The slot and cost of a string field. `IntOrString` fields are left to the interpreter, because comparing them with
+    /// another type is not an error.
     fn field(&mut self, attribute: &Attribute) -> Option<(SlotIndex, u32)> {
         let place = self.value(attribute)?;
         matches!(place.shape.kind, ShapeKind::String).then_some(())?;
         Some((place.slot, steps(attribute)? + 1))
     }
 
-    /// A number that is at hand, and what it costs to get it.
+    /// The source of an integer, and its cost.
     fn number(&mut self, op: &Op) -> Option<(NumberSource, u32)> {
         match op {
             Op::Const(Owned::Int(i)) => Some((NumberSource::TextConstant(*i), 0)),
@@ -409,7 +408,7 @@ impl FusedBuilder {
         }
     }
 
-    /// What a fold is about, if it is `all` or `exists` of a list that is at hand.
+    /// The parts of a comprehension that is `all` or `exists` over a declared list.
     fn range<'p>(&mut self, fold: &'p FoldOp) -> Option<QuantifiedList<'p>> {
         let (predicate, decisive, fused_run) = match &fold.step {
             FoldStep::All { predicate } => (predicate, false, ALL_CONDITION_COST),
@@ -463,8 +462,8 @@ impl FusedBuilder {
         Some((Test::Each(Box::new(quantifier)), range.cost))
     }
 
-    /// Where the next step asks all elements of a list that a fold asks, too, it may add_test for both: then each element is
-    /// looked at once. (If one does not fit, it does not matter which of them it was, nor what that costs.)
+    /// Merges `all` into a following `all` over the same list, so that each element is visited once. If an element fails,
+    /// neither the failing rule nor the cost matters: the programs are evaluated one by one then.
     fn join(&mut self, fold: &FoldOp, next: Edge) -> Option<Edge> {
         let range = self.range(fold).filter(|range| !range.decisive)?;
         let step = self.branches.step(next).filter(|step| step.no.is_no())?;
@@ -492,7 +491,7 @@ impl FusedBuilder {
         Some(next)
     }
 
-    /// What the predicate of a fold asks of each element, before it goes on.
+    /// Compiles the predicate for one element.
     fn each(&mut self, element: (usize, FusedVariable), predicate: &Op, path: &OpPath, next: Edge) -> Edge {
         self.locals.push(element);
         let entry = self.branch(predicate, path.then(0), next, Edge::NO);
@@ -505,7 +504,7 @@ impl FusedBuilder {
         self.place(attribute)
     }
 
-    /// Where an attribute leads that follows declared fields from a variable on.
+    /// The slot of an attribute that selects only declared fields of a variable.
     fn place(&mut self, attribute: &Attribute) -> Option<FieldSlot> {
         let variable = match &attribute.root {
             AttributeRoot::Input(0) => &self.subject,
@@ -539,7 +538,7 @@ impl FusedBuilder {
     }
 }
 
-/// The terms of an optional_or, in order, if all of them compare a field with a text.
+/// Collects the terms of `a == 'x' || b == 'y'`, if all are of this form.
 fn equalities<'p>(op: &'p Op, terms: &mut Vec<(&'p Attribute, &'p Arc<str>)>) -> Option<()> {
     match op {
         Op::Or(both) => both.iter().try_for_each(|term| equalities(term, terms)),
@@ -558,7 +557,7 @@ fn equalities<'p>(op: &'p Op, terms: &mut Vec<(&'p Attribute, &'p Arc<str>)>) ->
     }
 }
 
-/// The number of selections that an attribute makes.
+/// The number of qualifiers of an attribute.
 fn steps(attribute: &Attribute) -> Option<u32> {
     u32::try_from(attribute.path.len()).ok()
 }

@@ -1,48 +1,48 @@
-//! Which fields fused read, and where they stand in a value.
+//! The layout of the fields that fused rules read, and the pass that finds them in a value.
 
 use super::{MAX_SLOTS, SlotIndex, Slots};
 use crate::shape::{Shape, ShapeKind};
 use scantling_value::{Map, Str, Value, same_text};
 
-/// The slot of the value that all fused are about.
+/// The slot of the value that the rules apply to.
 pub(super) const SUBJECT: SlotIndex = 0;
-/// What is read of that value.
+/// The fields of that value.
 pub(super) const ROOT: ObjectIndex = 0;
 
-/// The fields that fused read, object by object.
+/// The fields that rules read, by object.
 #[derive(Debug)]
 pub(super) struct Layout {
     objects: Vec<Vec<FieldLayout>>,
-    /// How many slots are taken from the front.
+    /// The number of slots taken from the front.
     front: usize,
-    /// How many slots the predicate at work has taken from the back.
+    /// The number of slots that the current predicate has taken from the back.
     back: usize,
-    /// The most that any predicate has taken from there.
+    /// The maximum of `back` over all predicates.
     most_back: usize,
 }
 
-/// The fields that are read of one object, in order of their names.
+/// The index of an object in the layout, whose fields are sorted by name.
 pub(super) type ObjectIndex = u16;
 
 #[derive(Debug)]
 struct FieldLayout {
     name: Box<str>,
     slot: SlotIndex,
-    /// What is read of it, if it is an object.
+    /// The fields that are read of it, if it is an object.
     nested: Option<ObjectIndex>,
 }
 
-/// Which end of the slots to take one from.
+/// The end of the slot array that a slot comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SlotPool {
-    /// For what is found once, for all fused.
+    /// For fields of the subject, which all predicates share.
     Front,
-    /// For what is found anew for each element of a fold. It result_kind path to what the next predicate finds.
+    /// For fields of list elements. The next predicate reuses these slots.
     Back,
 }
 
 impl Layout {
-    /// With the subject, of which nothing is read yet.
+    /// A layout with the subject and no fields.
     pub(super) fn new() -> Self {
         Layout {
             objects: vec![Vec::new()],
@@ -52,12 +52,12 @@ impl Layout {
         }
     }
 
-    /// Lets the next predicate take slots that others have taken from the back.
+    /// Releases the slots at the back for the next predicate.
     pub(super) fn free_back(&mut self) {
         self.back = 0;
     }
 
-    /// A slot, if there is one left.
+    /// Takes a slot, if one is left.
     pub(super) fn take(&mut self, end: SlotPool) -> Option<SlotIndex> {
         let (front, back) = match end {
             SlotPool::Front => (self.front + 1, self.back),
@@ -75,19 +75,19 @@ impl Layout {
         SlotIndex::try_from(slot).ok()
     }
 
-    /// An object of which nothing is read yet.
+    /// Adds an object without fields.
     pub(super) fn object(&mut self) -> Option<ObjectIndex> {
         let object = ObjectIndex::try_from(self.objects.len()).ok()?;
         self.objects.push(Vec::new());
         Some(object)
     }
 
-    /// Whether what stands there is found once, for all fused.
+    /// Whether the slot belongs to a field of the subject.
     pub(super) fn is_front(&self, slot: SlotIndex) -> bool {
         usize::from(slot) < self.front
     }
 
-    /// The slot of a field of an object, which is taken from that end if nobody has read it before.
+    /// The slot of a field; takes a new one for a field that no rule has read before.
     pub(super) fn field(&mut self, object: ObjectIndex, name: &str, end: SlotPool) -> Option<SlotIndex> {
         let fields = self.objects.get(usize::from(object))?;
         match fields.binary_search_by(|field| (*field.name).cmp(name)) {
@@ -107,7 +107,7 @@ impl Layout {
         }
     }
 
-    /// The object that a field holds.
+    /// The object in a field.
     pub(super) fn nested(&mut self, object: ObjectIndex, slot: SlotIndex) -> Option<ObjectIndex> {
         let known = |field: &&mut FieldLayout| field.slot == slot;
         let fields = self.objects.get_mut(usize::from(object))?;
@@ -120,7 +120,7 @@ impl Layout {
         Some(nested)
     }
 
-    /// Finds the fields of an object. What is no object has none, and a null is none.
+    /// Stores the fields of an object in their slots. Null members count as absent.
     #[inline]
     pub(super) fn find<'v>(&self, object: ObjectIndex, value: &'v Value, view: &mut Slots<'v>) {
         if let Some(fields) = self.objects.get(usize::from(object)).filter(|f| !f.is_empty()) {
@@ -142,10 +142,10 @@ impl Layout {
 }
 
 impl FieldLayout {
-    /// Finds the field among members, both in order, and leaves those behind it.
+    /// Finds the field in sorted members and leaves the members behind it.
     #[inline]
     fn find<'v>(&self, members: &mut &'v [(Str, Value)]) -> Option<&'v Value> {
-        /// Most objects are so small that fused_run every name is faster than halving.
+        /// Up to this length a linear search is faster than a binary one.
         const FEW: usize = 12;
         let position = if members.len() > FEW {
             let found = members.binary_search_by(|(name, _)| name.as_str().cmp(&self.name));
@@ -159,7 +159,7 @@ impl FieldLayout {
     }
 }
 
-/// The types of JSON of which every value can be read as a shape says.
+/// The JSON types whose values all fit a shape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct JsonTypes(u8);
 
@@ -171,7 +171,7 @@ impl JsonTypes {
     const LIST: u8 = 16;
     const OBJECT: u8 = 32;
 
-    /// `None` where that depends on more than the type.
+    /// `None` if the type alone does not decide, as for formats.
     pub(super) fn of(shape: &Shape) -> Option<JsonTypes> {
         Some(JsonTypes(match shape.kind {
             ShapeKind::Bool => Self::BOOL,

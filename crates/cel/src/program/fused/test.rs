@@ -1,4 +1,4 @@
-//! Questions whose answer is yes or no, and what comes next.
+//! The tests of the decision graph and the edges between them.
 
 use super::SlotIndex;
 use super::fields::{JsonTypes, ObjectIndex};
@@ -12,7 +12,7 @@ use scantling_notation::regex::Pattern;
 use scantling_value::same_text;
 use std::sync::Arc;
 
-/// What is asked, and what comes next.
+/// A test and the edges behind it.
 #[derive(Debug)]
 pub(super) struct Branch {
     pub(super) test: Test,
@@ -20,7 +20,7 @@ pub(super) struct Branch {
     pub(super) no: Edge,
 }
 
-/// Where it goes on, and what is to be paid for getting there.
+/// The next branch or a result, and the cost of the operators in between.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Edge {
     to: u32,
@@ -37,12 +37,12 @@ impl Edge {
         cost: 0,
     };
 
-    /// Whether it leads to the answer no.
+    /// Whether the edge ends in failure.
     pub(super) fn is_no(self) -> bool {
         self.to == Self::NO.to
     }
 
-    /// Whether it leads to the answer yes, if it leads to an answer.
+    /// Whether the edge ends in success.
     #[inline]
     pub(super) fn is_yes(self) -> bool {
         self.to == Self::YES.to
@@ -56,12 +56,12 @@ impl Edge {
     }
 }
 
-/// All that fused add_test.
+/// The decision graph.
 #[derive(Debug, Default)]
 pub(super) struct BranchTable(Vec<Branch>);
 
 impl BranchTable {
-    /// The step that an edge leads to; `None` if it leads to an answer.
+    /// The branch that an edge leads to; `None` if it leads to a result.
     #[inline]
     pub(super) fn step(&self, edge: Edge) -> Option<&Branch> {
         self.0.get(usize::try_from(edge.to).ok()?)
@@ -71,7 +71,7 @@ impl BranchTable {
         self.0.get_mut(usize::try_from(edge.to).ok()?)
     }
 
-    /// Adds a step, and returns the path to it.
+    /// Adds a branch and returns the edge to it.
     pub(super) fn add(&mut self, step: Branch) -> Edge {
         let edge = Edge {
             to: u32::try_from(self.0.len()).unwrap_or(Edge::NO.to),
@@ -86,59 +86,59 @@ impl BranchTable {
     }
 }
 
-/// A test whose answer is yes or no.
+/// A boolean test.
 #[derive(Debug)]
 pub(super) enum Test {
-    /// Whether a field is there.
+    /// `has(a.b)`
     Present {
         within: SlotIndex,
         field: SlotIndex,
         types: JsonTypes,
     },
-    /// Whether a text is this one.
+    /// `a == 'x'`
     Same {
         text: TextSource,
         constant: TextConstant,
     },
-    /// Whether a text is one of these, asked one after the fallback.
+    /// `a == 'x' || a == 'y'`
     EqualsAny(SlotIndex, Box<EqualsAny>),
-    /// Whether a text is one of these.
+    /// `a in ['x', 'y']`
     OneOf { text: TextSource, set: Arc<ConstantSet> },
-    /// Whether a text begins or ends so.
+    /// `a.startsWith('x')` or `a.endsWith('x')`
     Has {
         text: TextSource,
         affix: Affix,
         constant: Arc<str>,
     },
-    /// Whether a text matches.
+    /// `a.matches('x')`
     Matches(RegexSearch),
-    /// How two numbers compare.
+    /// A comparison of integers.
     Numbers {
         left: NumberSource,
         right: NumberSource,
         relation: Relation,
     },
-    /// Whether it is `true`.
+    /// A boolean field.
     Truth(SlotIndex),
     /// `all` or `exists`.
     Each(Box<Quantifier>),
-    /// Anything else: the fast_path walk knows.
+    /// An op that the interpreter evaluates.
     Fallback(Box<Fallback>),
 }
 
-/// A text that is at hand.
+/// The source of a string.
 #[derive(Clone, Debug)]
 pub(super) enum TextSource {
     FieldLayout(SlotIndex),
-    /// What is found in one; empty where nothing is.
+    /// `a.find('x')`, which is empty without a match.
     Found(RegexSearch),
 }
 
-/// A text to compare with.
+/// A string constant.
 #[derive(Clone, Debug)]
 pub(super) struct TextConstant {
     pub(super) text: Arc<str>,
-    /// What a pass over it costs.
+    /// The cost of a pass over it.
     pub(super) pass: u64,
 }
 
@@ -151,11 +151,11 @@ impl TextConstant {
     }
 }
 
-/// Texts that are compared with another one after the fallback, until one is the same: `x == 'a' || x == 'b'`
+/// String constants that are compared in order up to the first equal one: `x == 'a' || x == 'b'`.
 #[derive(Debug)]
 pub(super) struct EqualsAny {
     constants: Box<[TextConstant]>,
-    /// What it costs to get the text that is compared, each time.
+    /// The cost of the attribute, which every comparison evaluates again.
     attribute: u64,
 }
 
@@ -167,7 +167,7 @@ impl EqualsAny {
         }
     }
 
-    /// Whether a text is one of them, and what it costs to find out. A pass over the text costs so much.
+    /// Whether a string equals one of the constants, and the cost. `pass` is the cost of a pass over the string.
     #[inline]
     pub(super) fn contains(&self, text: &str, pass: u64) -> (bool, u64) {
         let mut cost = 0;
@@ -181,24 +181,24 @@ impl EqualsAny {
     }
 }
 
-/// A search of a text for a regular expression.
+/// A search for a regular expression.
 #[derive(Clone, Debug)]
 pub(super) struct RegexSearch {
     pub(super) slot: SlotIndex,
     pub(super) pattern: Pattern,
     pub(super) searched: RegexCost,
-    /// Where it is noted what was found.
+    /// The index in the cache of results.
     pub(super) cache_slot: Option<u8>,
 }
 
-/// Which end of a text is asked about.
+/// The end of a string.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Affix {
     Prefix,
     Suffix,
 }
 
-/// A number that is at hand.
+/// The source of an integer.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum NumberSource {
     TextConstant(i64),
@@ -208,36 +208,36 @@ pub(super) enum NumberSource {
     SizeOfObject(SlotIndex),
 }
 
-/// `all` or `exists` of a list; or several `all` of the same list, which must all hold.
+/// `all` or `exists` over a list, or several `all` over the same list.
 #[derive(Debug)]
 pub(super) struct Quantifier {
     pub(super) list: SlotIndex,
     pub(super) element: SlotIndex,
     /// What is read of an element, if it is an object.
     pub(super) object: ObjectIndex,
-    /// The shape of an element.
+    /// The shape of the elements.
     pub(super) shape: Arc<Shape>,
-    /// What is asked of each element.
+    /// The edge into the predicate.
     pub(super) entry: Edge,
-    /// The answer that ends it.
+    /// The result of the predicate that ends the loop.
     pub(super) decisive: bool,
-    /// What it costs to add_test whether to go on.
+    /// The cost of the loop condition.
     pub(super) fused_run: u64,
-    /// How many fused are asked of each element.
+    /// The number of merged predicates.
     pub(super) fused: u64,
 }
 
-/// A test for the fast_path walk.
+/// An op that the interpreter evaluates.
 #[derive(Debug)]
 pub(super) struct Fallback {
     /// The index of the program.
     pub(super) program: usize,
     pub(super) path: OpPath,
-    /// The variables of folds around it, and what they hold.
+    /// The variables of the enclosing comprehensions: index, slot and shape.
     pub(super) locals: Box<[(usize, SlotIndex, Arc<Shape>)]>,
 }
 
-/// The path to a step of a program, from its root on.
+/// The path from the root of a program to an op.
 #[derive(Debug, Default)]
 pub(super) struct OpPath(Box<[u8]>);
 
@@ -253,7 +253,7 @@ impl OpPath {
 }
 
 impl Op {
-    /// The parts of the steps that are taken apart here.
+    /// The operand with that index, of ops that the graph takes apart.
     #[inline]
     fn part(&self, turn: u8) -> Option<&Op> {
         match self {

@@ -2,6 +2,7 @@
 
 use crate::checks::update::{keep, same_of};
 use crate::{Operation, Subresource, Write};
+use scantling_apitypes::TypeTable;
 use scantling_schema::meta;
 use scantling_value::{Map, Value};
 
@@ -15,7 +16,7 @@ pub(crate) type StructName = (&'static str, &'static str);
 pub(crate) fn spec_and_status(object: &mut Map, write: &Write<'_>, spec: StructName) {
     match (write.operation, write.subresource) {
         (Operation::Create, _) => {
-            object.remove("status");
+            clear_status(object, spec);
             set_generation(object, 1);
         }
         (Operation::Update(old), Subresource::Status) => keep(object, old, "spec"),
@@ -25,6 +26,16 @@ pub(crate) fn spec_and_status(object: &mut Map, write: &Write<'_>, spec: StructN
             count_change(object, old, changed);
         }
     }
+}
+
+/// Replaces the status by one that says nothing. Its type is named like that of the spec.
+pub(crate) fn clear_status(object: &mut Map, (package, spec): StructName) {
+    let table = TypeTable::latest();
+    let name = spec.replace("Spec", "Status");
+    let status = table
+        .find(package, &name)
+        .map(|definition| table.canonical(definition, Map::new()));
+    object.insert("status", status.unwrap_or_default().into());
 }
 
 /// Whether an update changes a member, which is of the given type.

@@ -212,5 +212,5 @@ pub(super) fn check_conditions(
 
 /// The expressions of a list of the stored object.
 pub(super) fn stored_expressions<'v>(list: &'v [Value], member: &str) -> Vec<&'v str> {
-    list.iter().map(|item| item.text(member)).collect()
+    list.iter().map(|item| item.get_str(member)).collect()
 }

@@ -40,7 +40,7 @@ impl BuiltinKind for ValidatingAdmissionPolicy {
         }
         let spec = root.field("spec");
         check_common(&spec, write, errors);
-        check_expressions(object.text_at(["metadata", "name"]), &spec, write, errors);
+        check_expressions(object.str_at(["metadata", "name"]), &spec, write, errors);
     }
 }
 

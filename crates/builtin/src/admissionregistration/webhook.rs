@@ -110,12 +110,12 @@ impl<'v> Tolerance<'v> {
         let old = old.list("webhooks");
         let same_conditions =
             |(a, b): (&Value, &Value)| update::same(a.get("matchConditions"), b.get("matchConditions"));
-        let has_side_effects = |webhook: &Value| !NO_SIDE_EFFECTS.contains(&webhook.text("sideEffects"));
+        let has_side_effects = |webhook: &Value| !NO_SIDE_EFFECTS.contains(&webhook.get_str("sideEffects"));
         let is_unrecognized = |webhook: &Value| {
             let versions = webhook.list("admissionReviewVersions");
             !versions.is_empty() && !has_review_version(versions)
         };
-        let names: BTreeSet<&str> = old.iter().map(|webhook| webhook.text("name")).collect();
+        let names: BTreeSet<&str> = old.iter().map(|webhook| webhook.get_str("name")).collect();
         let has_bad_selector = |webhook: &Value| {
             ["namespaceSelector", "objectSelector"]
                 .iter()
@@ -128,7 +128,9 @@ impl<'v> Tolerance<'v> {
             review_versions: old.iter().any(is_unrecognized),
             names: names.len() < old.len(),
             selector_values: old.iter().any(has_bad_selector),
-            expressions: conditions.map(|condition| condition.text("expression")).collect(),
+            expressions: conditions
+                .map(|condition| condition.get_str("expression"))
+                .collect(),
         }
     }
 }
@@ -196,8 +198,8 @@ fn check_client(client: &Cursor<'_, '_>, errors: &mut ErrorList) {
         (Some(address), None) => check_webhook_url(address, url.path(), errors),
         (None, Some(value)) => {
             let reference = definition::Service {
-                namespace: value.text("namespace").into(),
-                name: value.text("name").into(),
+                namespace: value.get_str("namespace").into(),
+                name: value.get_str("name").into(),
                 path: value.get("path").and_then(Value::as_str).map(Into::into),
                 port: value.get("port").and_then(Value::as_int),
             };

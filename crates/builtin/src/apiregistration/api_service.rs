@@ -2,7 +2,7 @@
 
 use crate::checks::update::separate_status;
 use crate::checks::{Report, Rule, names};
-use crate::prepare::{keep_metadata, object_if_set, object_in, set_default};
+use crate::prepare::{clear_status, keep_metadata, object_if_set, object_in, set_default};
 use crate::{BuiltinKind, Context, Cursor, KindFacts, Operation, Subresource, Write};
 use scantling_schema::meta::{NameRule, Scope};
 use scantling_value::{ErrorList, Map, Value, go};
@@ -40,6 +40,7 @@ impl BuiltinKind for ApiService {
         separate_status(object, write);
         match (write.operation, write.subresource) {
             (Operation::Create, _) => {
+                clear_status(object, ("apiregistration/v1", "APIServiceSpec"));
                 let is_local = object
                     .get("spec")
                     .is_none_or(|spec| spec.get("service").is_none());

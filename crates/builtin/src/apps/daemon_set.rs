@@ -17,6 +17,8 @@ const FACTS: KindFacts = KindFacts {
     ..KindFacts::new(GROUP, "DaemonSet")
 };
 
+const SPEC: prepare::StructName = ("apps/v1", "DaemonSetSpec");
+
 /// The annotation in which the generation of the template is stored.
 const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 
@@ -50,7 +52,7 @@ impl BuiltinKind for DaemonSet {
         template::drop_disabled(object, write, &["spec"]);
         match (write.operation, write.subresource) {
             (Operation::Create, _) => {
-                object.remove("status");
+                prepare::clear_status(object, SPEC);
                 prepare::set_generation(object, 1);
                 let generation = template_generation(object.get("metadata"));
                 set_template_generation(object, generation.max(1));
@@ -66,7 +68,7 @@ impl BuiltinKind for DaemonSet {
                 );
                 let generation = template_generation(old.get("metadata"));
                 set_template_generation(object, generation + i64::from(changes_template));
-                let changed = prepare::is_changed(object, old, "spec", ("apps/v1", "DaemonSetSpec"));
+                let changed = prepare::is_changed(object, old, "spec", SPEC);
                 prepare::count_change(object, old, changed);
             }
         }

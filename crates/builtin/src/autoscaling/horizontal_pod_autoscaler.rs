@@ -17,6 +17,8 @@ const FACTS: KindFacts = KindFacts {
     ..KindFacts::new("autoscaling", "HorizontalPodAutoscaler")
 };
 
+const SPEC: prepare::StructName = ("autoscaling/v2", "HorizontalPodAutoscalerSpec");
+
 const MAX_PERIOD_SECONDS: i64 = 1800;
 const MAX_STABILIZATION_SECONDS: i64 = 3600;
 const SCALE_TO_ZERO: &str = "HPAScaleToZero";
@@ -67,11 +69,11 @@ impl BuiltinKind for HorizontalPodAutoscaler {
     fn prepare(&self, object: &mut Map, write: &Write<'_>) {
         drop_disabled_tolerance(object, write);
         if (write.context.enabled)("HPAGeneration") {
-            prepare::spec_and_status(object, write, ("autoscaling/v2", "HorizontalPodAutoscalerSpec"));
+            prepare::spec_and_status(object, write, SPEC);
             return;
         }
         match (write.operation, write.subresource) {
-            (Operation::Create, _) => drop(object.remove("status")),
+            (Operation::Create, _) => prepare::clear_status(object, SPEC),
             (Operation::Update(old), Subresource::Status) => keep(object, old, "spec"),
             (Operation::Update(old), _) => keep(object, old, "status"),
         }

@@ -3,7 +3,7 @@
 use super::pem;
 use crate::checks::update::keep;
 use crate::checks::{Report, names};
-use crate::prepare::{object_if_set, object_in, objects_in};
+use crate::prepare::{clear_status, object_if_set, object_in, objects_in};
 use crate::{BuiltinKind, Cursor, KindFacts, Operation, Subresource, Write};
 use scantling_schema::meta::{NameRule, Scope};
 use scantling_value::{ErrorList, Map, Value};
@@ -61,7 +61,7 @@ impl BuiltinKind for CertificateSigningRequest {
         match (write.operation, write.subresource) {
             (Operation::Create, _) => {
                 set_requester(object, write);
-                object.remove("status");
+                clear_status(object, ("certificates/v1", "CertificateSigningRequestSpec"));
             }
             (Operation::Update(old), Subresource::Status) => {
                 keep(object, old, "spec");
@@ -135,7 +135,7 @@ fn conditions_of(object: &Value) -> &[Value] {
 fn of_type<'v>(conditions: &'v [Value], kind: &str) -> Vec<&'v Value> {
     conditions
         .iter()
-        .filter(|condition| condition.text("type") == kind)
+        .filter(|condition| condition.get_str("type") == kind)
         .collect()
 }
 
@@ -145,7 +145,7 @@ fn keep_conditions(object: &mut Map, old: &Value, kind: &str) {
     let Some(status) = object_if_set(object, "status") else {
         return;
     };
-    let is_kind = |condition: &&mut Map| condition.text("type") == kind;
+    let is_kind = |condition: &&mut Map| condition.get_str("type") == kind;
     if objects_in(status, "conditions").filter(is_kind).count() != old.len() {
         return;
     }
@@ -162,19 +162,19 @@ fn set_times(object: &mut Map, old: &Value, now: &str) {
         return;
     };
     for condition in objects_in(status, "conditions") {
-        if condition.text("lastUpdateTime").is_empty() {
+        if condition.get_str("lastUpdateTime").is_empty() {
             condition.insert("lastUpdateTime", now.into());
         }
-        if condition.text("lastTransitionTime").is_empty() {
+        if condition.get_str("lastTransitionTime").is_empty() {
             let is_same = |old: &&Value| {
                 ["type", "status"]
                     .iter()
-                    .all(|member| old.text(member) == condition.text(member))
-                    && !old.text("lastTransitionTime").is_empty()
+                    .all(|member| old.get_str(member) == condition.get_str(member))
+                    && !old.get_str("lastTransitionTime").is_empty()
             };
             let stored = conditions_of(old).iter().find(is_same);
             let time = stored
-                .map_or(now, |old| old.text("lastTransitionTime"))
+                .map_or(now, |old| old.get_str("lastTransitionTime"))
                 .to_owned();
             condition.insert("lastTransitionTime", time.into());
         }
@@ -211,7 +211,7 @@ fn check_spec(spec: &Cursor<'_, '_>, write: &Write<'_>, errors: &mut ErrorList) 
         }
     }
     let signer = spec.field("signerName");
-    let was_legacy = old_spec.is_some_and(|spec| spec.text("signerName") == LEGACY_SIGNER);
+    let was_legacy = old_spec.is_some_and(|spec| spec.get_str("signerName") == LEGACY_SIGNER);
     if signer.str() == LEGACY_SIGNER && !was_legacy {
         errors.invalid(
             &signer,
@@ -232,7 +232,7 @@ fn check_conditions(conditions: &Cursor<'_, '_>, write: &Write<'_>, errors: &mut
     let old = write.old().map_or(&[][..], conditions_of);
     let mut old_counts: BTreeMap<&str, usize> = BTreeMap::new();
     for condition in old {
-        *old_counts.entry(condition.text("type")).or_default() += 1;
+        *old_counts.entry(condition.get_str("type")).or_default() += 1;
     }
     let had_duplicates = old_counts.values().any(|count| *count > 1);
     let mut seen = BTreeSet::new();
@@ -264,7 +264,7 @@ fn check_conditions(conditions: &Cursor<'_, '_>, write: &Write<'_>, errors: &mut
 
 /// A certificate is checked where it changes, unless the stored one is invalid already.
 fn check_certificate(certificate: &Cursor<'_, '_>, write: &Write<'_>, errors: &mut ErrorList) {
-    let old = write.old().map(|old| old.text_at(["status", "certificate"]));
+    let old = write.old().map(|old| old.str_at(["status", "certificate"]));
     let is_tolerated = |old: &str| old == certificate.str() || pem::check_certificates(old).is_err();
     if old.is_some_and(is_tolerated) {
         return;
@@ -298,7 +298,7 @@ fn check_update(status: &Cursor<'_, '_>, old: &Value, subresource: Subresource, 
         }
     }
     let certificate = status.field("certificate");
-    let old_certificate = old.text_at(["status", "certificate"]);
+    let old_certificate = old.str_at(["status", "certificate"]);
     if certificate.str() != old_certificate {
         if subresource != Subresource::Status {
             errors.forbidden(&certificate, "updates may not set certificate content");

@@ -2,6 +2,7 @@
 
 use crate::checks::update::separate_status;
 use crate::checks::{Report, go, resources, update};
+use crate::prepare::clear_status;
 use crate::{BuiltinKind, Cursor, KindFacts, Subresource, Write};
 use scantling_value::{ErrorList, Map, Value};
 use std::collections::BTreeSet;
@@ -29,6 +30,9 @@ impl BuiltinKind for ResourceQuota {
 
     fn prepare(&self, object: &mut Map, write: &Write<'_>) {
         separate_status(object, write);
+        if write.old().is_none() {
+            clear_status(object, ("core/v1", "ResourceQuotaSpec"));
+        }
     }
 
     fn validate(&self, object: &Value, write: &Write<'_>, errors: &mut ErrorList) {

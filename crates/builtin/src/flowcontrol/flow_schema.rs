@@ -78,7 +78,7 @@ impl BuiltinKind for FlowSchema {
     fn validate(&self, object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
         let root = Cursor::root(object);
         if write.subresource != Subresource::Status {
-            let name = object.text_at(["metadata", "name"]);
+            let name = object.str_at(["metadata", "name"]);
             let spec = root.field("spec");
             check_spec(name, &spec, errors);
             if let Some(mandatory) = super::mandatory_spec(MANDATORY, name)

@@ -125,7 +125,7 @@ fn check_member(
     errors: &mut ErrorList,
 ) {
     if let Some(old) = old
-        && old.text("type") == kind
+        && old.get_str("type") == kind
         && let Some(scantling_value::Segment::Field(name)) = member.path().segment()
         && update::same(member.value(), old.get(name))
     {

@@ -32,7 +32,7 @@ impl BuiltinKind for RuntimeClass {
         }
         check_scheduling(&root.field("scheduling"), errors);
         let handler = root.field("handler");
-        let is_unchanged = |old: &Value| old.text("handler") == handler.str();
+        let is_unchanged = |old: &Value| old.get_str("handler") == handler.str();
         if !write.old().is_some_and(is_unchanged) {
             check_handler(&handler, errors);
             if write.old().is_some() {

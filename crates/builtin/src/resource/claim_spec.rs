@@ -33,7 +33,7 @@ fn default_request(request: &mut Map) {
         .get("count")
         .and_then(Value::as_int)
         .is_some_and(|count| count != 0);
-    if request.text("allocationMode") == "ExactCount" && !has_count {
+    if request.get_str("allocationMode") == "ExactCount" && !has_count {
         request.insert("count", Value::Int(1));
     }
     for toleration in objects_in(request, "tolerations") {
@@ -52,13 +52,13 @@ pub(super) fn check_spec(spec: &Cursor<'_, '_>, errors: &mut ErrorList) {
         request
             .list("firstAvailable")
             .iter()
-            .map(|r| r.text("name").to_owned())
+            .map(|r| r.get_str("name").to_owned())
             .collect()
     };
     let owned: Vec<(String, BTreeSet<String>)> = requests
         .list()
         .iter()
-        .map(|r| (r.text("name").to_owned(), alternatives(r)))
+        .map(|r| (r.get_str("name").to_owned(), alternatives(r)))
         .collect();
     let known: Requests<'_> = owned
         .iter()

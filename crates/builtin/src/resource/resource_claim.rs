@@ -3,7 +3,7 @@
 use super::{GROUP, claim_spec};
 use crate::checks::update::separate_status;
 use crate::checks::{Report, Rule, labels, update};
-use crate::prepare::{object_if_set, object_in};
+use crate::prepare::{clear_status, object_if_set, object_in};
 use crate::{BuiltinKind, Context, Cursor, KindFacts, Subresource, Write};
 use scantling_value::{ErrorList, FieldError, Map, Value};
 use std::collections::BTreeSet;
@@ -41,6 +41,9 @@ impl BuiltinKind for ResourceClaim {
 
     fn prepare(&self, object: &mut Map, write: &Write<'_>) {
         separate_status(object, write);
+        if write.old().is_none() {
+            clear_status(object, ("resource/v1", "ResourceClaimSpec"));
+        }
     }
 
     fn validate(&self, object: &Value, write: &Write<'_>, errors: &mut ErrorList) {

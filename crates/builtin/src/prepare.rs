@@ -100,3 +100,12 @@ pub(crate) fn set_default_text(object: &mut Map, member: &str, text: &str) {
         object.insert(member, text.into());
     }
 }
+
+/// Sets an empty list to null, as it is read back from the store: the encoding of stored objects has no empty lists.
+pub(crate) fn forget_empty_list(object: &mut Map, member: &str) {
+    if let Some(list) = object.get_mut(member)
+        && list.as_array().is_some_and(<[Value]>::is_empty)
+    {
+        *list = Value::Null;
+    }
+}

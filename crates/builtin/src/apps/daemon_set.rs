@@ -46,6 +46,11 @@ impl BuiltinKind for DaemonSet {
         default_strategy(spec);
         set_default(spec, "revisionHistoryLimit", 10_i64);
         template::default(spec, context);
+        // Every version of the object has the annotation, so that its writer owns it.
+        let metadata = object_in(object, "metadata");
+        if let Some(annotations) = metadata.and_then(|metadata| object_in(metadata, "annotations")) {
+            set_default(annotations, TEMPLATE_GENERATION, "0");
+        }
     }
 
     fn prepare(&self, object: &mut Map, write: &Write<'_>) {

@@ -45,8 +45,14 @@ impl BuiltinKind for Job {
     fn prepare(&self, object: &mut Map, write: &Write<'_>) {
         if matches!(write.operation, Operation::Create) {
             generate_selector(object);
-            // Reading the stored object fills in defaults again, now with the generated labels.
-            default_labels(object);
+            // Reading the stored object fills in defaults again, now with the generated labels. They are not validated
+            // a second time: an invalid name is reported for the labels of the pods.
+            let name = object
+                .get("metadata")
+                .map_or("", |metadata| metadata.get_str("name"));
+            if names::label_value(name).is_empty() {
+                default_labels(object);
+            }
         }
         drop_disabled_fields(object, write, &["spec"]);
         template::drop_disabled(object, write, &["spec"]);

@@ -115,7 +115,10 @@ fn write_struct(table: &TypeTable, definition: &TypeDef, value: Option<&Value>, 
         if is_embedded(field) {
             let mut inner = String::new();
             write(table, &field.ty, value, &mut inner);
-            let members = inner.trim_start_matches('{').trim_end_matches('}');
+            let members = inner
+                .strip_prefix('{')
+                .and_then(|inner| inner.strip_suffix('}'))
+                .unwrap_or("");
             if !members.is_empty() {
                 out.push(std::mem::replace(&mut separator, ','));
                 out.push_str(members);

@@ -1,7 +1,7 @@
 //! LimitRange.
 
 use crate::checks::{Report, names, resources};
-use crate::prepare::{object_if_set, object_in, objects_in};
+use crate::prepare::{forget_empty_list, object_if_set, object_in, objects_in};
 use crate::{BuiltinKind, Context, Cursor, KindFacts, Write};
 use scantling_notation::quantity::Quantity;
 use scantling_value::{ErrorList, Map, Value};
@@ -32,6 +32,12 @@ impl BuiltinKind for LimitRange {
                     default_container(limit);
                 }
             }
+        }
+    }
+
+    fn prepare(&self, object: &mut Map, _write: &Write<'_>) {
+        if let Some(spec) = object_if_set(object, "spec") {
+            forget_empty_list(spec, "limits");
         }
     }
 

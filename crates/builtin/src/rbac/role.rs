@@ -2,9 +2,10 @@
 
 use super::GROUP;
 use crate::checks::{Report, labels};
+use crate::prepare::forget_empty_list;
 use crate::{BuiltinKind, Cursor, KindFacts, Write};
 use scantling_schema::meta::{NameRule, Scope};
-use scantling_value::{ErrorList, Value};
+use scantling_value::{ErrorList, Map, Value};
 
 /// Permissions in a namespace.
 #[derive(Debug)]
@@ -33,6 +34,10 @@ impl BuiltinKind for Role {
         &ROLE
     }
 
+    fn prepare(&self, object: &mut Map, _write: &Write<'_>) {
+        forget_empty_list(object, "rules");
+    }
+
     fn validate(&self, object: &Value, _write: &Write<'_>, errors: &mut ErrorList) {
         for rule in Cursor::root(object).field("rules").items() {
             check_rule(&rule, Scope::Namespaced, errors);
@@ -43,6 +48,10 @@ impl BuiltinKind for Role {
 impl BuiltinKind for ClusterRole {
     fn facts(&self) -> &'static KindFacts {
         &CLUSTER_ROLE
+    }
+
+    fn prepare(&self, object: &mut Map, _write: &Write<'_>) {
+        forget_empty_list(object, "rules");
     }
 
     fn validate(&self, object: &Value, write: &Write<'_>, errors: &mut ErrorList) {

@@ -188,25 +188,34 @@ pub(super) fn check_update(
     update::immutable_struct(&selector, old("selector"), "meta/v1", "LabelSelector", errors);
     check_template_update(spec, old_job, context, errors);
     update::immutable(&spec.field("completionMode"), old("completionMode"), errors);
-    let failure = spec.field("podFailurePolicy");
-    update::immutable_struct(
-        &failure,
+    check_immutable_policy(
+        &spec.field("podFailurePolicy"),
         old("podFailurePolicy"),
-        "batch/v1",
         "PodFailurePolicy",
         errors,
     );
     for name in ["backoffLimitPerIndex", "managedBy"] {
         update::immutable(&spec.field(name), old(name), errors);
     }
-    let success = spec.field("successPolicy");
-    update::immutable_struct(
-        &success,
+    check_immutable_policy(
+        &spec.field("successPolicy"),
         old("successPolicy"),
-        "batch/v1",
         "SuccessPolicy",
         errors,
     );
+}
+
+/// A policy may not change. One without rules is not the same as none.
+fn check_immutable_policy(policy: &Cursor<'_, '_>, old: Option<&Value>, ty: &str, errors: &mut ErrorList) {
+    if policy.is_set() == old.is_some() {
+        update::immutable_struct(policy, old, "batch/v1", ty, errors);
+    } else {
+        errors.invalid_value(
+            policy,
+            go::pointer("batch/v1", ty, policy.value()),
+            update::IMMUTABLE,
+        );
+    }
 }
 
 /// The completions of indexed Jobs change together with the parallelism, others never.

@@ -34,7 +34,7 @@ impl BuiltinKind for RuntimeClass {
         let handler = root.field("handler");
         let is_unchanged = |old: &Value| old.get_str("handler") == handler.str();
         if !write.old().is_some_and(is_unchanged) {
-            check_handler(&handler, errors);
+            check_handler(&handler, write, errors);
             if write.old().is_some() {
                 errors.invalid_value(&handler, Value::Null, update::IMMUTABLE);
             }
@@ -42,16 +42,17 @@ impl BuiltinKind for RuntimeClass {
     }
 }
 
-/// The handler is a DNS label. Declarative validation counts bytes where other checks count characters.
-fn check_handler(handler: &Cursor<'_, '_>, errors: &mut ErrorList) {
+/// The handler is a DNS label. On a create, the text is that of declarative validation, which counts bytes.
+fn check_handler(handler: &Cursor<'_, '_>, write: &Write<'_>, errors: &mut ErrorList) {
     if handler.str().is_empty() {
         return errors.required(handler, "");
     }
     for why in names::dns1123_label(handler.str()) {
-        errors.invalid(
-            handler,
-            why.replace("no more than 63 characters", "no more than 63 bytes"),
-        );
+        let why = match write.old() {
+            None => why.replace("no more than 63 characters", "no more than 63 bytes"),
+            Some(_) => why,
+        };
+        errors.invalid(handler, why);
     }
 }
 

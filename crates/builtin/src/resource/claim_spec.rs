@@ -3,7 +3,8 @@
 use crate::Cursor;
 use crate::checks::{Report, Rule, labels, names};
 use crate::prepare::{object_if_set, objects_in, set_default_text};
-use scantling_value::{ErrorList, FieldError, Map, Value};
+use scantling_apitypes::TypeTable;
+use scantling_value::{BadValue, ErrorList, FieldError, Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
 const MAX_REQUESTS: usize = 32;
@@ -68,7 +69,7 @@ pub(super) fn check_spec(spec: &Cursor<'_, '_>, errors: &mut ErrorList) {
         requests
             .items()
             .for_each(|request| check_request(&request, errors));
-        check_unique_names(&requests, errors);
+        check_unique_names(&requests, "DeviceRequest", errors);
     }
     let constraints = devices.field("constraints");
     if check_count(&constraints, MAX_CONSTRAINTS, errors) {
@@ -94,15 +95,24 @@ fn check_count(list: &Cursor<'_, '_>, max: usize, errors: &mut ErrorList) -> boo
     count <= max
 }
 
-fn check_unique_names(list: &Cursor<'_, '_>, errors: &mut ErrorList) {
+fn check_unique_names(list: &Cursor<'_, '_>, ty: &str, errors: &mut ErrorList) {
     let mut seen = BTreeSet::new();
     for item in list.items() {
         let name = item.field("name").str();
         if !seen.insert(name) {
-            let shown = Map::from_iter([("name", Value::from(name))]);
-            errors.duplicate(&item, Value::Object(shown));
+            errors.duplicate(&item, versioned(ty, item.map()));
         }
     }
+}
+
+/// A struct as declarative validation shows it: in the form of its version.
+fn versioned(ty: &str, members: Option<&Map>) -> BadValue {
+    let table = TypeTable::latest();
+    let definition = table.known("resource/v1", ty);
+    let members = table.canonical(definition, members.cloned().unwrap_or_default());
+    let mut json = Vec::new();
+    table.write_json(definition, &members.into(), &mut json);
+    BadValue::Raw(String::from_utf8_lossy(&json).into_owned())
 }
 
 fn check_name(name: &Cursor<'_, '_>, errors: &mut ErrorList) {
@@ -120,6 +130,10 @@ fn check_request(request: &Cursor<'_, '_>, errors: &mut ErrorList) {
         (true, true) => {
             let why = "exactly one of `exactly` or `firstAvailable` is required, but multiple fields are set";
             errors.invalid_value(request, Value::Null, why);
+            for alternative in alternatives.items() {
+                Rule::RequiredForm(names::dns1123_subdomain)
+                    .check(&alternative.field("deviceClassName"), errors);
+            }
         }
         (true, false) => check_devices(&exactly, errors),
         (false, true) => {
@@ -128,7 +142,7 @@ fn check_request(request: &Cursor<'_, '_>, errors: &mut ErrorList) {
                     check_name(&alternative.field("name"), errors);
                     check_devices(&alternative, errors);
                 }
-                check_unique_names(&alternatives, errors);
+                check_unique_names(&alternatives, "DeviceSubRequest", errors);
             }
         }
     }

@@ -26,6 +26,23 @@ const TEMPLATE: KindFacts = KindFacts {
     ..KindFacts::new(GROUP, "ResourceClaimTemplate")
 };
 
+/// The metadata that claims get by themselves, so that templates must not have it.
+const UNSETTABLE: [&str; 13] = [
+    "name",
+    "generateName",
+    "namespace",
+    "selfLink",
+    "uid",
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "ownerReferences",
+    "finalizers",
+    "managedFields",
+];
+
 const MAX_CONSUMERS: usize = 256;
 
 impl BuiltinKind for ResourceClaim {
@@ -116,6 +133,12 @@ impl BuiltinKind for ResourceClaimTemplate {
         match write.old() {
             None => {
                 let metadata = template.field("metadata");
+                for name in UNSETTABLE {
+                    let field = metadata.field(name);
+                    if !field.is_empty() {
+                        errors.forbidden(&field, "cannot be set");
+                    }
+                }
                 labels::labels(&metadata.field("labels"), errors);
                 labels::annotations(&metadata.field("annotations"), errors);
                 claim_spec::check_spec(&template.field("spec"), errors);

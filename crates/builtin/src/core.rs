@@ -5,6 +5,7 @@ mod endpoints;
 pub(crate) mod event;
 mod limit_range;
 mod namespace;
+mod node;
 pub(crate) mod persistent_volume;
 pub(crate) mod persistent_volume_claim;
 pub(crate) mod pod;
@@ -26,6 +27,7 @@ pub(crate) const KINDS: &[&dyn BuiltinKind] = &[
     &event::Event,
     &limit_range::LimitRange,
     &namespace::Namespace,
+    &node::Node,
     &persistent_volume::PersistentVolume,
     &persistent_volume_claim::PersistentVolumeClaim,
     &pod::Pod,

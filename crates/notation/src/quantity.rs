@@ -270,7 +270,7 @@ impl Quantity {
     }
 
     /// The amount in units of a power of ten, rounded away from zero: `scaled(0)` of `1500m` is 2. Amounts beyond 64 bits
-    /// become the nearest number.
+    /// become 0, as in Kubernetes.
     pub fn scaled(&self, exponent: i32) -> i64 {
         const MAX_DIGITS: i64 = 20;
         let (number, own) = self.amount.parts();
@@ -287,9 +287,9 @@ impl Quantity {
                 let is_whole = &number % &unit == IBig::ZERO;
                 number / unit + IBig::from(if is_whole { 0 } else { sign })
             }
-            _ => IBig::from(sign) * IBig::from(u64::MAX),
+            _ => return 0,
         };
-        i64::try_from(scaled).unwrap_or(if sign < 0 { i64::MIN } else { i64::MAX })
+        i64::try_from(scaled).unwrap_or(0)
     }
 
     /// The exact sum. A zero takes on the format of the other.

@@ -44,7 +44,7 @@ fn plan() -> &'static Plan {
         }
         let steps = |d: &TypeDef| {
             let steps = d.members().iter().filter_map(|field| {
-                let gate = field.attributes.value("gate");
+                let gate = field.attributes.value("gate").map(actual);
                 let into = held_struct(table, &field.ty).filter(|id| reaching.contains(id));
                 (gate.is_some() || into.is_some()).then_some(Step {
                     field: field.name,
@@ -56,6 +56,14 @@ fn plan() -> &'static Plan {
         };
         reaching.iter().map(|id| (*id, steps(table.get(*id)))).collect()
     })
+}
+
+/// The gate that a name in the table stands for: a comment of Kubernetes names one by its old name.
+fn actual(gate: &'static str) -> &'static str {
+    match gate {
+        "PodCertificateProjection" => "PodCertificateRequest",
+        gate => gate,
+    }
 }
 
 /// The struct that a type holds, behind pointers, lists and maps.

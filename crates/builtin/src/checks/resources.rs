@@ -282,15 +282,3 @@ fn check_claims(at: &Cursor<'_, '_>, of_pod: &BTreeSet<&str>, errors: &mut Error
         }
     }
 }
-
-/// Whether two lists have the same amounts of the same resources.
-pub(crate) fn same_list(a: Option<&Value>, b: Option<&Value>) -> bool {
-    let members = |list: Option<&Value>| match list {
-        Some(Value::Object(members)) => members
-            .iter()
-            .map(|(k, v)| (k.clone(), quantity(Some(v))))
-            .collect(),
-        _ => Vec::new(),
-    };
-    a == b || members(a) == members(b)
-}

@@ -19,8 +19,6 @@ pub(crate) enum Rule {
     RequiredOneOf(&'static [&'static str]),
     /// At least 0.
     NonNegative,
-    /// At least 1.
-    Positive,
     /// A number between these bounds, inclusive, where it is set.
     Between(i64, i64),
     /// A string of this form, where it is not empty.
@@ -60,7 +58,6 @@ impl Rule {
                 _ => errors.not_supported(at, values),
             },
             Rule::NonNegative => numbers::non_negative(at, errors),
-            Rule::Positive => numbers::positive(at, errors),
             Rule::Between(low, high) if at.is_set() => numbers::between(at, low, high, errors),
             Rule::Form(form) if !at.str().is_empty() => errors.invalid_for(at, form(at.str())),
             Rule::FormIfSet(form) if at.is_set() => errors.invalid_for(at, form(at.str())),

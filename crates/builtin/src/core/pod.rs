@@ -68,8 +68,8 @@ impl BuiltinKind for Pod {
         let own = pod
             .at(["spec", "terminationGracePeriodSeconds"])
             .and_then(Value::as_int);
-        let is_scheduled = !pod.text_at(["spec", "nodeName"]).is_empty();
-        let has_ended = matches!(pod.text_at(["status", "phase"]), "Failed" | "Succeeded");
+        let is_scheduled = !pod.str_at(["spec", "nodeName"]).is_empty();
+        let has_ended = matches!(pod.str_at(["status", "phase"]), "Failed" | "Succeeded");
         Some(match requested.or(own).unwrap_or(0) {
             _ if !is_scheduled || has_ended => 0,
             ..0 => 1,
@@ -144,7 +144,7 @@ impl BuiltinKind for Pod {
         let root = Cursor::root(object);
         match (write.operation, write.subresource) {
             (Operation::Create, _) => {
-                let wrong = names::dns1123_label(object.text_at(["metadata", "name"]));
+                let wrong = names::dns1123_label(object.str_at(["metadata", "name"]));
                 if !wrong.is_empty() {
                     warnings.push(format!(
                         "metadata.name: this is used in the Pod's hostname, which can result in surprising behavior; a DNS \
@@ -175,9 +175,9 @@ impl BuiltinKind for Pod {
             }
             "status.podIP" => {
                 let first = object.list_at(["status", "podIPs"]).first();
-                first.map_or("", |ip| ip.text("ip"))
+                first.map_or("", |ip| ip.get_str("ip"))
             }
-            field => object.text_at(field.split('.')),
+            field => object.str_at(field.split('.')),
         };
         found.to_owned()
     }

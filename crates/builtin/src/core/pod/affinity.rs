@@ -82,7 +82,7 @@ fn match_label_keys(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
     let labels = selector.field("matchLabels");
     let mut seen: BTreeSet<&str> = labels.entries().map(|(key, _)| key).collect();
     for expression in selector.field("matchExpressions").list() {
-        let key = expression.text("key");
+        let key = expression.get_str("key");
         if let Some(i) = position(key).filter(|_| seen.contains(key)) {
             let why = "exists in both matchLabelKeys and labelSelector";
             errors.push_with(|| FieldError::invalid(&at.path().index(i), key, why));
@@ -108,7 +108,8 @@ pub(super) fn spread_constraints(at: &Cursor<'_, '_>, rules: &Rules<'_>, errors:
             errors.not_supported(&action, ACTIONS);
         }
         let is_same = |other: &Value| {
-            other.text("topologyKey") == topology.str() && other.text("whenUnsatisfiable") == action.str()
+            other.get_str("topologyKey") == topology.str()
+                && other.get_str("whenUnsatisfiable") == action.str()
         };
         if at.list().iter().skip(i + 1).any(is_same) {
             let shown = format!("{{{}, {}}}", topology.str(), action.str());
@@ -176,7 +177,7 @@ fn separate_label_keys(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
     for key in keys.items() {
         labels::key(&key, errors);
         let is_label = matched.map().is_some_and(|m| m.contains_key(key.str()));
-        if is_label || expressions.list().iter().any(|e| e.text("key") == key.str()) {
+        if is_label || expressions.list().iter().any(|e| e.get_str("key") == key.str()) {
             errors.invalid(&key, "exists in both matchLabelKeys and labelSelector");
         }
     }

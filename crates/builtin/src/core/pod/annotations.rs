@@ -34,18 +34,18 @@ pub(super) fn annotations(
     if map.contains_key(MIRROR) && spec.field("nodeName").str().is_empty() {
         let mirror = at.with_path(at.path().key(MIRROR));
         let why = "must set spec.nodeName if mirror pod annotation is set";
-        errors.invalid_value(&mirror, map.text(MIRROR), why);
+        errors.invalid_value(&mirror, map.get_str(MIRROR), why);
     }
-    if !map.text(TOLERATIONS).is_empty() {
-        check_tolerations(at, map.text(TOLERATIONS), rules, errors);
+    if !map.get_str(TOLERATIONS).is_empty() {
+        check_tolerations(at, map.get_str(TOLERATIONS), rules, errors);
     }
     let is_cost = |cost: &str| names::decimal_integer(cost).is_empty() && cost.parse::<i32>().is_ok();
-    if map.contains_key(DELETION_COST) && !is_cost(map.text(DELETION_COST)) {
+    if map.contains_key(DELETION_COST) && !is_cost(map.get_str(DELETION_COST)) {
         let stored = old.and_then(|old| old.get(DELETION_COST)).and_then(Value::as_str);
         let is_allowed = stored.is_some_and(|cost| !is_cost(cost)) || !rules.enabled("PodDeletionCost");
         if !is_allowed {
             let cost = at.with_path(at.path().key(DELETION_COST));
-            errors.invalid_value(&cost, map.text(DELETION_COST), "must be a 32bit integer");
+            errors.invalid_value(&cost, map.get_str(DELETION_COST), "must be a 32bit integer");
         }
     }
     if map.contains_key(SECCOMP_POD) {
@@ -138,14 +138,14 @@ pub(super) fn match_fields(annotations: &Cursor<'_, '_>, spec: &Cursor<'_, '_>, 
     let context = spec.field("securityContext");
     let profile = context.field("seccompProfile");
     if profile.is_set() && map.contains_key(SECCOMP_POD) {
-        match_profile(SECCOMP, map.text(SECCOMP_POD), &profile, &profile, errors);
+        match_profile(SECCOMP, map.get_str(SECCOMP_POD), &profile, &profile, errors);
     }
     containers_at(spec, |container| {
         let context = container.field("securityContext");
         let profile = context.field("seccompProfile");
         let key = format!("{SECCOMP_CONTAINER}{}", container.field("name").str());
         if profile.is_set() && map.contains_key(&key) {
-            match_profile(SECCOMP, map.text(&key), &profile, &profile, errors);
+            match_profile(SECCOMP, map.get_str(&key), &profile, &profile, errors);
         }
     });
     let os = spec.field("os");
@@ -159,7 +159,7 @@ pub(super) fn match_fields(annotations: &Cursor<'_, '_>, spec: &Cursor<'_, '_>, 
         let profile = if own.is_set() { &own } else { &of_pod };
         let key = format!("{APP_ARMOR}{}", container.field("name").str());
         if profile.is_set() && map.contains_key(&key) {
-            match_profile("apparmor", map.text(&key), profile, &own, errors);
+            match_profile("apparmor", map.get_str(&key), profile, &own, errors);
         }
     });
 }

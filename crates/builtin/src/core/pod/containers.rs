@@ -68,7 +68,7 @@ pub(super) fn init_containers(
     if at.list().is_empty() {
         return;
     }
-    let mut names: BTreeSet<&str> = regular.list().iter().map(|c| c.text("name")).collect();
+    let mut names: BTreeSet<&str> = regular.list().iter().map(|c| c.get_str("name")).collect();
     for (i, container) in at.items().enumerate() {
         common(&container, pod, errors);
         check_init_restart_policy(&container, pod.rules, errors);
@@ -148,7 +148,7 @@ pub(super) fn ephemeral_containers(
     let others: BTreeSet<&str> = lists
         .iter()
         .flat_map(Cursor::list)
-        .map(|c| c.text("name"))
+        .map(|c| c.get_str("name"))
         .collect();
     let mut names = others.clone();
     for container in at.items() {
@@ -161,9 +161,10 @@ pub(super) fn ephemeral_containers(
         if !target.str().is_empty() && !others.contains(target.str()) {
             errors.push_with(|| FieldError::not_found(target.path(), target.str()));
         }
-        for field in FORBIDDEN_EPHEMERAL {
-            let field = container.field(field);
-            if !field.is_empty() {
+        for name in FORBIDDEN_EPHEMERAL {
+            let field = container.field(name);
+            let is_empty_struct = matches!(field.value(), Some(Value::Object(m)) if m.is_empty());
+            if field.is_set() && !(name == "resources" && is_empty_struct) {
                 errors.forbidden(&field, WHY);
             }
         }
@@ -252,7 +253,7 @@ fn check_host_ports(containers: &[Value], list: &Cursor<'_, '_>, errors: &mut Er
             let Some(number) = port.get("hostPort").and_then(Value::as_int).filter(|n| *n != 0) else {
                 continue;
             };
-            let (protocol, address) = (port.text("protocol"), port.text("hostIP"));
+            let (protocol, address) = (port.get_str("protocol"), port.get_str("hostIP"));
             if !used.insert((protocol, address, number)) {
                 let (container, ports) = (list.path().index(i), "ports");
                 let ports = container.field(ports);

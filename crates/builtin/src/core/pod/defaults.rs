@@ -30,10 +30,13 @@ pub(super) fn pod(pod: &mut Map, context: &Context<'_>) {
             }
         }
         set_default(spec, "enableServiceLinks", true);
-        if (context.enabled)("H2CContainerProbe") {
-            for field in CONTAINERS {
-                objects_in(spec, field).for_each(|container| http_actions(container, &mut set_protocol));
+        let mut set_protocol = |action: &mut Map| {
+            if (context.enabled)("H2CContainerProbe") {
+                set_default(action, "protocol", "HTTP1");
             }
+        };
+        for field in CONTAINERS {
+            objects_in(spec, field).for_each(|container| http_actions(container, &mut set_protocol));
         }
         self::spec(spec);
     }
@@ -64,13 +67,9 @@ fn request_limits(resources: &mut Map) {
 }
 
 fn use_host_port(port: &mut Map) {
-    if let Some(container_port @ Value::Int(1..)) = port.get("containerPort").cloned() {
+    if let Some(container_port) = port.get("containerPort").cloned() {
         set_if_empty(port, "hostPort", container_port);
     }
-}
-
-fn set_protocol(action: &mut Map) {
-    set_default(action, "protocol", "HTTP1");
 }
 
 /// Calls a function for the HTTP requests of a container's probes and hooks.
@@ -98,8 +97,8 @@ pub(super) const PROBES: [&str; 3] = ["livenessProbe", "readinessProbe", "startu
 fn status(status: &mut Map) {
     let list = |ip: Value| Value::from(vec![Value::from(Map::from_iter([("ip", ip)]))]);
     let first = status.get("podIPs").and_then(|ips| ips.as_array()?.first());
-    let first = first.map(|ip| ip.text("ip").to_owned());
-    let single = status.text("podIP").to_owned();
+    let first = first.map(|ip| ip.get_str("ip").to_owned());
+    let single = status.get_str("podIP").to_owned();
     match first {
         None if !single.is_empty() => {
             status.insert("podIPs", list(single.into()));
@@ -112,6 +111,8 @@ fn status(status: &mut Map) {
         }
         _ => {}
     }
+    round_list(status.get_mut("allocatedResources"));
+    round_requirements(status.get_mut("resources"));
     for field in STATUSES {
         for status in objects_in(status, field) {
             round_list(status.get_mut("allocatedResources"));
@@ -129,7 +130,7 @@ pub(super) const STATUSES: [&str; 3] = [
 
 /// Fills in the defaults of a pod spec.
 pub(in crate::core) fn spec(spec: &mut Map) {
-    if spec.text("serviceAccountName").is_empty() {
+    if spec.get_str("serviceAccountName").is_empty() {
         if let Some(name @ Value::String(_)) = spec.get("serviceAccount").cloned() {
             spec.insert("serviceAccountName", name);
         }
@@ -150,8 +151,8 @@ pub(in crate::core) fn spec(spec: &mut Map) {
 }
 
 fn container(container: &mut Map) {
-    if container.text("imagePullPolicy").is_empty() {
-        container.insert("imagePullPolicy", pull_policy(container.text("image")));
+    if container.get_str("imagePullPolicy").is_empty() {
+        container.insert("imagePullPolicy", pull_policy(container.get_str("image")));
     }
     set_if_empty(container, "terminationMessagePath", "/dev/termination-log");
     set_if_empty(container, "terminationMessagePolicy", "File");
@@ -230,8 +231,8 @@ fn volume(volume: &mut Map) {
                 objects_in(source, "sources").for_each(projection);
             }
             "hostPath" => set_default(source, "type", ""),
-            "image" if source.text("pullPolicy").is_empty() => {
-                source.insert("pullPolicy", pull_policy(source.text("reference")));
+            "image" if source.get_str("pullPolicy").is_empty() => {
+                source.insert("pullPolicy", pull_policy(source.get_str("reference")));
             }
             "ephemeral" => {
                 let template = source

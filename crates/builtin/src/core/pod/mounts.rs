@@ -27,7 +27,7 @@ impl<'v> Volumes<'v> {
 pub(super) fn mounts(container: &Cursor<'_, '_>, known: &Volumes<'_>, errors: &mut ErrorList) {
     let at = container.field("volumeMounts");
     let devices = container.field("volumeDevices");
-    let has_device = |field: &str, value: &str| devices.list().iter().any(|d| d.text(field) == value);
+    let has_device = |field: &str, value: &str| devices.list().iter().any(|d| d.get_str(field) == value);
     let mut paths = BTreeSet::new();
     for mount in at.items() {
         let (name, path) = (mount.field("name"), mount.field("mountPath"));
@@ -121,7 +121,7 @@ fn check_bind_options(at: &Cursor<'_, '_>, volume: Option<&Value>, errors: &mut 
 /// Checks the block devices of a container.
 pub(super) fn devices(container: &Cursor<'_, '_>, known: &Volumes<'_>, errors: &mut ErrorList) {
     let mounts = container.field("volumeMounts");
-    let has_mount = |field: &str, value: &str| mounts.list().iter().any(|m| m.text(field) == value);
+    let has_mount = |field: &str, value: &str| mounts.list().iter().any(|m| m.get_str(field) == value);
     let (mut names, mut paths) = (BTreeSet::new(), BTreeSet::new());
     for device in container.field("volumeDevices").items() {
         let (name, path) = (device.field("name"), device.field("devicePath"));
@@ -171,7 +171,7 @@ pub(super) fn file_variables(spec: &Cursor<'_, '_>, container: &Cursor<'_, '_>, 
         }
         let name = file.field("volumeName");
         let volumes = spec.field("volumes");
-        let mut named = volumes.list().iter().filter(|v| v.text("name") == name.str());
+        let mut named = volumes.list().iter().filter(|v| v.get_str("name") == name.str());
         match named.next_back() {
             None => errors.push_with(|| FieldError::not_found(name.path(), name.str())),
             Some(volume) if volume.get("emptyDir").is_none() => {

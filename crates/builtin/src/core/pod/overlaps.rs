@@ -61,7 +61,7 @@ pub(super) fn warn(volumes: &Cursor<'_, '_>, warnings: &mut Vec<String>) {
 fn files<'v>(source: &Cursor<'v, '_>, name: &str) -> Vec<File<'v>> {
     let items = source.field("items");
     let file = |item: &'v scantling_value::Value| File {
-        path: item.text("path").trim_end_matches('/'),
+        path: item.get_str("path").trim_end_matches('/'),
         source: name.to_owned(),
     };
     items.list().iter().map(file).collect()

@@ -151,7 +151,7 @@ pub(super) fn app_armor_profile(annotation: &str) -> Option<Value> {
 
 /// Sets the fields that replaced the annotations for `AppArmor`.
 fn apply_app_armor(spec: &mut Map, annotations: &Map) {
-    let is_windows = spec.get("os").is_some_and(|os| os.text("name") == "windows");
+    let is_windows = spec.get("os").is_some_and(|os| os.get_str("name") == "windows");
     if is_windows || !annotations.keys().any(|key| key.starts_with(APP_ARMOR)) {
         return;
     }
@@ -161,7 +161,7 @@ fn apply_app_armor(spec: &mut Map, annotations: &Map) {
         .cloned();
     for list in CONTAINERS {
         for container in objects_in(spec, list) {
-            let key = format!("{APP_ARMOR}{}", container.text("name"));
+            let key = format!("{APP_ARMOR}{}", container.get_str("name"));
             let is_set = container
                 .get("securityContext")
                 .is_some_and(|c| c.get("appArmorProfile").is_some());
@@ -244,7 +244,7 @@ fn drop_stop_signals(spec: &mut Map, old: Option<&Value>, context: &Context<'_>)
 /// Without restart rules, only sidecars have a restart policy.
 fn drop_restart_policies(spec: &mut Map, old: Option<&Value>, context: &Context<'_>) {
     let own = |list: &str, container: &Value| {
-        let policy = container.text("restartPolicy");
+        let policy = container.get_str("restartPolicy");
         !policy.is_empty() && (list != "initContainers" || policy != "Always")
     };
     let has = |spec: &Map| {
@@ -261,7 +261,7 @@ fn drop_restart_policies(spec: &mut Map, old: Option<&Value>, context: &Context<
     }
     for list in CONTAINERS {
         for container in objects_in(spec, list) {
-            if list != "initContainers" || container.text("restartPolicy") != "Always" {
+            if list != "initContainers" || container.get_str("restartPolicy") != "Always" {
                 container.remove("restartPolicy");
             }
         }
@@ -330,7 +330,7 @@ fn keep_all_but_resources(pod: &mut Map, old: &Value, context: &Context<'_>) {
     }
     for list in LISTS {
         let sent = new.list(list);
-        let is_renamed = |(a, b): (&Value, &Value)| a.text("name") != b.text("name");
+        let is_renamed = |(a, b): (&Value, &Value)| a.get_str("name") != b.get_str("name");
         if sent.iter().zip(old_spec.list(list)).any(is_renamed) {
             spec.insert(list, Value::Array(sent.to_vec()));
             continue;
@@ -390,8 +390,8 @@ fn update_status(pod: &mut Map, old: &Value, write: &Write<'_>) {
 fn keep_observed_generations(status: &mut Map, stored: Option<&Value>) {
     let mut stored: Vec<&Value> = stored.map_or(&[][..], |s| s.list("conditions")).iter().collect();
     for condition in objects_in(status, "conditions") {
-        let kind = condition.text("type").to_owned();
-        let at = stored.iter().position(|c| c.text("type") == kind);
+        let kind = condition.get_str("type").to_owned();
+        let at = stored.iter().position(|c| c.get_str("type") == kind);
         let kept = at
             .map(|at| stored.remove(at))
             .and_then(|c| c.get("observedGeneration"));

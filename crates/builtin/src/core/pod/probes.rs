@@ -99,7 +99,7 @@ fn http_get(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
     }
     let headers = at.field("httpHeaders");
     for header in headers.list() {
-        let name = header.text("name");
+        let name = header.get_str("name");
         for why in names::header_name(name) {
             errors.invalid_value(&headers, name, why);
         }

@@ -25,7 +25,7 @@ pub(super) fn validate(
         *errors = refused("static pods cannot be resized");
         return;
     }
-    if old_spec.text_at(["os", "name"]) == "windows" {
+    if old_spec.str_at(["os", "name"]) == "windows" {
         *errors = refused("windows pods cannot be resized");
         return;
     }
@@ -70,7 +70,7 @@ pub(super) fn validate(
 }
 
 fn is_sidecar(container: &Value) -> bool {
-    container.text("restartPolicy") == "Always"
+    container.get_str("restartPolicy") == "Always"
 }
 
 fn has_pod_level(spec: Option<&Value>) -> bool {
@@ -89,7 +89,7 @@ fn check_service_class(
     rules: &Rules<'_>,
     errors: &mut ErrorList,
 ) {
-    let stored = match old.text_at(["status", "qosClass"]) {
+    let stored = match old.str_at(["status", "qosClass"]) {
         "" => resources::service_class(old_spec, rules.context),
         class => class,
     };
@@ -98,7 +98,7 @@ fn check_service_class(
         .map_or("", |spec| resources::service_class(spec, rules.context));
     if stored != new {
         let why = "Pod QOS Class may not change as a result of resizing";
-        errors.invalid_value(spec, pod.text_at(["status", "qosClass"]), why);
+        errors.invalid_value(spec, pod.str_at(["status", "qosClass"]), why);
     }
     let statuses = old.list_at(["status", "containerStatuses"]).iter();
     let mut running = statuses.filter(|status| status.at(["state", "running"]).is_some());
@@ -180,7 +180,7 @@ fn check_order(new: &Cursor<'_, '_>, old: &[Value], list: &str, errors: &mut Err
     }
     for (container, old) in new.items().zip(old) {
         let name = container.field("name");
-        if name.str() != old.text("name") {
+        if name.str() != old.get_str("name") {
             errors.forbidden(&name, format!("{list} may not be renamed or reordered on resize"));
         }
     }
@@ -244,7 +244,7 @@ fn check_init_containers(
         if is_modified && !is_sidecar(new) {
             let restarts = new.list("resizePolicy").iter();
             restarts
-                .filter(|policy| policy.text("restartPolicy") == "RestartContainer")
+                .filter(|policy| policy.get_str("restartPolicy") == "RestartContainer")
                 .for_each(|_| {
                     let why =
                         "non-sidecar init containers with a resize policy of RestartContainer cannot be resized";
@@ -297,7 +297,7 @@ fn check_volume(
 ) {
     use crate::checks::resources::quantity;
     let name = at.field("name");
-    if name.str() != old.text("name") {
+    if name.str() != old.get_str("name") {
         return errors.forbidden(&name, "volumes may not be renamed or reordered on resize");
     }
     let directory = at.field("emptyDir");

@@ -49,7 +49,7 @@ fn aggregate<'v>(spec: &'v Value, list: &str) -> Amounts<'v> {
     let (mut sidecars, mut initial) = (Amounts::new(), Amounts::new());
     for container in spec.list("initContainers") {
         let mut own = of(container);
-        if container.text("restartPolicy") == "Always" {
+        if container.get_str("restartPolicy") == "Always" {
             add(&mut sums, &own);
             add(&mut sidecars, &own);
             own.clone_from(&sidecars);

@@ -112,7 +112,7 @@ impl<'a> Rules<'a> {
         };
         let is_outside = |source: &Value| {
             let token = source.get("serviceAccountToken");
-            token.is_some_and(|token| !volumes::is_local_path(token.text("path")))
+            token.is_some_and(|token| !volumes::is_local_path(token.get_str("path")))
         };
         self.old_has(|old| sources(old).any(is_outside))
     }
@@ -123,8 +123,12 @@ impl<'a> Rules<'a> {
             return true;
         }
         let has_name = |container: &Value| {
-            let variables = container.list("env").iter().any(|v| v.text("name") == name);
-            variables || container.list("envFrom").iter().any(|v| v.text("prefix") == name)
+            let variables = container.list("env").iter().any(|v| v.get_str("name") == name);
+            variables
+                || container
+                    .list("envFrom")
+                    .iter()
+                    .any(|v| v.get_str("prefix") == name)
         };
         !names::env_name(name).is_empty() && self.old_container_has(has_name)
     }
@@ -144,7 +148,7 @@ impl<'a> Rules<'a> {
             let sets_policy =
                 |c: &Value| c.get("restartPolicy").is_some() || !c.list("restartPolicyRules").is_empty();
             let init = old.list("initContainers").iter();
-            let mut init = init.filter(|c| sets_policy(c) && c.text("restartPolicy") != "Always");
+            let mut init = init.filter(|c| sets_policy(c) && c.get_str("restartPolicy") != "Always");
             old.list("containers").iter().any(sets_policy) || init.next().is_some()
         };
         self.enabled("ContainerRestartRules") || self.old_has(uses)
@@ -154,7 +158,7 @@ impl<'a> Rules<'a> {
     pub(super) fn has_restart_all(&self) -> bool {
         let uses = |container: &Value| {
             let mut rules = container.list("restartPolicyRules").iter();
-            rules.any(|rule| rule.text("action") == "RestartAllContainers")
+            rules.any(|rule| rule.get_str("action") == "RestartAllContainers")
         };
         self.enabled("RestartAllContainersOnContainerExits") || self.old_container_has(uses)
     }
@@ -163,7 +167,7 @@ impl<'a> Rules<'a> {
     pub(super) fn compares_taints(&self) -> bool {
         let uses = |old: &Value| {
             let mut tolerations = old.list("tolerations").iter();
-            tolerations.any(|t| matches!(t.text("operator"), "Lt" | "Gt"))
+            tolerations.any(|t| matches!(t.get_str("operator"), "Lt" | "Gt"))
         };
         self.enabled("TaintTolerationComparisonOperators") || self.old_has(uses)
     }
@@ -193,7 +197,7 @@ impl<'a> Rules<'a> {
     pub(super) fn allows_host_sysctls(&self) -> bool {
         self.old_has(|old| {
             let mut sysctls = old.list_at(["securityContext", "sysctls"]).iter();
-            sysctls.any(|s| super::security::host_sysctl(s.text("name"), old).is_some())
+            sysctls.any(|s| super::security::host_sysctl(s.get_str("name"), old).is_some())
         })
     }
 
@@ -201,8 +205,8 @@ impl<'a> Rules<'a> {
     pub(super) fn allows_restart_of_init_containers(&self) -> bool {
         let uses = |container: &Value| {
             let mut policies = container.list("resizePolicy").iter();
-            container.text("restartPolicy") != "Always"
-                && policies.any(|p| p.text("restartPolicy") == "RestartContainer")
+            container.get_str("restartPolicy") != "Always"
+                && policies.any(|p| p.get_str("restartPolicy") == "RestartContainer")
         };
         self.old_has(|old| old.list("initContainers").iter().any(uses))
     }
@@ -210,7 +214,7 @@ impl<'a> Rules<'a> {
     /// Whether sidecars may have a resize policy.
     pub(super) fn has_sidecar_resize(&self) -> bool {
         let uses = |container: &Value| {
-            container.text("restartPolicy") == "Always" && !container.list("resizePolicy").is_empty()
+            container.get_str("restartPolicy") == "Always" && !container.list("resizePolicy").is_empty()
         };
         self.enabled("InPlacePodVerticalScaling")
             || self.old_has(|old| old.list("initContainers").iter().any(uses))
@@ -221,7 +225,7 @@ impl<'a> Rules<'a> {
         let is_empty = |volume: &Value| {
             volume
                 .get("image")
-                .is_some_and(|image| image.text("reference").is_empty())
+                .is_some_and(|image| image.get_str("reference").is_empty())
         };
         self.old_has(|old| old.list("volumes").iter().any(is_empty))
     }

@@ -30,7 +30,7 @@ pub(super) fn validate(at: &Cursor<'_, '_>, owner: Owner<'_>, rules: &Rules<'_>,
     let claim_names = claims
         .list()
         .iter()
-        .map(|c| c.text("name"))
+        .map(|c| c.get_str("name"))
         .filter(|n| !n.is_empty());
     let claim_names: BTreeSet<&str> = claim_names.collect();
     resource_claims(&claims, owner.is_mirror, errors);
@@ -83,7 +83,7 @@ pub(super) fn validate(at: &Cursor<'_, '_>, owner: Owner<'_>, rules: &Rules<'_>,
         let uses = taints
             .list()
             .iter()
-            .any(|t| matches!(t.text("operator"), "Lt" | "Gt"));
+            .any(|t| matches!(t.get_str("operator"), "Lt" | "Gt"));
         tolerations::tolerations(&taints, uses && compares(), errors);
     }
     apply(HOSTS_AND_CLASSES, at, errors);

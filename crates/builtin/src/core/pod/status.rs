@@ -21,7 +21,7 @@ pub(super) fn validate(pod: &Value, old: &Value, rules: &Rules<'_>, errors: &mut
         errors.invalid(&observed, "must be a non-negative integer");
     }
     let class = at.field("qosClass");
-    if class.str() != stored.text("qosClass") {
+    if class.str() != stored.get_str("qosClass") {
         errors.invalid(&class, update::IMMUTABLE);
     }
     let old_spec = old.get("spec").cloned().unwrap_or_default();
@@ -82,11 +82,11 @@ fn nominated_node(
     rules: &Rules<'_>,
     errors: &mut ErrorList,
 ) {
-    if at.str().is_empty() || at.str() == stored.text("nominatedNodeName") {
+    if at.str().is_empty() || at.str() == stored.get_str("nominatedNodeName") {
         return;
     }
     errors.invalid_for(at, names::dns1123_subdomain(at.str()));
-    let is_bound = !old.text_at(["spec", "nodeName"]).is_empty();
+    let is_bound = !old.str_at(["spec", "nodeName"]).is_empty();
     if is_bound && rules.enabled("ClearingNominatedNodeNameAfterBinding") {
         errors.forbidden(at, "may not be set on pods that are already bound to a node");
     }
@@ -114,10 +114,11 @@ fn transitions(
             continue;
         };
         let code = ended.get("exitCode").and_then(Value::as_int).unwrap_or(0);
-        let restarted =
-            |new: &&Value| new.text("name") == old.text("name") && new.at(["state", "terminated"]).is_none();
+        let restarted = |new: &&Value| {
+            new.get_str("name") == old.get_str("name") && new.at(["state", "terminated"]).is_none()
+        };
         if at.list().iter().any(|new| restarted(&new))
-            && !may_restart(containers, old.text("name"), code, spec, rules)
+            && !may_restart(containers, old.get_str("name"), code, spec, rules)
         {
             let status = at.path().index(i);
             let why = "may not be transitioned to non-terminated state";
@@ -130,7 +131,7 @@ fn transitions(
 fn restarts_all(spec: &Value) -> bool {
     let containers = spec.list("initContainers").iter().chain(spec.list("containers"));
     let mut rules = containers.flat_map(|container| container.list("restartPolicyRules"));
-    rules.any(|rule| rule.text("action") == "RestartAllContainers")
+    rules.any(|rule| rule.get_str("action") == "RestartAllContainers")
 }
 
 fn may_restart(list: &str, name: &str, code: i64, spec: &Value, rules: &Rules<'_>) -> bool {
@@ -142,24 +143,24 @@ fn may_restart(list: &str, name: &str, code: i64, spec: &Value, rules: &Rules<'_
     if list.is_empty() {
         return false;
     }
-    let container = spec.list(list).iter().find(|c| c.text("name") == name);
+    let container = spec.list(list).iter().find(|c| c.get_str("name") == name);
     if !rules.has_restart_rules() {
         let is_sidecar =
-            list == "initContainers" && container.is_some_and(|c| c.text("restartPolicy") == "Always");
-        return is_sidecar || of_policy(spec.text("restartPolicy"));
+            list == "initContainers" && container.is_some_and(|c| c.get_str("restartPolicy") == "Always");
+        return is_sidecar || of_policy(spec.get_str("restartPolicy"));
     }
     let Some(container) = container else { return false };
-    let own = container.text("restartPolicy");
+    let own = container.get_str("restartPolicy");
     let matches = |rule: &&Value| {
         let codes = rule.get("exitCodes");
         let is_listed = codes.is_some_and(|c| c.list("values").iter().any(|v| v.as_int() == Some(code)));
-        codes.is_some_and(|codes| is_listed == (codes.text("operator") == "In"))
+        codes.is_some_and(|codes| is_listed == (codes.get_str("operator") == "In"))
     };
     let rule = container.list("restartPolicyRules").iter().find(matches);
-    match rule.map(|rule| rule.text("action")) {
+    match rule.map(|rule| rule.get_str("action")) {
         Some("Restart") if !own.is_empty() => true,
         _ if matches!(own, "Always" | "OnFailure" | "Never") => of_policy(own),
-        _ => of_policy(spec.text("restartPolicy")),
+        _ => of_policy(spec.get_str("restartPolicy")),
     }
 }
 
@@ -168,7 +169,11 @@ fn claim_statuses(at: &Cursor<'_, '_>, spec: &Cursor<'_, '_>, errors: &mut Error
     let mut seen = BTreeSet::new();
     for status in at.items() {
         let name = status.field("name");
-        if !claims.list().iter().any(|claim| claim.text("name") == name.str()) {
+        if !claims
+            .list()
+            .iter()
+            .any(|claim| claim.get_str("name") == name.str())
+        {
             errors.invalid(&name, "must match the name of an entry in `spec.resourceClaims`");
         }
         if !seen.insert(name.str()) {
@@ -191,7 +196,7 @@ fn extended_claims(at: &Cursor<'_, '_>, spec: &Cursor<'_, '_>, errors: &mut Erro
         lists
             .iter()
             .flat_map(Cursor::list)
-            .find(|c| c.text("name") == name)
+            .find(|c| c.get_str("name") == name)
     };
     let mut seen = BTreeSet::new();
     for mapping in mappings.items() {
@@ -226,7 +231,7 @@ fn allocatable_claims(at: &Cursor<'_, '_>, spec: &Cursor<'_, '_>, errors: &mut E
         if name.str().is_empty() {
             continue;
         }
-        let is_own = |claim: &Value| claim.text("resourceClaimName") == name.str();
+        let is_own = |claim: &Value| claim.get_str("resourceClaimName") == name.str();
         if !own.iter().flat_map(Cursor::list).any(is_own) {
             errors.invalid(&name, "no mapping found in pod reference");
         }
@@ -263,7 +268,7 @@ fn volume_health(at: &Cursor<'_, '_>, spec: &Cursor<'_, '_>, errors: &mut ErrorL
     let volumes = spec.field("volumes");
     for health in at.items() {
         let name = health.field("name");
-        let is_known = volumes.list().iter().any(|v| v.text("name") == name.str());
+        let is_known = volumes.list().iter().any(|v| v.get_str("name") == name.str());
         if !name.str().is_empty() && !is_known {
             errors.push_with(|| FieldError::not_found(name.path(), name.str()));
         }
@@ -275,14 +280,14 @@ fn addresses<'v>(status: &'v Value, list: &str) -> Vec<&'v str> {
     status
         .list(list)
         .iter()
-        .map(|address| address.text("ip"))
+        .map(|address| address.get_str("ip"))
         .collect()
 }
 
 fn pod_addresses(at: &Cursor<'_, '_>, stored: &Value, errors: &mut ErrorList) {
     let (single, list) = (at.field("podIP"), at.field("podIPs"));
     check_addresses(&list, &addresses(stored, "podIPs"), "PodIP", errors);
-    let first = list.list().first().map(|ip| ip.text("ip"));
+    let first = list.list().first().map(|ip| ip.get_str("ip"));
     if single.str().is_empty() != first.is_none() {
         let shown = go::list("core/v1", "PodIP", list.value());
         let why = "podIP and podIPs must either both be set or both be unset";
@@ -296,7 +301,7 @@ fn pod_addresses(at: &Cursor<'_, '_>, stored: &Value, errors: &mut ErrorList) {
 
 fn host_addresses(at: &Cursor<'_, '_>, stored: &Value, errors: &mut ErrorList) {
     let list = at.field("hostIPs");
-    let Some(first) = list.list().first().map(|ip| ip.text("ip")) else {
+    let Some(first) = list.list().first().map(|ip| ip.get_str("ip")) else {
         return;
     };
     if first != at.field("hostIP").str() {
@@ -317,10 +322,11 @@ fn check_addresses(list: &Cursor<'_, '_>, stored: &[&str], name: &str, errors: &
     if count < 2 {
         return;
     }
-    let texts: Vec<&str> = list.list().iter().map(|address| address.text("ip")).collect();
+    let texts: Vec<&str> = list.list().iter().map(|address| address.get_str("ip")).collect();
     let parsed: Vec<_> = texts.iter().map(|text| ip::parse_sloppy(text)).collect();
-    if let Some(bad) = texts.iter().zip(&parsed).find(|(_, ip)| ip.is_none()) {
-        let why = format!("failed to check for dual stack with error:invalid IP: {}", bad.0);
+    if let Some(i) = parsed.iter().position(Option::is_none) {
+        let text = texts.get(i).copied().unwrap_or("");
+        let why = format!("failed to check for dual stack with error:invalid IP[{i}]: {text}");
         errors.push_with(|| FieldError::internal(list.path(), why));
     }
     let is_v6 = parsed.iter().flatten().map(|ip| ip.to_canonical().is_ipv6());
@@ -358,7 +364,7 @@ fn allocated_resources(
     const HEALTH: &[&str] = &["Healthy", "Unhealthy", "Unknown"];
     const MAX_MESSAGE: usize = 1024;
     let name = status.field("name").str();
-    let container = containers.iter().find(|c| c.text("name") == name);
+    let container = containers.iter().find(|c| c.get_str("name") == name);
     for allocated in status.field("allocatedResourcesStatus").items() {
         let resource = allocated.field("name");
         if let Some(why) = container.and_then(|c| allocation_fault(resource.str(), c, pod)) {
@@ -391,13 +397,14 @@ fn allocation_fault(resource: &str, container: &Value, pod: &Cursor<'_, '_>) -> 
         let why = "must match one of the container's resource requests";
         return requests(resource).is_none().then_some(why);
     };
-    let is_claimed = container
-        .list_at(["resources", "claims"])
-        .iter()
-        .any(|own| match own.text("request") {
-            "" => own.text("name") == claim,
-            request => claim.split_once('/') == Some((own.text("name"), request)),
-        });
+    let is_claimed =
+        container
+            .list_at(["resources", "claims"])
+            .iter()
+            .any(|own| match own.get_str("request") {
+                "" => own.get_str("name") == claim,
+                request => claim.split_once('/') == Some((own.get_str("name"), request)),
+            });
     let extended = pod.field("extendedResourceClaimStatus");
     let is_extended = claim.split_once('/').is_some_and(|(claim, request)| {
         extended.is_set()
@@ -405,9 +412,9 @@ fn allocation_fault(resource: &str, container: &Value, pod: &Cursor<'_, '_>) -> 
             && !request.is_empty()
             && claim == extended.field("resourceClaimName").str()
             && extended.field("requestMappings").list().iter().any(|mapping| {
-                mapping.text("containerName") == container.text("name")
-                    && mapping.text("requestName") == request
-                    && quantity(requests(mapping.text("resourceName"))).sign() != Ordering::Equal
+                mapping.get_str("containerName") == container.get_str("name")
+                    && mapping.get_str("requestName") == request
+                    && quantity(requests(mapping.get_str("resourceName"))).sign() != Ordering::Equal
             })
     });
     let why = "must match one of the container's resource claims as 'claim:<claimName>/<requestName>' when \

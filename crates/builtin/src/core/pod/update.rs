@@ -77,7 +77,7 @@ fn check_deadline(new: &Cursor<'_, '_>, old: &Value, errors: &mut ErrorList) -> 
 fn has_all(new: &[Value], old: &[Value]) -> bool {
     let same = |a: &Value, b: &Value| {
         let fields = ["key", "operator", "value", "effect"];
-        fields.iter().all(|field| a.text(field) == b.text(field))
+        fields.iter().all(|field| a.get_str(field) == b.get_str(field))
     };
     old.iter().all(|old| new.iter().any(|new| same(new, old)))
 }
@@ -86,7 +86,7 @@ fn has_all(new: &[Value], old: &[Value]) -> bool {
 fn check_gates(new: &Cursor<'_, '_>, old: &[Value], errors: &mut ErrorList) {
     for gate in new.items() {
         let name = gate.field("name");
-        if !old.iter().any(|old| old.text("name") == name.str()) {
+        if !old.iter().any(|old| old.get_str("name") == name.str()) {
             let why = format!(
                 "only deletion is allowed, but found new scheduling gate '{}'",
                 name.str()
@@ -215,8 +215,8 @@ pub(super) fn ephemeral_containers(new: &Cursor<'_, '_>, old: &Value, errors: &m
     }
     let list = new.field("ephemeralContainers");
     for old in old.list_at(["spec", "ephemeralContainers"]) {
-        let name = old.text("name");
-        let same_name = list.list().iter().rfind(|new| new.text("name") == name);
+        let name = old.get_str("name");
+        let same_name = list.list().iter().rfind(|new| new.get_str("name") == name);
         let quoted = quote(name);
         match same_name {
             None => {

@@ -168,7 +168,7 @@ pub(super) fn volumes<'v>(
     let is_ephemeral = |v: &Value| v.get("ephemeral").is_some();
     let creates_claim = |claim: &str| {
         let volume = claim.strip_prefix(pod).and_then(|rest| rest.strip_prefix('-'));
-        let is_named = |v: &&Value| Some(v.text("name")) == volume;
+        let is_named = |v: &&Value| Some(v.get_str("name")) == volume;
         !pod.is_empty() && at.list().iter().filter(is_named).any(is_ephemeral)
     };
     for volume in at.items() {

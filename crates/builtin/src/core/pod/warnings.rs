@@ -244,7 +244,7 @@ fn duplicates(spec: &Cursor<'_, '_>, list: &str, field: &str, warnings: &mut Vec
             .list()
             .iter()
             .take(i)
-            .any(|other| other.text(field) == value.str())
+            .any(|other| other.get_str(field) == value.str())
         {
             warnings.push(format!(
                 "{}: duplicate {field} {}",
@@ -284,10 +284,11 @@ fn profile_annotations(
     let own = context.field("appArmorProfile").value();
     // The preparation of a pod has set the field from the annotation.
     let warns = match is_pod {
-        true => own.is_none_or(|own| Some(own) == annotated.as_ref()) && annotated.as_ref() != of_pod,
-        false => own.is_none() && (of_pod.is_none() || annotated.as_ref() != of_pod),
+        true => own.is_none_or(|own| Some(own) == annotated.as_ref()),
+        false => own.is_none(),
     };
-    if warns {
+    let is_of_pod = annotated.is_some() && annotated.as_ref() == of_pod;
+    if warns && !is_of_pod {
         let at = annotations.path().key(&key);
         warnings.push(format!(
             r#"{at}: deprecated since v1.30; use the "appArmorProfile" field instead"#
@@ -299,7 +300,12 @@ fn profile_annotations(
 fn variables(list: &Cursor<'_, '_>, warnings: &mut Vec<String>) {
     for (i, variable) in list.items().enumerate() {
         let name = variable.field("name").str();
-        if !list.list().iter().take(i).any(|other| other.text("name") == name) {
+        if !list
+            .list()
+            .iter()
+            .take(i)
+            .any(|other| other.get_str("name") == name)
+        {
             continue;
         }
         let (reference, value) = (format!("$({name})"), variable.field("value").str());

@@ -1,6 +1,6 @@
 //! A value together with its field path.
 
-use scantling_value::{Map, Path, Value};
+use scantling_value::{Map, Path, Value, deadline};
 
 /// A position in an object: the value there, if any, and its field path.
 ///
@@ -76,6 +76,7 @@ impl<'v, 'p> Cursor<'v, 'p> {
 
     /// The elements of a list with their paths.
     pub fn items<'s>(&'s self) -> impl Iterator<Item = Cursor<'v, 's>> {
+        deadline::tick_for(self.list().len());
         let elements = self.list().iter().enumerate();
         elements.map(|(i, element)| Cursor::at(Some(element), self.path.index(i)))
     }
@@ -91,6 +92,7 @@ impl<'v, 'p> Cursor<'v, 'p> {
         'v: 's,
     {
         let entries = self.map().map_or(&[][..], Map::entries).iter();
+        deadline::tick_for(entries.len());
         entries.map(|(key, value)| (key.as_str(), Cursor::at(Some(value), self.path.key(key))))
     }
 }

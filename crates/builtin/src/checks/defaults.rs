@@ -2,6 +2,7 @@
 
 use crate::prepare::set_default;
 use scantling_apitypes::{Presence, TypeTable};
+use scantling_notation::quantity::{Quantity, QuantityFormat};
 use scantling_value::{Limits, Map, Value, json};
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -47,4 +48,38 @@ pub(crate) fn set_static(object: &mut Map, name: &str) {
             Presence::Required | Presence::OmitEmpty => set_if_empty(object, field, value.clone()),
         }
     }
+}
+
+/// Rounds the amounts of requests and limits up to a thousandth.
+pub(crate) fn round_requirements(requirements: Option<&mut Value>) {
+    if let Some(requirements) = requirements.and_then(Value::as_object_mut) {
+        round_list(requirements.get_mut("limits"));
+        round_list(requirements.get_mut("requests"));
+    }
+}
+
+/// Rounds the amounts of a resource list up to a thousandth.
+pub(crate) fn round_list(list: Option<&mut Value>) {
+    for (_, amount) in list
+        .and_then(Value::as_object_mut)
+        .into_iter()
+        .flat_map(Map::iter_mut)
+    {
+        let rounded = amount.as_str().and_then(rounded);
+        if let Some(rounded) = rounded {
+            *amount = rounded.into();
+        }
+    }
+}
+
+/// An amount in canonical form rounded up to a thousandth, unless it has no smaller parts.
+fn rounded(amount: &str) -> Option<String> {
+    let has_small_parts = amount.ends_with(['n', 'u']) || amount.contains("e-");
+    let amount = Quantity::parse(amount).ok().filter(|_| has_small_parts)?;
+    let suffix = match amount.format() {
+        QuantityFormat::DecimalExponent => "e-3",
+        QuantityFormat::BinarySi | QuantityFormat::DecimalSi => "m",
+    };
+    let rounded = format!("{}{suffix}", amount.scaled(-3));
+    Quantity::parse(&rounded).ok().map(|amount| amount.canonical())
 }

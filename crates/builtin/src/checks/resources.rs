@@ -262,9 +262,10 @@ fn check_claims(at: &Cursor<'_, '_>, of_pod: &BTreeSet<&str>, errors: &mut Error
             if seen.contains(&key) {
                 errors.duplicate(&claim, key.as_str());
             } else if request.str().is_empty() {
+                let prefix = format!("{name}/");
                 let requests = seen
-                    .iter()
-                    .filter(|k| k.split_once('/').is_some_and(|(n, _)| n == name));
+                    .range(prefix.clone()..)
+                    .take_while(|k| k.starts_with(&prefix));
                 requests.for_each(|_| errors.duplicate(&claim, name));
             }
             seen.insert(key);

@@ -1,9 +1,10 @@
 //! Nodes.
 
+use crate::checks::defaults::round_list;
 use crate::checks::gates::drop_disabled;
 use crate::checks::update::keep;
 use crate::checks::{Report, Rule, apply, go, ip, labels, names, numbers, resources, tolerations};
-use crate::prepare::{object_if_set, object_in};
+use crate::prepare::{object_if_set, object_in, set_default};
 use crate::{BuiltinKind, Context, Cursor, KindFacts, Operation, Subresource, Write};
 use scantling_schema::meta::Scope;
 use scantling_value::{ErrorKind, ErrorList, FieldError, Limits, Map, Value, go as go_text, json};
@@ -34,11 +35,12 @@ impl BuiltinKind for Node {
         if let Some(spec) = object_if_set(object, "spec") {
             unite_cidrs(spec);
         }
-        if let Some(status) = object_if_set(object, "status")
-            && !status.contains_key("allocatable")
-            && let Some(capacity) = status.get("capacity").cloned()
-        {
-            status.insert("allocatable", capacity);
+        if let Some(status) = object_if_set(object, "status") {
+            round_list(status.get_mut("capacity"));
+            round_list(status.get_mut("allocatable"));
+            if let Some(capacity) = status.get("capacity").cloned() {
+                set_default(status, "allocatable", capacity);
+            }
         }
     }
 

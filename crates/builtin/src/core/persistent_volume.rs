@@ -5,7 +5,7 @@ mod sources;
 use super::persistent_volume_claim::{
     BETA_CLASS_ANNOTATION, VOLUME_MODES, check_access_modes, check_basic_amount,
 };
-use super::pod::round_list;
+use crate::checks::defaults::round_list;
 use crate::checks::labels::{Values, has_invalid_value};
 use crate::checks::update::{immutable, keep, same_of};
 use crate::checks::{Report, Rule, diff, names, nodes, resources};

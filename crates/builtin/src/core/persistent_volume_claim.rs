@@ -1,6 +1,6 @@
 //! Persistent volume claims.
 
-use super::pod::{round_list, round_requirements};
+use crate::checks::defaults::{round_list, round_requirements};
 use crate::checks::labels::{self, Values};
 use crate::checks::resources::{self, is_native, quantity};
 use crate::checks::update::{immutable, keep, same_of};

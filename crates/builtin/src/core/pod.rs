@@ -23,7 +23,7 @@ pub(crate) mod volumes;
 mod warnings;
 mod windows;
 
-pub(in crate::core) use defaults::{round_list, round_requirements, spec as default_spec};
+pub(in crate::core) use defaults::spec as default_spec;
 pub(in crate::core) use prepare::{drop_from_spec, drop_init_container_annotations};
 
 use crate::checks::{Report, Rule, ip, labels, names};
@@ -91,11 +91,7 @@ impl BuiltinKind for Pod {
         let annotations = metadata.field("annotations");
         let old = write.old();
         let old_annotations = old.and_then(|old| old.at(["metadata", "annotations"]));
-        let rules = Rules {
-            context: &write.context,
-            old: old.and_then(|old| old.get("spec")),
-            is_pod: true,
-        };
+        let rules = Rules::new(&write.context, old.and_then(|old| old.get("spec")), true);
         let check_annotations = |errors: &mut ErrorList| {
             annotations::annotations(&annotations, &at, old_annotations, &rules, errors);
         };
@@ -220,11 +216,7 @@ pub(in crate::core) fn validate_template(
     let annotations = metadata.field("annotations");
     labels::labels(&metadata.field("labels"), errors);
     labels::annotations(&annotations, errors);
-    let rules = Rules {
-        context,
-        old: old.and_then(|old| old.get("spec")),
-        is_pod: false,
-    };
+    let rules = Rules::new(context, old.and_then(|old| old.get("spec")), false);
     let old_annotations = old.and_then(|old| old.at(["metadata", "annotations"]));
     annotations::annotations(&annotations, &spec, old_annotations, &rules, errors);
     spec::validate(&spec, Owner::default(), &rules, errors);

@@ -5,7 +5,7 @@ use crate::Cursor;
 use crate::checks::labels::{self, Values};
 use crate::checks::{Report, Rule, names, nodes, numbers};
 use scantling_value::{ErrorList, FieldError, Value};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
@@ -78,19 +78,23 @@ fn match_label_keys(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
         }
     }
     // The server adds one expression per key. A key that the selector has twice was there before.
-    let position = |key: &str| matched.list().iter().rposition(|k| k.as_str() == Some(key));
+    let positions = matched.list().iter().enumerate();
+    let positions: BTreeMap<&str, usize> = positions
+        .filter_map(|(i, key)| Some((key.as_str()?, i)))
+        .collect();
     let labels = selector.field("matchLabels");
     let mut seen: BTreeSet<&str> = labels.entries().map(|(key, _)| key).collect();
     for expression in selector.field("matchExpressions").list() {
         let key = expression.get_str("key");
-        if let Some(i) = position(key).filter(|_| seen.contains(key)) {
+        if let Some(i) = positions.get(key).copied().filter(|_| seen.contains(key)) {
             let why = "exists in both matchLabelKeys and labelSelector";
             errors.push_with(|| FieldError::invalid(&at.path().index(i), key, why));
         }
         seen.insert(key);
     }
+    let mismatched: BTreeSet<&str> = mismatched.list().iter().filter_map(Value::as_str).collect();
     for key in matched.items() {
-        if mismatched.list().iter().any(|k| k.as_str() == Some(key.str())) {
+        if mismatched.contains(key.str()) {
             errors.invalid(&key, "exists in both matchLabelKeys and mismatchLabelKeys");
         }
     }
@@ -100,6 +104,15 @@ fn match_label_keys(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
 pub(super) fn spread_constraints(at: &Cursor<'_, '_>, rules: &Rules<'_>, errors: &mut ErrorList) {
     const POLICY: Rule = Rule::OneOf(&["Honor", "Ignore"]);
     const ACTIONS: &[&str] = &["DoNotSchedule", "ScheduleAnyway"];
+    let pair = |constraint: &'_ Value| -> (String, String) {
+        let text = |field: &str| constraint.get_str(field).to_owned();
+        (text("topologyKey"), text("whenUnsatisfiable"))
+    };
+    // The last constraint of each pair of key and action; earlier ones are reported as repeated.
+    let last: BTreeMap<(String, String), usize> = match at.list() {
+        [] | [_] => BTreeMap::new(),
+        list => list.iter().enumerate().map(|(i, c)| (pair(c), i)).collect(),
+    };
     for (i, constraint) in at.items().enumerate() {
         numbers::positive(&constraint.field("maxSkew"), errors);
         let [topology, action] = ["topologyKey", "whenUnsatisfiable"].map(|field| constraint.field(field));
@@ -107,11 +120,8 @@ pub(super) fn spread_constraints(at: &Cursor<'_, '_>, rules: &Rules<'_>, errors:
         if !ACTIONS.contains(&action.str()) {
             errors.not_supported(&action, ACTIONS);
         }
-        let is_same = |other: &Value| {
-            other.get_str("topologyKey") == topology.str()
-                && other.get_str("whenUnsatisfiable") == action.str()
-        };
-        if at.list().iter().skip(i + 1).any(is_same) {
+        let key = (topology.str().to_owned(), action.str().to_owned());
+        if last.get(&key).is_some_and(|last| *last > i) {
             let shown = format!("{{{}, {}}}", topology.str(), action.str());
             errors.duplicate(&constraint.field("{topologyKey, whenUnsatisfiable}"), shown);
         }
@@ -173,11 +183,13 @@ fn separate_label_keys(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
     if !selector.is_set() {
         errors.forbidden(&keys, "must not be specified when labelSelector is not set");
     }
-    let (matched, expressions) = (selector.field("matchLabels"), selector.field("matchExpressions"));
+    let labels = selector.field("matchLabels");
+    let expressions = selector.field("matchExpressions");
+    let mut selected: BTreeSet<&str> = labels.entries().map(|(key, _)| key).collect();
+    selected.extend(expressions.list().iter().map(|e| e.get_str("key")));
     for key in keys.items() {
         labels::key(&key, errors);
-        let is_label = matched.map().is_some_and(|m| m.contains_key(key.str()));
-        if is_label || expressions.list().iter().any(|e| e.get_str("key") == key.str()) {
+        if selected.contains(key.str()) {
             errors.invalid(&key, "exists in both matchLabelKeys and labelSelector");
         }
     }

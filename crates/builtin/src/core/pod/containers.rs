@@ -217,7 +217,7 @@ pub(super) fn requirements(
         let context = Requirements {
             names,
             claims,
-            allows_partial_pages: rules.old.is_some() && rules.allows_partial_pages(),
+            allows_partial_pages: rules.allows_partial_pages,
         };
         resources::requirements(at, &context, errors);
     }

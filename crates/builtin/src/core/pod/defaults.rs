@@ -2,10 +2,9 @@
 
 use super::image;
 use crate::Context;
-use crate::checks::defaults::{set_if_empty, set_static};
+use crate::checks::defaults::{round_list, round_requirements, set_if_empty, set_static};
 use crate::core::persistent_volume_claim;
 use crate::prepare::{objects_in, set_default};
-use scantling_notation::quantity::{Quantity, QuantityFormat};
 use scantling_value::{Map, Value};
 
 /// The members of a pod spec that hold containers.
@@ -263,38 +262,4 @@ fn projection(source: &mut Map) {
     if let Some(files) = source.get_mut("downwardAPI").and_then(Value::as_object_mut) {
         objects_in(files, "items").for_each(field_reference);
     }
-}
-
-/// Rounds the amounts of requests and limits up to a thousandth.
-pub(in crate::core) fn round_requirements(requirements: Option<&mut Value>) {
-    if let Some(requirements) = requirements.and_then(Value::as_object_mut) {
-        round_list(requirements.get_mut("limits"));
-        round_list(requirements.get_mut("requests"));
-    }
-}
-
-/// Rounds the amounts of a resource list up to a thousandth.
-pub(in crate::core) fn round_list(list: Option<&mut Value>) {
-    for (_, amount) in list
-        .and_then(Value::as_object_mut)
-        .into_iter()
-        .flat_map(Map::iter_mut)
-    {
-        let rounded = amount.as_str().and_then(rounded);
-        if let Some(rounded) = rounded {
-            *amount = rounded.into();
-        }
-    }
-}
-
-/// An amount in canonical form rounded up to a thousandth, unless it has no smaller parts.
-fn rounded(amount: &str) -> Option<String> {
-    let has_small_parts = amount.ends_with(['n', 'u']) || amount.contains("e-");
-    let amount = Quantity::parse(amount).ok().filter(|_| has_small_parts)?;
-    let suffix = match amount.format() {
-        QuantityFormat::DecimalExponent => "e-3",
-        QuantityFormat::BinarySi | QuantityFormat::DecimalSi => "m",
-    };
-    let rounded = format!("{}{suffix}", amount.scaled(-3));
-    Quantity::parse(&rounded).ok().map(|amount| amount.canonical())
 }

@@ -4,30 +4,35 @@ use super::volumes;
 use crate::Cursor;
 use crate::checks::{Report, Rule};
 use scantling_value::{ErrorList, FieldError, Value};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 const PROPAGATION: Rule = Rule::OneOf(&["Bidirectional", "HostToContainer", "None"]);
 const BIND_OPTIONS: &[&str] = &["nodev", "noexec", "nosuid"];
 
 /// The volumes of a pod that are valid, by name.
 #[derive(Debug, Default)]
-pub(super) struct Volumes<'v>(Vec<(&'v str, &'v Value)>);
+pub(super) struct Volumes<'v>(BTreeMap<&'v str, &'v Value>);
 
 impl<'v> Volumes<'v> {
     pub(super) fn get(&self, name: &str) -> Option<&'v Value> {
-        self.0.iter().find(|(known, _)| *known == name).map(|(_, v)| *v)
+        self.0.get(name).copied()
     }
 
     pub(super) fn insert(&mut self, name: &'v str, volume: &'v Value) {
-        self.0.push((name, volume));
+        self.0.insert(name, volume);
     }
+}
+
+/// The values of a field of all elements of a list.
+fn texts<'v>(list: &Cursor<'v, '_>, field: &str) -> BTreeSet<&'v str> {
+    list.list().iter().map(|item| item.get_str(field)).collect()
 }
 
 /// Checks the volume mounts of a container.
 pub(super) fn mounts(container: &Cursor<'_, '_>, known: &Volumes<'_>, errors: &mut ErrorList) {
     let at = container.field("volumeMounts");
     let devices = container.field("volumeDevices");
-    let has_device = |field: &str, value: &str| devices.list().iter().any(|d| d.get_str(field) == value);
+    let [device_names, device_paths] = ["name", "devicePath"].map(|field| texts(&devices, field));
     let mut paths = BTreeSet::new();
     for mount in at.items() {
         let (name, path) = (mount.field("name"), mount.field("mountPath"));
@@ -40,10 +45,10 @@ pub(super) fn mounts(container: &Cursor<'_, '_>, known: &Volumes<'_>, errors: &m
         if !paths.insert(path.str()) {
             errors.invalid(&path, "must be unique");
         }
-        if has_device("name", name.str()) {
+        if device_names.contains(name.str()) {
             errors.invalid(&name, "must not already exist in volumeDevices");
         }
-        if has_device("devicePath", path.str()) {
+        if device_paths.contains(path.str()) {
             errors.invalid(&path, "must not already exist as a path in volumeDevices");
         }
         check_sub_paths(&mount, &at, errors);
@@ -121,7 +126,10 @@ fn check_bind_options(at: &Cursor<'_, '_>, volume: Option<&Value>, errors: &mut 
 /// Checks the block devices of a container.
 pub(super) fn devices(container: &Cursor<'_, '_>, known: &Volumes<'_>, errors: &mut ErrorList) {
     let mounts = container.field("volumeMounts");
-    let has_mount = |field: &str, value: &str| mounts.list().iter().any(|m| m.get_str(field) == value);
+    if container.field("volumeDevices").list().is_empty() {
+        return;
+    }
+    let [mount_names, mount_paths] = ["name", "mountPath"].map(|field| texts(&mounts, field));
     let (mut names, mut paths) = (BTreeSet::new(), BTreeSet::new());
     for device in container.field("volumeDevices").items() {
         let (name, path) = (device.field("name"), device.field("devicePath"));
@@ -149,10 +157,10 @@ pub(super) fn devices(container: &Cursor<'_, '_>, known: &Volumes<'_>, errors: &
         } else {
             paths.insert(path.str());
         }
-        if has_mount("name", name.str()) {
+        if mount_names.contains(name.str()) {
             errors.invalid(&name, "must not already exist in volumeMounts");
         }
-        if has_mount("mountPath", path.str()) {
+        if mount_paths.contains(path.str()) {
             errors.invalid(&path, "must not already exist as a path in volumeMounts");
         }
         if !name.str().is_empty() {

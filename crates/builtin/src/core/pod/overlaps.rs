@@ -1,7 +1,9 @@
 //! Warnings about files of a volume whose paths overlap.
 
+use super::warnings::MAX_WARNINGS;
 use crate::Cursor;
 use scantling_value::go::quote;
+use std::collections::BTreeMap;
 use std::fmt;
 
 /// A path of a file, and where it comes from.
@@ -113,18 +115,46 @@ fn projected_files<'v>(source: &Cursor<'v, '_>) -> Vec<File<'v>> {
     }
 }
 
-/// Calls a function for each pair of files of which one is in the way of the other.
+/// Calls a function for each pair of files of which one is in the way of the other, for a bounded number of pairs.
 fn overlaps<'v>(files: &[File<'v>], mut report: impl FnMut(&File<'v>, &File<'v>)) {
     let is_within = |inner: &str, outer: &str| {
         let rest = inner.strip_prefix(outer);
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     };
-    for (i, file) in files.iter().enumerate().filter(|(_, file)| !file.path.is_empty()) {
-        let earlier = files.iter().take(i).filter(|other| !other.path.is_empty());
-        for other in earlier {
+    let involved = involved(files);
+    let mut found = 0;
+    for (i, file) in involved.iter().enumerate() {
+        for other in involved.iter().take(i) {
             if is_within(file.path, other.path) || is_within(other.path, file.path) {
                 report(file, other);
+                found += 1;
+            }
+            if found >= MAX_WARNINGS {
+                return;
             }
         }
     }
+}
+
+/// The files that are in the way of another one. Usually there are none, so that no pairs have to be compared.
+fn involved<'f, 'v>(files: &'f [File<'v>]) -> Vec<&'f File<'v>> {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for file in files.iter().filter(|file| !file.path.is_empty()) {
+        *counts.entry(file.path).or_default() += 1;
+    }
+    let has_parent = |path: &str| {
+        let mut ends = path.match_indices('/').map(|(i, _)| i);
+        ends.any(|end| path.get(..end).is_some_and(|parent| counts.contains_key(parent)))
+    };
+    let has_child = |path: &str| {
+        let prefix = format!("{path}/");
+        let mut after = counts.range(prefix.as_str()..);
+        after.next().is_some_and(|(child, _)| child.starts_with(&prefix))
+    };
+    let is_involved = |file: &&File<'_>| match counts.get(file.path) {
+        None => false,
+        Some(2..) => true,
+        Some(_) => has_parent(file.path) || has_child(file.path),
+    };
+    files.iter().filter(is_involved).collect()
 }

@@ -8,7 +8,7 @@ use crate::checks::labels::{self, Values};
 use crate::checks::names;
 use crate::checks::resources::quantity;
 use crate::{Context, Cursor};
-use scantling_value::{ErrorList, Path, Value};
+use scantling_value::{ErrorList, Map, Path, Str, Value};
 
 /// What the rules depend on.
 #[derive(Clone, Copy, Debug)]
@@ -19,9 +19,21 @@ pub(super) struct Rules<'a> {
     pub(super) old: Option<&'a Value>,
     /// Whether the spec is that of a pod; otherwise it is that of a template.
     pub(super) is_pod: bool,
+    /// Whether amounts of huge pages need not be multiples of the page size.
+    pub(super) allows_partial_pages: bool,
 }
 
 impl<'a> Rules<'a> {
+    /// The rules for a spec; `old` is the stored spec on an update.
+    pub(super) fn new(context: &'a Context<'a>, old: Option<&'a Value>, is_pod: bool) -> Self {
+        Rules {
+            context,
+            old,
+            is_pod,
+            allows_partial_pages: old.is_some_and(has_partial_pages),
+        }
+    }
+
     /// Whether a feature gate is enabled.
     pub(super) fn enabled(&self, gate: &str) -> bool {
         (self.context.enabled)(gate)
@@ -78,30 +90,6 @@ impl<'a> Rules<'a> {
             !errors.is_empty()
         };
         !self.old_has(|old| old.list("topologySpreadConstraints").iter().any(is_invalid))
-    }
-
-    /// Whether amounts of huge pages need not be multiples of the page size.
-    pub(super) fn allows_partial_pages(&self) -> bool {
-        let is_partial = |list: Option<&Value>| {
-            let entries = list
-                .and_then(Value::as_object)
-                .into_iter()
-                .flat_map(scantling_value::Map::iter);
-            entries.into_iter().any(|(name, amount)| {
-                let size = name
-                    .strip_prefix("hugepages-")
-                    .map(|size| quantity(Some(&size.into())));
-                size.is_some_and(|size| {
-                    let unit = size.scaled(0);
-                    unit <= 0 || quantity(Some(amount)).scaled(0) % unit != 0
-                })
-            })
-        };
-        self.old_container_has(|container| {
-            ["requests", "limits"]
-                .into_iter()
-                .any(|list| is_partial(container.at(["resources", list])))
-        })
     }
 
     /// Whether a path of a projected service-account token may leave the volume.
@@ -243,6 +231,21 @@ impl<'a> Rules<'a> {
             escalates != Some(true) && added.any(|c| c.as_str() == Some("CAP_SYS_ADMIN"))
         })
     }
+}
+
+/// Whether a container has an amount of huge pages that is no multiple of the page size.
+fn has_partial_pages(spec: &Value) -> bool {
+    let is_partial = |(name, amount): (&Str, &Value)| {
+        let size = name
+            .strip_prefix("hugepages-")
+            .map(|size| quantity(Some(&size.into())).scaled(0));
+        size.is_some_and(|size| size <= 0 || quantity(Some(amount)).scaled(0) % size != 0)
+    };
+    containers_of(spec).any(|container| {
+        let lists = ["requests", "limits"].map(|list| container.at(["resources", list]));
+        let amounts = lists.into_iter().flatten().filter_map(Value::as_object);
+        amounts.flat_map(Map::iter).any(is_partial)
+    })
 }
 
 fn unchecked_if(has_invalid: bool) -> Values {

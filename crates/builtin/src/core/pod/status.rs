@@ -166,14 +166,11 @@ fn may_restart(list: &str, name: &str, code: i64, spec: &Value, rules: &Rules<'_
 
 fn claim_statuses(at: &Cursor<'_, '_>, spec: &Cursor<'_, '_>, errors: &mut ErrorList) {
     let claims = spec.field("resourceClaims");
+    let claims: BTreeSet<&str> = claims.list().iter().map(|claim| claim.get_str("name")).collect();
     let mut seen = BTreeSet::new();
     for status in at.items() {
         let name = status.field("name");
-        if !claims
-            .list()
-            .iter()
-            .any(|claim| claim.get_str("name") == name.str())
-        {
+        if !claims.contains(name.str()) {
             errors.invalid(&name, "must match the name of an entry in `spec.resourceClaims`");
         }
         if !seen.insert(name.str()) {

@@ -6,6 +6,7 @@ use crate::Cursor;
 use crate::checks::update::{keep, same_of};
 use crate::checks::{Report, Rule, diff, go, numbers, tolerations};
 use scantling_value::{ErrorList, FieldError, Map, Path, Value, go::quote};
+use std::collections::{BTreeMap, BTreeSet};
 
 const UPDATABLE: &str = "`spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,\
                          `spec.tolerations` (only additions to existing tolerations),\
@@ -75,18 +76,19 @@ fn check_deadline(new: &Cursor<'_, '_>, old: &Value, errors: &mut ErrorList) -> 
 
 /// Whether all tolerations are still there; how long they hold may differ.
 fn has_all(new: &[Value], old: &[Value]) -> bool {
-    let same = |a: &Value, b: &Value| {
-        let fields = ["key", "operator", "value", "effect"];
-        fields.iter().all(|field| a.get_str(field) == b.get_str(field))
+    let parts = |toleration: &'_ Value| {
+        ["key", "operator", "value", "effect"].map(|field| toleration.get_str(field).to_owned())
     };
-    old.iter().all(|old| new.iter().any(|new| same(new, old)))
+    let new: BTreeSet<[String; 4]> = new.iter().map(parts).collect();
+    old.iter().all(|old| new.contains(&parts(old)))
 }
 
 /// Scheduling gates may only be removed.
 fn check_gates(new: &Cursor<'_, '_>, old: &[Value], errors: &mut ErrorList) {
+    let old: BTreeSet<&str> = old.iter().map(|gate| gate.get_str("name")).collect();
     for gate in new.items() {
         let name = gate.field("name");
-        if !old.iter().any(|old| old.get_str("name") == name.str()) {
+        if !old.contains(name.str()) {
             let why = format!(
                 "only deletion is allowed, but found new scheduling gate '{}'",
                 name.str()
@@ -214,9 +216,10 @@ pub(super) fn ephemeral_containers(new: &Cursor<'_, '_>, old: &Value, errors: &m
         return;
     }
     let list = new.field("ephemeralContainers");
+    let by_name: BTreeMap<&str, &Value> = list.list().iter().map(|new| (new.get_str("name"), new)).collect();
     for old in old.list_at(["spec", "ephemeralContainers"]) {
         let name = old.get_str("name");
-        let same_name = list.list().iter().rfind(|new| new.get_str("name") == name);
+        let same_name = by_name.get(name).copied();
         let quoted = quote(name);
         match same_name {
             None => {

@@ -10,6 +10,7 @@ use crate::checks::resources::quantity;
 use crate::checks::{Report, Rule, apply, names, numbers};
 use scantling_value::{ErrorList, FieldError, Path, Value, go};
 use std::cmp::Ordering;
+use std::collections::BTreeSet;
 
 /// A kind of volume: its field, the last part of the path of its errors, and its rules.
 struct Source {
@@ -165,11 +166,14 @@ pub(super) fn volumes<'v>(
     errors: &mut ErrorList,
 ) -> Volumes<'v> {
     let mut valid = Volumes::default();
-    let is_ephemeral = |v: &Value| v.get("ephemeral").is_some();
+    let ephemeral = at
+        .list()
+        .iter()
+        .filter(|volume| volume.get("ephemeral").is_some());
+    let ephemeral: BTreeSet<&str> = ephemeral.map(|volume| volume.get_str("name")).collect();
     let creates_claim = |claim: &str| {
         let volume = claim.strip_prefix(pod).and_then(|rest| rest.strip_prefix('-'));
-        let is_named = |v: &&Value| Some(v.get_str("name")) == volume;
-        !pod.is_empty() && at.list().iter().filter(is_named).any(is_ephemeral)
+        !pod.is_empty() && volume.is_some_and(|volume| ephemeral.contains(volume))
     };
     for volume in at.items() {
         let before = errors.total();

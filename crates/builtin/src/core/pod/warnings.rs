@@ -9,7 +9,7 @@ use crate::checks::{ip, names};
 use crate::core::persistent_volume_claim::warn_about_spec;
 use crate::{Context, Cursor};
 use scantling_value::{PathBuf, Value, go};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Annotations that mean nothing any more.
 const DEPRECATED_ANNOTATIONS: [(&str, &str); 3] = [
@@ -237,20 +237,12 @@ fn fraction(amount: &Cursor<'_, '_>, warnings: &mut Vec<String>) {
 }
 
 fn duplicates(spec: &Cursor<'_, '_>, list: &str, field: &str, warnings: &mut Vec<String>) {
-    let list = spec.field(list);
-    for (i, item) in list.items().enumerate() {
+    let mut seen = BTreeSet::new();
+    for item in spec.field(list).items() {
         let value = item.field(field);
-        if list
-            .list()
-            .iter()
-            .take(i)
-            .any(|other| other.get_str(field) == value.str())
-        {
-            warnings.push(format!(
-                "{}: duplicate {field} {}",
-                value.path(),
-                go::quote(value.str())
-            ));
+        if !seen.insert(value.str()) {
+            let quoted = go::quote(value.str());
+            warnings.push(format!("{}: duplicate {field} {quoted}", value.path()));
         }
     }
 }
@@ -298,14 +290,10 @@ fn profile_annotations(
 
 /// A variable that is defined twice hides the first definition, unless it extends it.
 fn variables(list: &Cursor<'_, '_>, warnings: &mut Vec<String>) {
-    for (i, variable) in list.items().enumerate() {
+    let mut seen = BTreeSet::new();
+    for variable in list.items() {
         let name = variable.field("name").str();
-        if !list
-            .list()
-            .iter()
-            .take(i)
-            .any(|other| other.get_str("name") == name)
-        {
+        if seen.insert(name) {
             continue;
         }
         let (reference, value) = (format!("$({name})"), variable.field("value").str());
@@ -319,6 +307,9 @@ fn variables(list: &Cursor<'_, '_>, warnings: &mut Vec<String>) {
         }
     }
 }
+
+/// The most warnings about pairs. A server sends far fewer.
+pub(super) const MAX_WARNINGS: usize = 1000;
 
 /// A port with its position.
 struct Port<'v> {
@@ -346,7 +337,9 @@ fn ports(spec: &Cursor<'_, '_>, warnings: &mut Vec<String>) {
                 ));
             }
             let others = known.entry((number, protocol)).or_default();
-            for other in others.iter() {
+            // The number of pairs grows with the square of the ports.
+            let room = MAX_WARNINGS.saturating_sub(warnings.len());
+            for other in others.iter().take(room) {
                 let problem = if own.host_ip == other.host_ip && own.host_port == other.host_port {
                     "duplicate"
                 } else if own.host_port == 0 || other.host_port == 0 {

@@ -10,14 +10,14 @@ pub struct ExprId(pub u32);
 /// A parsed expression.
 #[derive(Clone, Debug)]
 pub struct Ast {
-    /// The text it was read from.
+    /// The source text.
     pub source: Arc<str>,
     /// The root node.
     pub root: Expr,
-    /// Where each node stands: the offset in code points, indexed by `ExprId`; `u32::MAX` where a node has no
-    /// place of its own. Index 0 is unused.
+    /// The offset of each node in code points, indexed by `ExprId`; `u32::MAX` for nodes without a position. Index 0 is
+    /// unused.
     pub offsets: Vec<u32>,
-    /// How deep the tree is.
+    /// The depth of the tree.
     pub(crate) depth: usize,
 }
 
@@ -51,7 +51,7 @@ impl Ast {
     }
 }
 
-/// Letting go of a tree is a walk, too.
+/// Dropping a deep tree recurses, so it needs stack as well.
 impl Drop for Ast {
     fn drop(&mut self) {
         if self.depth > SHALLOW {
@@ -68,9 +68,9 @@ impl Drop for Ast {
 /// A node.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Expr {
-    /// Its number.
+    /// The identifier.
     pub id: ExprId,
-    /// What it is.
+    /// The kind.
     pub kind: ExprKind,
 }
 
@@ -106,7 +106,7 @@ impl Expr {
         }
     }
 
-    /// How many nodes the tree has, entries and fields not counted, unless they are more than `limit`.
+    /// Returns the number of nodes without entries and fields, or `None` if it exceeds `limit`.
     pub fn nodes_within(&self, limit: usize) -> Option<usize> {
         let mut room = limit.checked_sub(1);
         self.for_each_child(|child| {
@@ -116,7 +116,7 @@ impl Expr {
     }
 }
 
-/// What a node is.
+/// The kind of a node.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ExprKind {
     /// A constant.
@@ -125,11 +125,11 @@ pub enum ExprKind {
     Ident(Arc<str>),
     /// `operand.field`, or with `test` the presence test `has(operand.field)`.
     Select {
-        /// What is selected from.
+        /// The operand.
         operand: Box<Expr>,
         /// The field's name.
         field: Arc<str>,
-        /// Whether this only asks if the field is there.
+        /// Whether this is a presence test.
         test: bool,
     },
     /// A function or operator call; operators have cel-spec's names (`_+_`, `_?_:_`, `_[_]`, `_?._`, `_[?_]`, `@in`, …).
@@ -157,14 +157,14 @@ pub enum ExprKind {
         /// The fields.
         fields: Vec<StructField>,
     },
-    /// A fold, which is what comprehension macros expand to.
+    /// A comprehension, to which macros such as `all` expand.
     Comprehension(Box<Comprehension>),
 }
 
 /// An entry of a map literal.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MapEntry {
-    /// Its number.
+    /// The identifier.
     pub id: ExprId,
     /// The key.
     pub key: Expr,
@@ -177,7 +177,7 @@ pub struct MapEntry {
 /// A field of a struct literal.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StructField {
-    /// Its number.
+    /// The identifier.
     pub id: ExprId,
     /// The field's name.
     pub name: Arc<str>,
@@ -187,10 +187,10 @@ pub struct StructField {
     pub optional: bool,
 }
 
-/// A fold over a list or map.
+/// A comprehension over a list or map.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comprehension {
-    /// What is iterated.
+    /// The list or map.
     pub range: Expr,
     /// The element of a list or key of a map; with two variables the index or key.
     pub iter_var: Arc<str>,
@@ -198,13 +198,13 @@ pub struct Comprehension {
     pub iter_var2: Option<Arc<str>>,
     /// The accumulator's name (`@result` in macros).
     pub accu_var: Arc<str>,
-    /// Its first value.
+    /// The initial value of the accumulator.
     pub accu_init: Expr,
-    /// Checked before each step; the fold ends when it is false.
+    /// The loop condition, evaluated before each iteration.
     pub condition: Expr,
-    /// The accumulator's next value.
+    /// The next value of the accumulator.
     pub step: Expr,
-    /// The fold's value.
+    /// The result.
     pub result: Expr,
 }
 

@@ -1,4 +1,4 @@
-//! The checker: resolves names and overloads and gives every node its type.
+//! The type checker: resolves names and overloads and infers the type of every node.
 
 mod message;
 mod names;
@@ -16,8 +16,8 @@ use crate::types::CelType;
 use std::sync::Arc;
 use unify::{Unbound, Unifier, more_general};
 
-/// A checked expression. Its nodes are as the checker understood them: names are full names, `a.b` is a name where
-/// `a.b` is declared, and a function with a dotted name has no receiver.
+/// A checked expression. Its AST is rewritten: names are fully qualified, `a.b` is a name if `a.b` is declared, and a
+/// function with a dotted name has no receiver.
 #[derive(Clone, Debug)]
 pub struct CheckedExpr {
     /// The expression.
@@ -26,7 +26,7 @@ pub struct CheckedExpr {
     references: Vec<Option<Reference>>,
 }
 
-/// What a name or a call stands for.
+/// The declaration that a name or call refers to.
 #[derive(Clone, Debug)]
 pub enum Reference {
     /// A variable of the environment, by its full name.
@@ -37,7 +37,7 @@ pub enum Reference {
     Type(CelType),
     /// A number.
     Constant(i64),
-    /// The overloads that may be meant; more than one where the operands' types are known only at run time.
+    /// The candidate overloads; several if the types of the operands are known only at run time.
     Overloads(Vec<&'static Overload>),
     /// `a.?b`
     OptionalSelect,
@@ -49,17 +49,17 @@ impl CheckedExpr {
         self.types.get(id.0 as usize).unwrap_or(&CelType::Dyn)
     }
 
-    /// The type of the whole.
+    /// The type of the expression.
     pub fn result_type(&self) -> &CelType {
         self.ty(self.ast.root.id)
     }
 
-    /// What a node stands for, where it is a name or a call.
+    /// The reference of a name or call.
     pub fn reference(&self, id: ExprId) -> Option<&Reference> {
         self.references.get(id.0 as usize)?.as_ref()
     }
 
-    /// The overloads that a call may mean.
+    /// The candidate overloads of a call.
     pub fn overloads(&self, id: ExprId) -> &[&'static Overload] {
         match self.reference(id) {
             Some(Reference::Overloads(overloads)) => overloads,
@@ -67,7 +67,7 @@ impl CheckedExpr {
         }
     }
 
-    /// A name that stands for a type while expressions are checked, but not when they run: the type has another name.
+    /// Returns a type name that only the checker knows (`duration`). Evaluating it is an error.
     pub fn undefined_type(&self) -> Option<&str> {
         let mut pending = vec![&self.ast.root];
         while let Some(e) = pending.pop() {
@@ -93,7 +93,7 @@ impl CheckedExpr {
 /// Checks an expression against an environment.
 ///
 /// # Errors
-/// All mistakes found.
+/// Returns all errors found.
 pub fn check(env: &Env, mut ast: Ast) -> Result<CheckedExpr, Issues> {
     let mut checker = Checker {
         env,
@@ -136,7 +136,7 @@ struct Checker<'e> {
     types: Vec<CelType>,
     references: Vec<Option<Reference>>,
     unifier: Unifier,
-    /// The variables of the comprehensions around, innermost last.
+    /// The variables of the enclosing comprehensions, innermost last.
     locals: Vec<(Arc<str>, CelType)>,
 }
 
@@ -176,7 +176,7 @@ impl<'e> Checker<'e> {
         CelType::Error
     }
 
-    /// A variable of a comprehension. A name with a leading dot never means one.
+    /// Looks up a variable of a comprehension. A name with a leading dot never refers to one.
     fn local(&self, name: &str) -> Option<CelType> {
         self.locals
             .iter()
@@ -185,7 +185,7 @@ impl<'e> Checker<'e> {
             .map(|(_, ty)| ty.clone())
     }
 
-    /// Makes the node a reference to a name of the environment, if there is such a name.
+    /// Resolves the node to a name of the environment, if there is one.
     fn global(&mut self, e: &mut Expr, name: &str) -> Option<CelType> {
         let env = self.env;
         let (name, reference, ty) = env.base().resolve(name, |name| {
@@ -201,7 +201,7 @@ impl<'e> Checker<'e> {
         Some(ty)
     }
 
-    /// Whether `a.b.c` may be the name of a variable: `a` is no variable of a comprehension.
+    /// Whether `a.b.c` may be a qualified name, that is, whether `a` is not a variable of a comprehension.
     fn starts_globally(&self, name: &str) -> bool {
         let first = name.split('.').next();
         first.is_some_and(|first| first.is_empty() || self.local(first).is_none())
@@ -227,7 +227,7 @@ impl<'e> Checker<'e> {
         }
     }
 
-    /// `a.?b`, which the parser leaves as a call with a constant.
+    /// `a.?b`, which the parser represents as a call with a constant.
     fn optional_select(&mut self, id: ExprId, args: &mut [Expr]) -> CelType {
         let [operand, field] = args else {
             self.report(
@@ -363,7 +363,7 @@ impl<'e> Checker<'e> {
         scope.resolve(name, |name| Some((name.into(), scope.overloads(name)?)))
     }
 
-    /// Finds the overloads that the operands fit, and the type of the result.
+    /// Returns the overloads that fit the operands, and the result type.
     fn resolve(
         &mut self,
         id: ExprId,
@@ -414,7 +414,7 @@ impl<'e> Checker<'e> {
         result
     }
 
-    /// `&&` and `||` tell which operand is not a boolean.
+    /// `&&` and `||` report the operand that is not a boolean.
     fn logical(
         &mut self,
         id: ExprId,
@@ -491,7 +491,7 @@ impl<'e> Checker<'e> {
         CelType::map(key, value)
     }
 
-    /// What an entry marked with `?` adds: the value of an optional.
+    /// The value type of an entry marked with `?`, which must be an optional.
     fn optional_entry(&mut self, id: ExprId, ty: CelType) -> CelType {
         if let Some(value) = ty.optional_value() {
             return value.clone();
@@ -502,7 +502,7 @@ impl<'e> Checker<'e> {
         ty
     }
 
-    /// The type of a literal's elements, of which one more has turned up.
+    /// Joins the element type of a literal with the type of another element.
     fn join(&mut self, before: Option<CelType>, ty: CelType) -> CelType {
         let Some(before) = before else {
             return ty;
@@ -585,16 +585,17 @@ impl<'e> Checker<'e> {
     }
 }
 
-/// Whether a selected field's type becomes optional.
+/// Whether the type of a selected field becomes optional.
 #[derive(Clone, Copy)]
 enum OptionalWrap {
-    /// If the operand's is.
+    /// Only if the operand is optional.
     AsOperand,
     /// Always.
     Always,
 }
 
-/// How many type parameters an overload has: so many variables it takes, also where it does not fit.
+/// The number of type parameters of an overload. It uses up as many type variables even if it does not fit, because
+/// error messages show their numbers.
 fn n_type_params(overload: &Overload) -> usize {
     fn collect(ty: Ty, names: &mut Vec<&'static str>) {
         match ty {
@@ -626,7 +627,7 @@ fn literal_type(literal: &Literal) -> CelType {
     }
 }
 
-/// `a.b.c` as a name, if the node is made of nothing but selections from a name.
+/// The qualified name `a.b.c`, if the node consists of a name and selections only.
 fn qualified_name(e: &Expr) -> Option<String> {
     match &e.kind {
         ExprKind::Ident(name) => Some(name.to_string()),

@@ -1,7 +1,7 @@
-//! Environments: what names mean to an expression.
+//! Environments: the declarations that an expression is checked against.
 //!
-//! A [`BaseEnv`] is the part that many expressions share: libraries and options. An [`Env`] is a scope with variables,
-//! cheap to make for every place of a schema.
+//! A [`BaseEnv`] holds the libraries and options that many expressions share. An [`Env`] adds variables and is cheap to
+//! create for every schema node.
 
 use crate::check::{CheckedExpr, check};
 use crate::issue::Issues;
@@ -22,28 +22,28 @@ pub struct BaseEnv {
     options: EnvOptions,
 }
 
-/// What the language leaves open. The default is the language without extras.
+/// Options of the language. The default is the language without extensions.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct EnvOptions {
-    /// What the parser understands.
+    /// Parser options.
     pub parse: ParseOptions,
     /// Whether a reserved word after a dot selects the field of its escaped name.
     pub reserved_fields: ReservedFields,
-    /// What is looked into after checking.
+    /// Validation after checking.
     pub validation: Validation,
-    /// What is an error at run time.
+    /// The semantics at run time.
     pub semantics: Semantics,
 }
 
-/// What is an error at run time, where servers are more lenient than the language's specification.
+/// The semantics at run time. kube-apiserver is more lenient than the specification.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Semantics {
-    /// As in a server: a value that cannot have fields has none, any scalar may be the key of a map literal, and of
-    /// equal keys the last one stays.
+    /// As kube-apiserver: a presence test on a value without fields is `false`, map literals accept any scalar key, and
+    /// the last of equal keys wins.
     #[default]
     Kubernetes,
-    /// As specified: asking for a field of a value that cannot have any is an error, and so are keys that are
-    /// neither booleans, integers nor strings, and equal keys.
+    /// As specified: a presence test on a value without fields is an error, and so are repeated keys and keys that are
+    /// neither booleans, integers nor strings.
     Specification,
 }
 
@@ -57,7 +57,7 @@ pub enum ReservedFields {
     Raw,
 }
 
-/// What is looked into after checking.
+/// The validation after checking.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Validation {
     /// Nothing.
@@ -65,7 +65,7 @@ pub enum Validation {
     None,
     /// The elements of list and map literals are of one type.
     Aggregates,
-    /// That, and constants: durations, timestamps and regular expressions are parsed, format strings match their
+    /// In addition, constant durations, timestamps and regular expressions parse, and format strings match their
     /// arguments.
     Constants,
 }
@@ -122,8 +122,8 @@ impl BaseEnv {
         self.functions.values().flatten().copied()
     }
 
-    /// Shows the names that a name may stand for to a function, until it finds what is meant. A leading dot makes a
-    /// name absolute.
+    /// Calls `find` with each qualified name that a name may refer to, until it returns something. A leading dot makes
+    /// a name absolute.
     pub(crate) fn resolve<T>(&self, name: &str, mut find: impl FnMut(&str) -> Option<T>) -> Option<T> {
         if let Some(absolute) = name.strip_prefix('.') {
             return find(absolute);
@@ -139,7 +139,7 @@ impl BaseEnv {
     }
 }
 
-/// A scope with variables.
+/// A base environment with variables.
 #[derive(Clone, Debug)]
 pub struct Env {
     base: Arc<BaseEnv>,
@@ -147,7 +147,7 @@ pub struct Env {
     has_patch_types: bool,
 }
 
-/// What a name outside of comprehensions means.
+/// The declaration of a global name.
 #[derive(Debug)]
 pub(crate) enum NameBinding<'e> {
     Variable(&'e Arc<str>, &'e CelType),
@@ -155,11 +155,11 @@ pub(crate) enum NameBinding<'e> {
     Constant(i64),
 }
 
-/// The one constant that has a name: of an enumeration, so it is a number.
+/// The only named constant. It belongs to an enumeration, so its value is a number.
 const NULL_VALUE: &str = "google.protobuf.NullValue.NULL_VALUE";
 
 impl Env {
-    /// A scope without variables.
+    /// Creates an environment without variables.
     pub fn new(base: Arc<BaseEnv>) -> Self {
         Env {
             base,
@@ -195,7 +195,7 @@ impl Env {
     /// Parses, checks and validates an expression.
     ///
     /// # Errors
-    /// The mistakes of the first of these stages that found any.
+    /// Returns the errors of the first stage that fails.
     pub fn compile(&self, source: &str) -> Result<CheckedExpr, Issues> {
         let options = self.base.options;
         let checked = check(self, parse(source, &options.parse)?)?;
@@ -203,7 +203,7 @@ impl Env {
         Ok(checked)
     }
 
-    /// What a full name means.
+    /// Looks up a qualified name.
     pub(crate) fn resolve_name(&self, name: &str) -> Option<NameBinding<'_>> {
         if let Some((name, ty)) = self.variables.iter().find(|(n, _)| n.as_ref() == name) {
             return Some(NameBinding::Variable(name, ty));
@@ -220,8 +220,8 @@ impl Env {
         known.or_else(|| self.schema_type(name)).map(NameBinding::Type)
     }
 
-    /// The type of a place in a variable, by its name (`selfType.spec`). Scalars have no types of their own, and
-    /// what begins with the name of a variable is selected from that.
+    /// Looks up the type of a schema node by its name (`selfType.spec`). Scalars have no types of their own. A name that
+    /// begins with a variable is a selection instead.
     fn schema_type(&self, name: &str) -> Option<CelType> {
         let first = name.split('.').next();
         if self.variables.iter().any(|(n, _)| Some(n.as_ref()) == first) {

@@ -1,4 +1,4 @@
-//! Static cost: bounds on what an expression costs, from its text and from what schemas say about sizes.
+//! Static cost estimation: bounds on the cost of an expression, from its AST and the size limits of schemas.
 
 mod estimator;
 pub mod formula;
@@ -10,38 +10,38 @@ use crate::shape::Shape;
 use crate::stack::with_room;
 use crate::types::CelType;
 
-/// Bounds on the cost of an expression. `root` says what the variables hold; without it, sizes are known only where
-/// the expression itself shows them.
+/// Estimates the cost of an expression. `root` is the shape of the variables; without it, only literals have known
+/// sizes.
 ///
-/// All variables are taken to be of that one shape, as `self` and `oldSelf` are.
+/// All variables have the same shape, as `self` and `oldSelf` do.
 pub fn estimate(checked: &CheckedExpr, root: Option<&Shape>) -> Bounds {
     with_room(checked.ast.depth, || {
         estimator::CostEstimator::new(checked, root).cost(&checked.ast.root)
     })
 }
 
-/// The cost of passing over one character of text.
+/// The cost per character of a string.
 pub const TEXT_FACTOR: f64 = 0.1;
-/// The cost of one character of a regular expression, per unit of text cost.
+/// The cost per character of a regular expression and unit of string cost.
 pub const REGEX_FACTOR: f64 = 0.25;
-/// The cost of making a list.
+/// The cost of a list literal.
 pub const LIST_COST: u64 = 10;
-/// The cost of making a map.
+/// The cost of a map literal.
 pub const MAP_COST: u64 = 30;
-/// The cost of making a message.
+/// The cost of a message literal.
 pub const STRUCT_COST: u64 = 40;
 
-/// A least and a most: of a size (characters, bytes, elements, entries) or of a cost. All arithmetic saturates.
+/// Lower and upper bounds of a size (characters, bytes, elements, entries) or a cost. All arithmetic saturates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
-    /// The least.
+    /// The lower bound.
     pub min: u64,
-    /// The most.
+    /// The upper bound.
     pub max: u64,
 }
 
 impl Bounds {
-    /// Nothing known.
+    /// No bounds.
     pub const UNKNOWN: Bounds = Bounds {
         min: 0,
         max: u64::MAX,
@@ -57,7 +57,7 @@ impl Bounds {
         Bounds { min: 0, max: n }
     }
 
-    /// Both.
+    /// The sum.
     #[must_use]
     pub fn plus(self, other: Bounds) -> Bounds {
         Bounds {
@@ -66,7 +66,7 @@ impl Bounds {
         }
     }
 
-    /// So many times the other.
+    /// The product.
     #[must_use]
     pub fn times(self, other: Bounds) -> Bounds {
         Bounds {
@@ -84,7 +84,7 @@ impl Bounds {
         }
     }
 
-    /// Either.
+    /// The union.
     #[must_use]
     pub fn or(self, other: Bounds) -> Bounds {
         Bounds {
@@ -101,7 +101,7 @@ pub fn scaled(n: u64, factor: f64) -> u64 {
     below.saturating_add(u64::from((below as f64) < product))
 }
 
-/// What a pass over so many characters costs: `n` times [`TEXT_FACTOR`], rounded up.
+/// The cost of a pass over `n` characters: `n` times [`TEXT_FACTOR`], rounded up.
 #[inline]
 pub fn text_cost(n: u64) -> u64 {
     // Up to here the product of floats, rounded up, is a tenth, rounded up; no text is longer.
@@ -113,32 +113,32 @@ pub fn text_cost(n: u64) -> u64 {
     }
 }
 
-/// What a call costs, its operands left out.
+/// The estimate of a call without its operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CallEstimate {
     /// The cost.
     pub cost: Bounds,
-    /// The size of the result, where it is known beyond what its type tells.
+    /// The size of the result, if the formula knows it.
     pub result: Option<Bounds>,
 }
 
 impl CallEstimate {
-    /// A cost alone.
+    /// An estimate without a result size.
     pub const fn cost(cost: Bounds) -> CallEstimate {
         CallEstimate { cost, result: None }
     }
 }
 
-/// An operand of a call, as far as a formula sees it.
+/// An operand as formulas see it.
 #[derive(Clone, Copy, Debug)]
 pub struct Operand<'a> {
     /// Its type.
     pub ty: &'a CelType,
-    /// Its size, where the expression or the schema tells.
+    /// Its size, if the expression or schema bounds it.
     pub size: Option<Bounds>,
-    /// The size of its elements, where the schema tells.
+    /// The size of its elements, if the schema bounds it.
     pub element_size: Option<Bounds>,
-    /// Its value, where it is a constant.
+    /// Its value, if it is a constant.
     pub literal: Option<&'a Literal>,
 }
 

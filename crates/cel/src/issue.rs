@@ -1,29 +1,29 @@
-//! Mistakes in an expression, and how they are shown.
+//! Errors in expressions and their rendering.
 
 use std::fmt::{self, Write as _};
 use std::sync::Arc;
 
-/// So many issues are kept; of the others only their number is told.
+/// The number of issues that are kept. Of the others only the number is reported.
 const MAX_ISSUES: usize = 100;
 
-/// A line longer than this many bytes is not shown.
+/// Longer source lines, in bytes, are not rendered.
 const MAX_SNIPPET_BYTES: usize = 16_384;
 
-/// The offset of a place before the first character, where what a mistake has left out is taken to stand.
+/// The offset before the first character, for nodes that error recovery has inserted.
 pub(crate) const BEFORE_START: u32 = u32::MAX - 1;
 
-/// A mistake in an expression.
+/// An error in an expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Issue {
-    /// Where it is: the offset in code points; `None` where it concerns the expression as a whole.
+    /// The offset in code points; `None` for the expression as a whole.
     pub offset: Option<u32>,
-    /// What is wrong.
+    /// The message.
     pub message: String,
 }
 
-/// The mistakes found in one expression.
+/// The errors of one expression.
 ///
-/// `Display` shows each with its place, the line of source and a caret under the place, sorted by place.
+/// `Display` renders each with its position, the source line and a caret, sorted by position.
 /// The list may be empty while it is being filled.
 #[derive(Clone, Debug)]
 pub struct Issues {
@@ -33,7 +33,7 @@ pub struct Issues {
 }
 
 impl Issues {
-    /// No issues yet.
+    /// Creates an empty list.
     pub fn new(source: Arc<str>) -> Self {
         Issues {
             source,
@@ -42,7 +42,7 @@ impl Issues {
         }
     }
 
-    /// One issue that concerns the expression as a whole.
+    /// Creates a list with one issue about the expression as a whole.
     pub fn of_whole(source: Arc<str>, message: impl Into<String>) -> Self {
         let mut issues = Issues::new(source);
         issues.report(None, message);
@@ -58,12 +58,12 @@ impl Issues {
         }
     }
 
-    /// Whether nothing has been reported.
+    /// Whether the list is empty.
     pub fn is_empty(&self) -> bool {
         self.reported == 0
     }
 
-    /// How many have been reported, including those not kept.
+    /// The number of reported issues, including those not kept.
     pub fn len(&self) -> usize {
         self.reported
     }
@@ -123,7 +123,7 @@ fn write_snippet(f: &mut fmt::Formatter<'_>, line: &str, column: i64) -> fmt::Re
     })
 }
 
-/// A place as it is shown: lines count from 1, columns from 0; -1 and -1 for the expression as a whole.
+/// A rendered position: lines count from 1, columns from 0; both are -1 for the expression as a whole.
 #[derive(Clone, Copy)]
 struct Location {
     line: i64,

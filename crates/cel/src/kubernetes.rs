@@ -1,4 +1,4 @@
-//! The environments of Kubernetes versions.
+//! The CEL environments of Kubernetes versions.
 
 use crate::env::{BaseEnv, EnvOptions, ReservedFields, Semantics, Validation};
 use crate::library::{
@@ -13,36 +13,36 @@ use crate::syntax::{Macros, ParseOptions};
 pub struct KubernetesVersion {
     /// `1`
     pub major: u32,
-    /// The number behind the dot.
+    /// The minor version.
     pub minor: u32,
 }
 
 impl KubernetesVersion {
-    /// The newest version that is known in full.
+    /// The newest supported version.
     pub const LATEST: KubernetesVersion = KubernetesVersion::new(1, 37);
 
-    /// A version.
+    /// Creates a version.
     pub const fn new(major: u32, minor: u32) -> Self {
         KubernetesVersion { major, minor }
     }
 
-    /// The version previous_minor: what it understands is safe to write, because one may go back to it.
+    /// The previous minor version. New expressions may only use its libraries, so that a downgrade remains possible.
     const fn previous_minor(self) -> Self {
         KubernetesVersion::new(self.major, self.minor.saturating_sub(1))
     }
 }
 
-/// What a server of that version lets new expressions use.
+/// The environment of a server of that version for new expressions.
 pub fn for_new_expressions(version: KubernetesVersion) -> BaseEnv {
     scope(version.previous_minor())
 }
 
-/// What a server of that version lets expressions use that were accepted previous_minor.
+/// The environment of a server of that version for expressions that are already stored.
 pub fn for_stored_expressions(version: KubernetesVersion) -> BaseEnv {
     scope(version)
 }
 
-/// Libraries, and from which version up to which they are there. A function's overloads are tried in this order.
+/// Libraries and the range of versions that have them. Overloads are tried in this order.
 struct LibraryRange {
     since: KubernetesVersion,
     until: Option<KubernetesVersion>,
@@ -65,7 +65,7 @@ const fn until(minor: u32, libraries: &'static [&'static Library]) -> LibraryRan
     }
 }
 
-/// Names that the checker takes for types, but that mean nothing when an expression runs.
+/// Type names that only the checker knows; evaluating them is an error.
 static SCHEMA_TYPES: Library = Library {
     name: "schema types",
     overloads: &[],

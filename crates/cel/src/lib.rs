@@ -1,8 +1,11 @@
 //! The Common Expression Language: syntax, types, checker, cost, programs and function libraries.
 //!
-//! The pipeline is named in the modules: `syntax` turns text into an [`ast::Ast`]; `check` resolves names and
-//! overloads against an `env` and types every node; `estimate` bounds the cost of the checked expression;
-//! `program` compiles it into something that runs over borrowed values, counting its cost as it goes.
+//! An expression passes through these stages: [`syntax`] parses text to an [`ast::Ast`], [`check`] resolves names and
+//! overloads against an [`env`] and infers types, [`estimate`] bounds the cost, and [`program`] compiles the checked
+//! expression and evaluates it over borrowed values.
+//!
+//! The function libraries are in [`library`], and [`kubernetes`] selects those of a Kubernetes version. One row of
+//! [`overload::Overload`] holds all facts about a function: signature, implementation, estimated and actual cost.
 //!
 //! ```
 //! use scantling_cel::env::Env;

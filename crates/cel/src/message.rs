@@ -1,8 +1,7 @@
-//! Messages that expressions can make: `google.protobuf.Duration{seconds: 1}`.
+//! Message literals: `google.protobuf.Duration{seconds: 1}`.
 //!
-//! They are the well-known ones of protocol buffers, and hardly any stays a message: a duration is a duration, a
-//! wrapper is what it wraps, and JSON is made of lists, maps and scalars. The errors are those of a server, which
-//! names the types of its own language.
+//! Only the well-known protobuf types can be constructed, and most become other values: a duration, the wrapped value, or
+//! lists, maps and scalars for JSON. Error messages are kube-apiserver's and name Go types.
 
 use crate::overload::Ty;
 use crate::shape::ShapeKind;
@@ -27,7 +26,7 @@ pub(crate) struct MessageField {
     ty: FieldType,
 }
 
-/// What a field ty.
+/// The type of a field.
 #[derive(Clone, Copy, Debug)]
 enum FieldType {
     Int64,
@@ -39,33 +38,33 @@ enum FieldType {
     Bool,
     String,
     Bytes,
-    /// The one value of `google.protobuf.NullValue`, which is a number.
+    /// `google.protobuf.NullValue`, an enumeration.
     Null,
     /// JSON values.
     Values,
     /// JSON values by name.
     Members,
-    /// A message that ty JSON values.
+    /// A message with a list of JSON values.
     List,
-    /// A message that ty JSON values by name.
+    /// A message with JSON values by name.
     Struct,
 }
 
-/// What becomes of the fields.
+/// The value that a literal becomes.
 #[derive(Clone, Copy, Debug)]
 enum Constructor {
     Duration,
     Timestamp,
     /// The value of the only field.
     Single,
-    /// The value of the field that was set last.
+    /// The value of the last field.
     Last,
     Empty,
-    /// Nothing: a server makes the message and does not know what to do with it.
+    /// None: kube-apiserver constructs the message but fails to convert it.
     Any,
 }
 
-/// `google.protobuf.Empty`, the one that stays a message.
+/// `google.protobuf.Empty`, the only one that remains a message.
 const EMPTY: &str = "google.protobuf.Empty";
 
 static MESSAGES: [Message; 16] = [
@@ -162,7 +161,7 @@ const fn field(name: &'static str, ty: FieldType) -> MessageField {
     MessageField { name, ty }
 }
 
-/// The message type of that name.
+/// Looks up a message type.
 pub(crate) fn find(name: &str) -> Option<&'static Message> {
     MESSAGES.iter().find(|message| message.name == name)
 }
@@ -172,7 +171,7 @@ impl Message {
         self.fields.iter().find(|field| field.name == name)
     }
 
-    /// A message with these fields, in the order in which they are set.
+    /// Constructs a message from fields in source order.
     pub(crate) fn make<'a>(&self, arena: &'a Arena, fields: &[(&'static MessageField, Val<'a>)]) -> Res<'a> {
         let mut set = Vec::with_capacity(fields.len());
         for (field, value) in fields {
@@ -245,7 +244,7 @@ impl Message {
 const NANOS: i64 = 1_000_000_000;
 
 impl MessageField {
-    /// The type of what the field ty.
+    /// The CEL type of the field.
     pub(crate) fn ty(&self) -> Ty {
         match self.ty {
             FieldType::Int64 | FieldType::Int32 | FieldType::Null => Ty::Int,
@@ -261,7 +260,7 @@ impl MessageField {
 }
 
 impl FieldType {
-    /// What stands in the field where it is not set.
+    /// The value of an unset field.
     fn zero(self, arena: &Arena) -> Res<'_> {
         match self {
             FieldType::Int64 | FieldType::Int32 => Ok(Val::Int(0)),
@@ -276,7 +275,7 @@ impl FieldType {
         }
     }
 
-    /// The name of the field's type in a server's own language.
+    /// The Go type of the field.
     fn native(self) -> &'static str {
         match self {
             FieldType::Int64 => "int64",
@@ -295,7 +294,7 @@ impl FieldType {
         }
     }
 
-    /// A value as the field ty it.
+    /// Converts a value to the type of the field.
     #[expect(clippy::cast_possible_truncation, reason = "the field has no more digits")]
     fn read<'a>(self, arena: &'a Arena, value: Val<'a>) -> Res<'a> {
         match (self, value) {
@@ -326,7 +325,7 @@ impl FieldType {
     }
 }
 
-/// Whether a list or map came in under a schema: a server does not make messages of these.
+/// Whether a list or map comes from an object with a schema. kube-apiserver does not convert these to messages.
 fn has_schema(value: Val<'_>) -> bool {
     matches!(value, Val::JsonList(_, shape) | Val::JsonMap(_, shape) if !matches!(shape.kind, ShapeKind::Dyn))
 }
@@ -344,7 +343,7 @@ fn json_object<'a>(arena: &'a Arena, map: Val<'a>) -> Res<'a> {
     arena.map(members.collect::<Result<Vec<_>, EvalError>>()?)
 }
 
-/// A value as JSON has it: what JSON has no form for is text.
+/// Converts a value to JSON; types without a JSON form become strings.
 fn json<'a>(arena: &'a Arena, value: Val<'a>) -> Res<'a> {
     // Beyond, a double does not hold every integer.
     const EXACT: u64 = (1 << 53) - 1;
@@ -369,7 +368,7 @@ fn json<'a>(arena: &'a Arena, value: Val<'a>) -> Res<'a> {
     }
 }
 
-/// What a server says of a value that it cannot make a field of.
+/// The error for a value that does not convert to the type of a field.
 #[cold]
 fn no_conversion(value: Val<'_>, to: &str) -> EvalError {
     let from = match value {
@@ -399,7 +398,7 @@ fn no_conversion(value: Val<'_>, to: &str) -> EvalError {
     EvalError::message(format!("type conversion error from {from} to '{to}'"))
 }
 
-/// Text as the notation of messages has it.
+/// A value in protobuf text format.
 fn quoted(value: Val<'_>) -> String {
     match value {
         Val::Str(text) => format!("{text:?}"),

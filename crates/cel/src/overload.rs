@@ -1,5 +1,4 @@
-//! The overload row: one row of a library's table says of an overload which function it belongs to, its signature,
-//! what it costs before and after the fact, and how it runs.
+//! Overloads: one row per overload holds its function, signature, implementation, and estimated and actual cost.
 
 use crate::estimate::{CallEstimate, Operand};
 use crate::run::{Actual, Run};
@@ -9,26 +8,26 @@ use std::sync::Arc;
 /// One overload of a function.
 #[derive(Debug)]
 pub struct Overload {
-    /// The name by which the checker records it: `add_int64`.
+    /// The identifier of the overload: `add_int64`.
     pub id: &'static str,
-    /// The function it belongs to: `_+_`, `startsWith`.
+    /// The function: `_+_`, `startsWith`.
     pub function: &'static str,
-    /// How it is called.
+    /// The call style.
     pub style: Style,
-    /// The types of the operands; a member function's receiver is the first.
+    /// The types of the operands, starting with the receiver of a member function.
     pub params: &'static [Ty],
     /// The type of the result.
     pub result: Ty,
-    /// What a call costs, as far as the expression and the schema tell.
+    /// The estimated cost.
     pub estimate: Estimate,
-    /// What a call cost that has run.
+    /// The actual cost.
     pub actual: Actual,
-    /// How it runs.
+    /// The implementation.
     pub run: Run,
 }
 
 impl Overload {
-    /// A row for `function(…)` that costs 1 before and after the fact.
+    /// A global function with estimated and actual cost 1.
     pub const fn global(
         id: &'static str,
         function: &'static str,
@@ -48,7 +47,7 @@ impl Overload {
         }
     }
 
-    /// A row for `x.function(…)` that costs 1 before and after the fact.
+    /// A member function with estimated and actual cost 1.
     pub const fn member(
         id: &'static str,
         function: &'static str,
@@ -62,7 +61,7 @@ impl Overload {
         }
     }
 
-    /// The same row with other costs.
+    /// Sets the costs.
     #[must_use]
     pub const fn costing(self, estimate: Estimate, actual: Actual) -> Overload {
         Overload {
@@ -73,7 +72,7 @@ impl Overload {
     }
 }
 
-/// How a function is called.
+/// The call style of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
     /// `f(x, y)`, operators, and names with dots (`sets.contains(x, y)`).
@@ -82,7 +81,7 @@ pub enum Style {
     Member,
 }
 
-/// A type in a signature, made so that rows can be constants.
+/// A type in a signature. Unlike [`CelType`], it can be a constant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ty {
     /// Anything.
@@ -111,24 +110,24 @@ pub enum Ty {
     Map(&'static Ty, &'static Ty),
     /// `type(T)`
     Type(&'static Ty),
-    /// `type`, of whatever.
+    /// `type` without a parameter.
     AnyType,
     /// `wrapper(T)`
     Wrapper(&'static Ty),
     /// `optional_type(T)`
     Optional(&'static Ty),
-    /// A type without parameters that only functions look into: `net.IP`.
+    /// An opaque type without parameters: `net.IP`.
     Opaque(&'static str),
-    /// The same with parameters: `tuple(A, B)`.
+    /// An opaque type with parameters: `tuple(A, B)`.
     Parametric(&'static str, &'static [Ty]),
-    /// A message type that shows no fields: `kubernetes.Quantity`.
+    /// A message type without visible fields: `kubernetes.Quantity`.
     Message(&'static str),
-    /// A type parameter; the same name is the same type within one row.
+    /// A type parameter of the signature.
     Param(&'static str),
 }
 
 impl Ty {
-    /// The type that this describes.
+    /// The corresponding [`CelType`].
     pub fn to_type(self) -> CelType {
         match self {
             Ty::Dyn => CelType::Dyn,
@@ -157,17 +156,17 @@ impl Ty {
     }
 }
 
-/// What a call costs before it has run. The cost of its operands is added by the estimator, except where a variant
-/// says otherwise. Operands count from 0; a member function's receiver is operand 0.
+/// The estimated cost of a call. The estimator adds the cost of the operands unless a variant says otherwise. Operands
+/// count from 0; the receiver of a member function is operand 0.
 ///
-/// Most rows are [`Estimate::NOMINAL`]; the formulas for the others are in [`crate::estimate::formula`].
+/// Most overloads are [`Estimate::NOMINAL`]; formulas are in [`crate::estimate::formula`].
 #[derive(Clone, Copy, Debug)]
 pub enum Estimate {
-    /// The same cost whatever the operands; nothing is known of the size of the result.
+    /// A fixed cost, with a result of unknown size.
     Fixed(u64),
     /// A pass over one operand: its size times `factor`, rounded up.
     Pass {
-        /// Which operand.
+        /// The index of the operand.
         operand: usize,
         /// The cost per unit of size.
         factor: f64,
@@ -180,21 +179,21 @@ pub enum Estimate {
     ShortCircuit,
     /// `?:`: the condition and one of the branches.
     Conditional,
-    /// Joining two strings or bytes: a pass over the result, which is as long as both.
+    /// Concatenation of strings or bytes: a pass over the result, whose size is the sum.
     ConcatText,
-    /// Joining two lists: constant, but the result is as long as both.
+    /// Concatenation of lists: a fixed cost; the size of the result is the sum.
     ConcatList,
-    /// `list[i]`: constant; the result is an element.
+    /// `list[i]`: a fixed cost; the result is an element.
     IndexList,
-    /// `map[k]`: constant; the result is a value.
+    /// `map[k]`: a fixed cost; the result is a value.
     IndexMap,
 }
 
 impl Estimate {
-    /// What most calls cost: 1.
+    /// A cost of 1, as for most functions.
     pub const NOMINAL: Estimate = Estimate::Fixed(1);
 
-    /// A pass over the characters of an operand, where nothing is known of the size of the result.
+    /// A pass over the characters of an operand, with a result of unknown size.
     pub const fn text_pass(operand: usize) -> Estimate {
         Estimate::Pass {
             operand,
@@ -204,24 +203,24 @@ impl Estimate {
     }
 }
 
-/// What is known of the size of a result.
+/// The size of a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResultSize {
-    /// Nothing beyond what its type tells.
+    /// Unknown.
     Unknown,
-    /// The size of the operand passed over.
+    /// The size of the operand.
     Same,
-    /// Anything up to the size of the operand passed over.
+    /// At most the size of the operand.
     UpTo,
 }
 
 /// A set of functions, macros and types that an environment may have.
 #[derive(Debug)]
 pub struct Library {
-    /// A name for people.
+    /// The name for display.
     pub name: &'static str,
     /// The overloads, in the order in which the checker tries them.
     pub overloads: &'static [Overload],
-    /// CelType names that are identifiers (`int`, `optional_type`), with what they name.
+    /// Type names that are identifiers (`int`, `optional_type`), and their types.
     pub types: &'static [(&'static str, Ty)],
 }

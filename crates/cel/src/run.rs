@@ -1,28 +1,28 @@
-//! How an overload runs and what a run costs: the two run-time columns of the overload row.
+//! The run-time columns of an overload: implementation and actual cost.
 
 use crate::estimate::{REGEX_FACTOR, TEXT_FACTOR, scaled, text_cost};
 use crate::val::{Arena, Res, Val};
 use scantling_notation::regex::Pattern;
 use std::fmt;
 
-/// How an overload runs. An implementation that meets a value of a type it does not take answers
-/// [`EvalError::NoSuchOverload`](crate::val::EvalError::NoSuchOverload); it never sees errors.
+/// The implementation of an overload. It returns [`EvalError::NoSuchOverload`](crate::val::EvalError::NoSuchOverload) for
+/// a value of the wrong type. It is only called if no argument is an error.
 #[derive(Clone, Copy)]
 pub enum Run {
-    /// By the program itself: operators that do not evaluate all their operands, field and index access, equality.
+    /// Implemented by the interpreter: short-circuit operators, attributes, equality.
     Special,
-    /// Without arguments.
+    /// No arguments.
     Nullary(for<'a> fn(&'a Arena) -> Res<'a>),
-    /// On one argument.
+    /// One argument.
     Unary(for<'a> fn(&'a Arena, Val<'a>) -> Res<'a>),
-    /// On two arguments.
+    /// Two arguments.
     Binary(for<'a> fn(&'a Arena, Val<'a>, Val<'a>) -> Res<'a>),
-    /// On three arguments.
+    /// Three arguments.
     Ternary(for<'a> fn(&'a Arena, Val<'a>, Val<'a>, Val<'a>) -> Res<'a>),
-    /// On any number of arguments.
+    /// Any number of arguments.
     Variadic(for<'a> fn(&'a Arena, &[Val<'a>]) -> Res<'a>),
-    /// On arguments of which the second is a regular expression. It comes compiled: once, when it is a constant. The
-    /// text stands before the message about an expression that turns out to be invalid at run time.
+    /// The second argument is a regular expression, which is compiled once if it is a constant. The string is a prefix
+    /// for the error message of an invalid expression at run time.
     Pattern(
         for<'a> fn(&'a Arena, &Pattern, &[Val<'a>]) -> Res<'a>,
         &'static str,
@@ -43,56 +43,56 @@ impl fmt::Debug for Run {
     }
 }
 
-/// What a call cost that has run, without its arguments. An argument or result that is an error has size 1.
+/// The actual cost of a call without its arguments. An argument or result that is an error has size 1.
 ///
-/// A server finds some costs by the overload, others by the function's name. Where the types of the arguments leave
-/// several overloads to choose from, only those found by name hold: all others cost 1.
+/// kube-apiserver looks up some costs by overload and others by function name. If the checker leaves several overloads,
+/// only costs by name apply; all other calls cost 1.
 #[derive(Clone, Copy)]
 pub enum Actual {
-    /// The same whatever the arguments.
+    /// A fixed cost.
     Fixed(u64),
-    /// Of the overload: a pass over one argument: its size times `factor`, rounded up.
+    /// By overload: a pass over one argument, its size times `factor`, rounded up.
     Pass {
-        /// Which argument.
+        /// The index of the argument.
         arg: usize,
         /// The cost per unit of size.
         factor: f64,
     },
-    /// Of the overload: a formula.
+    /// By overload: a formula.
     Formula(Formula),
-    /// Of the overload: a formula for a list.
+    /// By overload: a formula for a list.
     // UPSTREAM: a server fails altogether where the list is an error.
     ListFormula {
-        /// Which argument the list is.
+        /// The index of the list argument.
         list: usize,
         /// The formula.
         formula: Formula,
     },
-    /// Of the function: a pass over one argument: its size times `factor`, rounded up.
+    /// By function: a pass over one argument, its size times `factor`, rounded up.
     NamedPass {
-        /// Which argument.
+        /// The index of the argument.
         arg: usize,
         /// The cost per unit of size.
         factor: f64,
     },
-    /// Of the function: a formula.
+    /// By function: a formula.
     NamedFormula(Formula),
-    /// Of the overload: a search of the first argument for the regular expression that is the second.
+    /// By overload: a search in the first argument for the regular expression in the second.
     Search,
-    /// Of the function: such a search.
+    /// By function: the same search.
     NamedSearch,
-    /// Such a search, of which the regular expression is known.
+    /// The same search for a constant regular expression.
     SearchFor(RegexCost),
-    /// Of the overload where it is known, else of the function.
+    /// By overload if it is known, otherwise by function.
     EitherFormula {
-        /// What counts where the overload is known.
+        /// The formula by overload.
         overload: Formula,
-        /// What counts otherwise.
+        /// The formula by function.
         function: Formula,
     },
 }
 
-/// What a search for a regular expression costs: the length of that for every tenth character of the text.
+/// The cost of a search for a regular expression: its length, for every ten characters of the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RegexCost {
     for_ten: u64,
@@ -106,14 +106,14 @@ impl RegexCost {
         }
     }
 
-    /// The cost of searching a text of that size. An empty one still costs something.
+    /// The cost of searching a text of that size. An empty text costs something, too.
     #[inline]
     pub(crate) fn cost(self, text: u64) -> u64 {
         text_cost(text.saturating_add(1)).saturating_mul(self.for_ten)
     }
 }
 
-/// A cost from the arguments and the result; `None` stands for an error.
+/// Computes a cost from the arguments and the result; `None` stands for an error.
 pub type Formula = for<'a> fn(&[Option<Val<'a>>], Option<Val<'a>>) -> u64;
 
 impl Actual {
@@ -128,7 +128,7 @@ impl Actual {
         }
     }
 
-    /// A pass over the characters of an argument, whatever the overload.
+    /// A pass over the characters of an argument, by function.
     pub const fn named_text_pass(arg: usize) -> Actual {
         Actual::NamedPass {
             arg,
@@ -136,7 +136,7 @@ impl Actual {
         }
     }
 
-    /// What the call costs where several overloads are left to choose from.
+    /// The cost if the checker leaves several overloads.
     #[must_use]
     pub fn undecided(self) -> Actual {
         match self {
@@ -153,7 +153,7 @@ impl Actual {
         }
     }
 
-    /// The cost where some arguments are constants.
+    /// Precomputes the parts that depend on constant arguments.
     #[must_use]
     pub(crate) fn given<'a>(self, constant: impl Fn(usize) -> Option<Val<'a>>) -> Actual {
         match self {
@@ -174,7 +174,7 @@ impl Actual {
         }
     }
 
-    /// Whether there is no telling the cost, and so no going on.
+    /// Whether kube-apiserver fails to compute the cost, which ends the evaluation.
     pub(crate) fn fails(self, args: &[Option<Val<'_>>]) -> bool {
         matches!(self, Actual::ListFormula { list, .. } if matches!(args.get(list), Some(None)))
     }
@@ -214,7 +214,7 @@ impl fmt::Debug for Actual {
     }
 }
 
-/// The size of an argument as cost counts it: see [`Val::cost_size`].
+/// The size of an argument for the cost, see [`Val::cost_size`].
 pub fn size(arg: Option<Val<'_>>) -> u64 {
     arg.map_or(1, Val::cost_size)
 }

@@ -1,28 +1,26 @@
-//! The shape of JSON values that come in from outside: what a schema says about a place, as far as expressions
-//! can see it.
+//! Shapes: the part of a schema that expressions can see.
 //!
-//! A shape is both the checker's source of types (see [`Shape::ty`]) and the program's guide for reading a
-//! borrowed JSON value at run time: which conversion a format asks for, how lists compare, under which JSON name a
-//! field stands. It travels beside the value as a reference; values are never wrapped or copied.
-//! Shapes are immutable and shared: equal sub-schemas of all definitions may be one shape.
+//! A shape gives the checker its types ([`Shape::ty`]) and tells the interpreter how to convert a borrowed JSON value:
+//! the conversion of a format, the equality of lists, the JSON names of fields. It accompanies the value as a
+//! reference, so that values are never wrapped or copied. Shapes are immutable and shared between equal schemas.
 
 use crate::types::{CelType, ObjectType};
 use std::sync::Arc;
 
-/// What a schema says about a place.
+/// The part of a schema node that expressions can see.
 #[derive(Debug, PartialEq)]
 pub struct Shape {
     /// The kind of value.
     pub kind: ShapeKind,
-    /// Whether `null` is a value here (and not an error).
+    /// Whether `null` is a valid value.
     pub nullable: bool,
-    /// The fewest bytes that a value here takes in a request.
+    /// The minimum size of a value in a request, in bytes.
     pub min_serialized_size: u64,
-    /// The largest size (characters, bytes, elements) that cost estimation assumes; 0 where a size has no meaning.
+    /// The maximum size (characters, bytes, elements) for cost estimation; 0 for values without a size.
     pub max_elements: u64,
 }
 
-/// The kind of value at a place.
+/// The kind of value.
 #[derive(Debug, PartialEq)]
 pub enum ShapeKind {
     /// A boolean.
@@ -47,54 +45,54 @@ pub enum ShapeKind {
     Dyn,
     /// A list.
     List {
-        /// What its elements are.
+        /// The shape of the elements.
         element: Arc<Shape>,
-        /// How it compares and adds.
+        /// The list type, which determines equality and concatenation.
         list_type: ListType,
     },
     /// A map from strings.
     Map {
-        /// What its values are.
+        /// The shape of the values.
         value: Arc<Shape>,
     },
     /// An object with declared fields.
     Object {
         /// The fields, sorted by their name in expressions.
         fields: Box<[ShapeField]>,
-        /// Whether undeclared fields may stand beside them: they take part in equality alone.
+        /// Whether undeclared fields are preserved. They only take part in equality.
         preserve_unknown: bool,
     },
 }
 
-/// How a list compares and adds (`x-kubernetes-list-type`).
+/// The list type (`x-kubernetes-list-type`), which determines equality and concatenation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ListType {
-    /// In order, as a whole.
+    /// Ordered.
     Atomic,
-    /// Without order; every element once.
+    /// Unordered, with unique elements.
     Set,
-    /// By keys; the JSON names of the key fields.
+    /// Keyed by these JSON fields.
     Map(Box<[Box<str>]>),
 }
 
 /// A declared field.
 #[derive(Debug, PartialEq)]
 pub struct ShapeField {
-    /// Its name in expressions (escaped where the JSON name is no identifier).
+    /// The name in expressions, escaped if the JSON name is not an identifier.
     pub name: Box<str>,
-    /// Its name in JSON.
+    /// The name in JSON.
     pub json: Box<str>,
-    /// What it holds.
+    /// The shape of the value.
     pub shape: Arc<Shape>,
 }
 
-/// Whether a word cannot be an identifier; a field of such a name is escaped (`__namespace__`).
+/// Whether a word is reserved. A field with such a name is escaped (`__namespace__`).
 pub fn is_reserved(word: &str) -> bool {
     matches!(word, "true" | "false" | "null" | "in") || crate::syntax::RESERVED.contains(&word)
 }
 
 impl Shape {
-    /// A place of which nothing is known but what stands there: never `null`, and of any size.
+    /// A shape without `null` and without size limits.
     pub fn of_kind(kind: ShapeKind) -> Arc<Shape> {
         Arc::new(Shape {
             kind,
@@ -104,7 +102,7 @@ impl Shape {
         })
     }
 
-    /// A place for an object with these fields, which have one name in JSON and in expressions.
+    /// An object shape whose fields have the same name in JSON and in expressions.
     pub fn object<'n>(fields: impl IntoIterator<Item = (&'n str, Arc<Shape>)>) -> Arc<Shape> {
         let mut fields: Vec<ShapeField> = fields
             .into_iter()
@@ -121,7 +119,7 @@ impl Shape {
         })
     }
 
-    /// A declared field by its name in expressions.
+    /// Looks up a field by its name in expressions.
     pub fn field(&self, name: &str) -> Option<&ShapeField> {
         let ShapeKind::Object { fields, .. } = &self.kind else {
             return None;
@@ -140,8 +138,8 @@ impl Shape {
         )
     }
 
-    /// A declared field by the name that an expression selects: its own, or a reserved word in its raw form
-    /// (`namespace` for the field `__namespace__`).
+    /// Looks up a field by the name in a selection, which may be an unescaped reserved word (`namespace` for the field
+    /// `__namespace__`).
     pub fn select(&self, name: &str) -> Option<&ShapeField> {
         self.field(name).or_else(|| {
             is_reserved(name)
@@ -150,8 +148,8 @@ impl Shape {
         })
     }
 
-    /// The type of a value of this shape that stands at the place `name` (`selfType.spec`): object types are named
-    /// after their place, `.@idx` for the elements of a list and `.@elem` for the values of a map.
+    /// The type of a value of this shape. Object types are named after their path (`selfType.spec`), with `.@idx` for the
+    /// elements of a list and `.@elem` for the values of a map.
     pub fn ty(self: &Arc<Self>, name: &str) -> CelType {
         match &self.kind {
             ShapeKind::Bool => CelType::Bool,

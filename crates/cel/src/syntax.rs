@@ -1,8 +1,8 @@
-//! Text to an [`Ast`].
+//! Parsing: from text to an [`Ast`].
 //!
-//! [`parse`] reads an expression, expands its macros and numbers and places its nodes. Expressions without mistakes
-//! take a short way (`parser`); for the others a second reader (`diagnose`) finds the mistakes, goes on behind each
-//! of them, and says what they are in the words of the reference implementation.
+//! [`parse`] parses an expression, expands macros, and assigns identifiers and positions. Well-formed expressions only
+//! pass through a fast recursive-descent parser (`parser`). For all others, `diagnose` parses again with error recovery
+//! and reports the errors of the reference implementation.
 
 mod builder;
 mod diagnose;
@@ -20,15 +20,15 @@ use crate::ast::Ast;
 use crate::issue::Issues;
 use crate::stack::with_room;
 
-/// An expression may have so many code points.
+/// The maximum number of code points in an expression.
 const MAX_CODE_POINTS: usize = 100_000;
 
-/// What a parser understands beyond the grammar.
+/// Options of the parser.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ParseOptions {
-    /// The macros that are expanded.
+    /// The macros to expand.
     pub macros: Macros,
-    /// Whether `a.?b`, `a[?b]`, `[?a]` and `{?a: b}` are understood.
+    /// Whether `a.?b`, `a[?b]`, `[?a]` and `{?a: b}` are allowed.
     pub optional_syntax: bool,
     /// Whether fields may be written in backticks.
     pub escaped_identifiers: bool,
@@ -45,10 +45,10 @@ impl Default for ParseOptions {
     }
 }
 
-/// Reads an expression.
+/// Parses an expression.
 ///
 /// # Errors
-/// The mistakes in the expression.
+/// Returns the syntax errors.
 pub fn parse(source: &str, options: &ParseOptions) -> Result<Ast, Issues> {
     if source.len() > MAX_CODE_POINTS {
         let size = source.chars().count();
@@ -66,8 +66,8 @@ pub fn parse(source: &str, options: &ParseOptions) -> Result<Ast, Issues> {
     }
 }
 
-/// A bound on how deep the rule for expressions nests: brackets open one within the other, and the last branch of a
-/// conditional is inside it.
+/// An upper bound of the nesting of the rule for expressions, which brackets and the last branch of a conditional
+/// recurse into.
 fn nesting(source: &str) -> usize {
     let (mut open, mut deepest, mut conditionals) = (0_usize, 0, 0);
     for byte in source.bytes() {

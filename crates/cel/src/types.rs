@@ -9,7 +9,7 @@ use std::sync::Arc;
 pub enum CelType {
     /// Known only at run time.
     Dyn,
-    /// The type of an expression that did not check; compatible with everything, so that one mistake is one message.
+    /// The type of an expression with an error. It is compatible with every type, so that one mistake gives one error.
     Error,
     /// `null_type`
     Null,
@@ -33,17 +33,17 @@ pub enum CelType {
     List(Arc<CelType>),
     /// `map(K, V)`
     Map(Arc<(CelType, CelType)>),
-    /// `type(T)`: the type of a type; `type` alone where it is not known of which.
+    /// `type(T)`, or `type` if `T` is unknown.
     Type(Option<Arc<CelType>>),
     /// A type that also allows `null` (`wrapper(int)`); never a wrapper of a wrapper.
     Wrapper(Arc<CelType>),
     /// A type parameter of a declaration.
     Param(Arc<str>),
-    /// A variable of inference; none is left in what the checker gives.
+    /// A type variable. The result of the checker contains none.
     Var(u32),
-    /// A type with a name and parameters that only functions look into: `optional_type(T)`, `net.IP`, …
+    /// A named type with parameters that only functions can inspect: `optional_type(T)`, `net.IP`, …
     Opaque(Arc<str>, Arc<[CelType]>),
-    /// A message type that shows no fields: `kubernetes.Quantity`, …
+    /// A message type without visible fields: `kubernetes.Quantity`, …
     Message(Arc<str>),
     /// An object with declared fields.
     Object(ObjectType),
@@ -73,7 +73,7 @@ impl CelType {
         CelType::Type(Some(Arc::new(of)))
     }
 
-    /// The name by which a running expression knows the type: without parameters, in full.
+    /// The qualified name at run time, without parameters.
     pub fn name(&self) -> &str {
         match self {
             CelType::Dyn | CelType::Var(_) => "dyn",
@@ -96,7 +96,7 @@ impl CelType {
         }
     }
 
-    /// The type without the `null` that it also allows, if it does.
+    /// The wrapped type of a wrapper, or the type itself.
     pub fn unwrapped(&self) -> &CelType {
         match self {
             CelType::Wrapper(of) => of,
@@ -104,7 +104,7 @@ impl CelType {
         }
     }
 
-    /// What an optional type may hold; `None` for other types.
+    /// The value type of an optional type; `None` for other types.
     pub fn optional_value(&self) -> Option<&CelType> {
         match self {
             CelType::Opaque(name, params) if name.as_ref() == OPTIONAL => params.first(),
@@ -159,10 +159,10 @@ impl fmt::Display for CelType {
     }
 }
 
-/// An object type: a name, by which types are told apart, and the shape that says which fields it has.
+/// An object type. Its name is its identity; its shape has the fields.
 #[derive(Clone)]
 pub struct ObjectType {
-    /// The full name; for types made from a schema, the path to the place (`selfType.spec.list.@idx`).
+    /// The qualified name; for schema types the path to the schema node (`selfType.spec.list.@idx`).
     pub name: Arc<str>,
     /// The fields. Always [`crate::shape::ShapeKind::Object`].
     pub shape: Arc<Shape>,

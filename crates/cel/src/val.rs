@@ -1,9 +1,8 @@
 //! Values at run time.
 //!
-//! A [`Val`] is three words and [`Copy`]: numbers stand in it, everything else is borrowed, either from the input
-//! (JSON beside the [`Shape`] that says how to read it), from the program (constants), or from the [`Arena`] of the
-//! evaluation, where all that is made on the way is kept until the arena goes. Nothing is counted, nothing is freed
-//! one by one, and a rule that only looks at its input allocates nothing.
+//! A [`Val`] is three words and [`Copy`]. Scalars are stored inline; everything else is borrowed from the input (JSON with
+//! its [`Shape`]), from the program (constants), or from the [`Arena`] of the evaluation, which owns intermediate values.
+//! There is no reference counting, and a rule that only reads its input allocates nothing.
 
 mod arena;
 mod equal;
@@ -36,7 +35,7 @@ use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
-/// What an evaluation step gives.
+/// The result of an operation.
 pub type Res<'a> = Result<Val<'a>, EvalError>;
 
 /// A value.
@@ -60,43 +59,43 @@ pub enum Val<'a> {
     Duration(Duration),
     /// `google.protobuf.Timestamp`
     Timestamp(Timestamp),
-    /// A list of the input. Use [`Val::as_list`] to look at lists of all makes.
+    /// A list of the input. [`Val::as_list`] covers all representations.
     JsonList(&'a Vec<Value>, &'a Shape),
     /// A list made by the program.
     List(&'a ListData<'a>),
-    /// A list that stands in the program, or was handed in.
+    /// A constant list.
     OwnedList(&'a [Owned]),
-    /// An object or map of the input. Use [`Val::as_map`] to look at maps of all makes.
+    /// An object or map of the input. [`Val::as_map`] covers all representations.
     JsonMap(&'a JsonObject, &'a Shape),
     /// A map made by the program: sorted by [`key_order`].
     Map(&'a [(Val<'a>, Val<'a>)]),
-    /// A map that stands in the program, or was handed in: sorted by [`key_order`].
+    /// A constant map, sorted by [`key_order`].
     OwnedMap(&'a [(Owned, Owned)]),
     /// A type, by its name.
     Type(&'a str),
     /// `optional_type`
     Optional(Option<&'a Val<'a>>),
-    /// A value of a type that only functions look into.
+    /// A value that only functions can inspect.
     Opaque(&'a dyn Opaque),
 }
 
 const _: () = assert!(size_of::<Val<'_>>() == 24);
 const _: () = assert!(size_of::<Res<'_>>() == 24);
 
-/// A value of a type that only functions look into: a quantity, an address.
+/// A value that only functions can inspect: a quantity, an IP address.
 pub trait Opaque: fmt::Debug + Send + Sync + Any {
     /// The name of its type: `kubernetes.Quantity`.
     fn type_name(&self) -> &'static str;
 
-    /// Whether it equals another value, of whatever type; an error where the two do not compare.
+    /// Compares with a value of any type; an error if the two are not comparable.
     fn equals(&self, other: Val<'_>) -> Result<bool, EvalError>;
 
-    /// Its size as cost counts it; `None` where size has no meaning.
+    /// The size for the cost; `None` if it has no size.
     fn size(&self) -> Option<u64> {
         None
     }
 
-    /// A shared copy, which outlives the evaluation.
+    /// A copy that outlives the evaluation.
     fn share(&self) -> Arc<dyn Opaque>;
 }
 
@@ -155,17 +154,17 @@ impl<'a> Val<'a> {
         }
     }
 
-    /// The list, or the error of a call that wants one.
+    /// The list, or `no such overload`.
     pub fn list(self) -> Result<List<'a>, EvalError> {
         self.as_list().ok_or(EvalError::NoSuchOverload)
     }
 
-    /// The map, or the error of a call that wants one.
+    /// The map, or `no such overload`.
     pub fn map(self) -> Result<Map<'a>, EvalError> {
         self.as_map().ok_or(EvalError::NoSuchOverload)
     }
 
-    /// The boolean, or the error of a call that wants one.
+    /// The boolean, or `no such overload`.
     pub fn bool(self) -> Result<bool, EvalError> {
         if let Val::Bool(b) = self {
             Ok(b)
@@ -174,7 +173,7 @@ impl<'a> Val<'a> {
         }
     }
 
-    /// The integer, or the error of a call that wants one.
+    /// The integer, or `no such overload`.
     pub fn int(self) -> Result<i64, EvalError> {
         if let Val::Int(i) = self {
             Ok(i)
@@ -183,7 +182,7 @@ impl<'a> Val<'a> {
         }
     }
 
-    /// The text, or the error of a call that wants one.
+    /// The string, or `no such overload`.
     pub fn str(self) -> Result<&'a str, EvalError> {
         if let Val::Str(s) = self {
             Ok(s)
@@ -192,7 +191,7 @@ impl<'a> Val<'a> {
         }
     }
 
-    /// The bytes, or the error of a call that wants them.
+    /// The bytes, or `no such overload`.
     pub fn bytes(self) -> Result<&'a [u8], EvalError> {
         if let Val::Bytes(b) = self {
             Ok(b)
@@ -201,7 +200,7 @@ impl<'a> Val<'a> {
         }
     }
 
-    /// What the optional holds, or the error of a call that wants an optional.
+    /// The value of an optional, or `no such overload`.
     pub fn optional(self) -> Result<Option<Val<'a>>, EvalError> {
         if let Val::Optional(o) = self {
             Ok(o.copied())
@@ -210,7 +209,7 @@ impl<'a> Val<'a> {
         }
     }
 
-    /// The opaque value of type `T`, or the error of a call that wants one.
+    /// The opaque value of type `T`, or `no such overload`.
     pub fn opaque<T: Opaque>(self) -> Result<&'a T, EvalError> {
         if let Val::Opaque(o) = self {
             o.downcast().ok_or(EvalError::NoSuchOverload)
@@ -219,7 +218,7 @@ impl<'a> Val<'a> {
         }
     }
 
-    /// The size as cost counts it: characters, bytes, elements or entries; 1 for what has no size.
+    /// The size for the cost: characters, bytes, elements or entries; 1 for values without a size.
     pub fn cost_size(self) -> u64 {
         let size = match self {
             Val::Str(s) => return text_size(s),
@@ -238,7 +237,7 @@ impl<'a> Val<'a> {
     }
 }
 
-/// The size of a text: its characters.
+/// The size of a string in characters.
 pub(crate) fn text_size(text: &str) -> u64 {
     // Most text is ASCII, and that is found out faster than characters are counted.
     let size = if text.is_ascii() {

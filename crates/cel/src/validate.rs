@@ -1,4 +1,4 @@
-//! Static validation: constants that would fail as soon as the expression ran.
+//! Static validation of constants that would fail at run time.
 
 mod format;
 
@@ -12,10 +12,10 @@ use crate::val::Timestamp;
 use scantling_notation::{duration, regex, timestamp};
 use std::sync::Arc;
 
-/// Looks into a checked expression for what would fail as soon as it ran, and for literals of mixed types.
+/// Validates constants and the element types of literals.
 ///
 /// # Errors
-/// All mistakes found.
+/// Returns all errors found.
 pub fn validate(checked: &CheckedExpr, validation: Validation) -> Result<(), Issues> {
     if validation == Validation::None {
         return Ok(());
@@ -37,17 +37,17 @@ pub fn validate(checked: &CheckedExpr, validation: Validation) -> Result<(), Iss
 
 struct Validator<'c> {
     checked: &'c CheckedExpr,
-    /// Whether constants are looked into.
+    /// Whether to validate constants.
     constants: bool,
     issues: Issues,
 }
 
-/// Where a node stands.
+/// The context of a node.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Within {
-    /// Anywhere but in a call of `format`.
+    /// Outside a call of `format`.
     Expression,
-    /// In a call of `format`, whose arguments are a list of all kinds of values.
+    /// In a call of `format`, whose argument list may mix types.
     Format,
 }
 
@@ -77,8 +77,8 @@ impl Validator<'_> {
         e.for_each_child(|child| self.visit(child, inside));
     }
 
-    /// The first argument of these functions, which for `matches` as a global function is the text: there it takes a
-    /// text that is no regular expression for a mistake.
+    /// Validates the first argument of these functions. UPSTREAM: for the global function `matches` that is the string,
+    /// which kube-apiserver takes for the regular expression.
     fn constant_argument(&mut self, function: &str, args: &[Expr]) {
         let Some((id, literal)) = args.first().and_then(|arg| match &arg.kind {
             ExprKind::Literal(literal) => Some((arg.id, literal)),

@@ -1,8 +1,12 @@
-//! Regular expressions of RE2 syntax with Go's meaning, matched in linear time.
+//! Regular expressions with Go's syntax (RE2), semantics and error messages, matched in linear time.
 //!
-//! `\d`, `\w`, `\s` and `\b` know ASCII alone; `$` is the end of the text; alternatives prefer the left one.
-//! A pattern is read here (`parse`), since both what is allowed and the texts of the errors are those of Go; the
-//! engine behind it takes the tree, not the text.
+//! `\d`, `\w`, `\s` and `\b` are ASCII-only, `$` is the end of the text, and alternatives prefer the leftmost.
+//! `parse` translates Go's syntax to the HIR of `regex-syntax`, because the `regex` crate accepts another dialect and
+//! reports other errors. One of three matchers runs the HIR:
+//!
+//! - `scan` for anchored patterns without alternatives, which need no automaton,
+//! - `table` for small anchored patterns, as a byte-indexed DFA,
+//! - `regex-automata` for all others.
 
 mod class;
 mod parse;
@@ -26,20 +30,20 @@ pub struct Pattern(Arc<LazyPattern>);
 #[derive(Debug)]
 struct LazyPattern {
     text: Box<str>,
-    /// `None` if there is no compiled form. Whoever made the pattern has ruled that out.
+    /// The compiled matcher, once used.
     compiled: OnceLock<Cached<Matcher>>,
-    /// Finds where a pattern matches of which a table tells whether it does. Few are asked for that.
+    /// The engine that finds the position of matches for a pattern whose matcher is a table.
     finder: OnceLock<Cached<meta::Regex>>,
 }
 
-/// What the compiled forms of all patterns in the process may take together. A definition may have tens of thousands of
-/// patterns, and each may take megabytes; past this, a form is made when it is needed and dropped after use.
+/// The memory limit for all compiled patterns of the process. A CRD may have tens of thousands of patterns of several
+/// megabytes each. Beyond the limit, a pattern is compiled for each use and dropped.
 const MAX_CACHED_BYTES: usize = 96 << 20;
 
-/// What the forms that are cached take.
+/// The memory of all cached matchers.
 static CACHED_BYTES: AtomicUsize = AtomicUsize::new(0);
 
-/// Something that counts towards [`CACHED_BYTES`] for as long as it lives.
+/// A cached value, which counts towards [`CACHED_BYTES`] while it lives.
 #[derive(Debug)]
 struct Cached<T> {
     value: Option<T>,
@@ -47,7 +51,7 @@ struct Cached<T> {
 }
 
 impl<T> Cached<T> {
-    /// Counts a value in, or gives it back if there is no room for it.
+    /// Reserves memory for a value, or returns the value if the limit is reached.
     fn new(value: Option<T>, bytes: usize) -> Result<Self, Option<T>> {
         let room = |cached: usize| {
             cached
@@ -67,7 +71,7 @@ impl<T> Drop for Cached<T> {
     }
 }
 
-/// Hands out a value: the cached one, or a new one, which is cached if there is room for it.
+/// Calls `use_it` with the cached value, or with a new one, which is cached if the memory limit allows.
 fn with_cached<T, R>(
     place: &OnceLock<Cached<T>>,
     make: impl FnOnce() -> Option<T>,
@@ -85,14 +89,14 @@ fn with_cached<T, R>(
     }
 }
 
-/// Patterns are the same if their texts are.
+/// Patterns are equal if their texts are.
 impl PartialEq for Pattern {
     fn eq(&self, other: &Self) -> bool {
         self.0.text == other.0.text
     }
 }
 
-/// What matches texts.
+/// A compiled pattern.
 #[derive(Debug)]
 enum Matcher {
     Scan(PrefixScan),
@@ -101,7 +105,7 @@ enum Matcher {
 }
 
 impl Matcher {
-    /// About how many bytes it takes.
+    /// The approximate memory in bytes.
     fn bytes(&self) -> usize {
         match self {
             Matcher::Scan(_) => 1 << 10,
@@ -111,20 +115,20 @@ impl Matcher {
     }
 }
 
-/// About how many bytes an engine takes, with what it remembers of the texts that it has met.
+/// The approximate memory of an engine with its lazy-DFA cache.
 fn engine_bytes(engine: &meta::Regex) -> usize {
     engine.memory_usage() + (64 << 10)
 }
 
-/// What an engine may remember of the texts that it has met, in bytes.
+/// The size limit of the lazy-DFA cache of an engine, in bytes.
 const MAX_CACHE: usize = 512 << 10;
 
-/// A compiled pattern may take this many bytes.
+/// The size limit of a compiled pattern, in bytes.
 const MAX_COMPILED_SIZE: usize = 32 << 20;
-/// Of patterns that may take more bytes, no table is tried.
+/// Larger patterns are never compiled to a table.
 const MAX_TABLE_SIZE: usize = 64 << 10;
 
-/// The bytes of a compiled form that are made in the time of one step of a deadline.
+/// The number of compiled bytes that count as one step towards the deadline.
 const BYTES_PER_STEP: usize = 64;
 
 fn compile(pattern: &str) -> Result<Matcher, PatternError> {
@@ -160,7 +164,7 @@ fn engine_within(size: usize, tree: &Hir) -> Result<meta::Regex, Box<meta::Build
     engine.map_err(Box::new)
 }
 
-/// Why a text is no regular expression.
+/// A syntax error, in Go's words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PatternError {
     code: ErrorCode,
@@ -208,8 +212,7 @@ impl fmt::Display for PatternError {
 impl std::error::Error for PatternError {}
 
 impl Pattern {
-    /// Whether this is a regular expression, which is much quicker to tell than to compile it: only what might be too
-    /// large is compiled.
+    /// Checks the syntax, which is much faster than compiling. Only patterns that may exceed the size limit are compiled.
     pub fn check(pattern: &str) -> Result<(), PatternError> {
         let tree = parse::parse(pattern)?;
         if size::largest(&tree) > MAX_COMPILED_SIZE {
@@ -229,8 +232,8 @@ impl Pattern {
         ))
     }
 
-    /// A regular expression that is compiled when it first meets a text. Compiling takes long and much memory, and most
-    /// patterns of a cluster's definitions never meet any.
+    /// Checks the syntax and compiles on first use. Compiling is slow and takes memory, and most patterns of a cluster's
+    /// CRDs are never used.
     pub fn deferred(pattern: &str) -> Result<Self, PatternError> {
         Self::check(pattern)?;
         Ok(Self::with(pattern, OnceLock::new()))
@@ -246,7 +249,7 @@ impl Pattern {
         }))
     }
 
-    /// Hands out the compiled form, which is cached if there is room for it and made anew each time if not.
+    /// Calls `use_it` with the matcher.
     fn with_matcher<R>(&self, use_it: impl FnOnce(Option<&Matcher>) -> R) -> R {
         with_cached(
             &self.0.compiled,
@@ -256,7 +259,7 @@ impl Pattern {
         )
     }
 
-    /// Hands out what finds the matches of a pattern that is no scan.
+    /// Calls `use_it` with the engine that finds the positions of matches; `None` for scans.
     fn with_engine<R>(&self, matcher: &Matcher, use_it: impl FnOnce(Option<&meta::Regex>) -> R) -> R {
         match matcher {
             Matcher::Scan(_) => use_it(None),
@@ -268,7 +271,7 @@ impl Pattern {
         }
     }
 
-    /// Whether it matches anywhere in a text.
+    /// Whether the pattern matches anywhere in a text.
     pub fn is_match(&self, text: &str) -> bool {
         self.with_matcher(|matcher| match matcher {
             Some(Matcher::Scan(scan)) => scan.length(text).is_some(),
@@ -286,7 +289,7 @@ impl Pattern {
         })
     }
 
-    /// The first so many matches that do not overlap; no empty one right after another match.
+    /// The first `limit` non-overlapping matches. No empty match directly follows another match.
     pub fn matches<'t>(&self, text: &'t str, limit: usize) -> Vec<&'t str> {
         self.with_matcher(|matcher| match matcher {
             None => Vec::new(),

@@ -11,7 +11,7 @@ pub struct Url {
     user: Option<Userinfo>,
     host: String,
     path: Vec<u8>,
-    /// The path as written, where escaping the path anew would give something else.
+    /// The escaped path of the input, if it differs from the default escaping.
     raw_path: String,
     query: String,
     force_query: bool,
@@ -26,7 +26,7 @@ struct Userinfo {
     password: Option<Vec<u8>>,
 }
 
-/// The part of a URL that text stands in: each has its own characters that need no escape.
+/// The part of a URL, which determines the characters that need no escape.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum UrlPart {
     Path,
@@ -125,7 +125,7 @@ fn escape(s: &[u8], part: UrlPart) -> String {
     out
 }
 
-/// Whether text that was written escaped may be escaped_or_raw as it was written.
+/// Whether the escaped text of the input can be kept.
 fn is_validly_escaped(s: &str, part: UrlPart) -> bool {
     s.bytes()
         .all(|b| b"!$&'()*+,;=:@[]%".contains(&b) || !needs_escape(b, part))
@@ -135,12 +135,12 @@ fn lossy(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes).unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned())
 }
 
-/// What the text came in as.
+/// The kind of input.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum UrlInput {
-    /// An absolute URL or an absolute path; a fragment is not told apart.
+    /// An absolute URL or an absolute path, without a fragment.
     Request,
-    /// Any URL, its fragment already cut off.
+    /// Any URL, without its fragment.
     Reference,
 }
 

@@ -1,5 +1,5 @@
-//! Messages in expressions: well-known ones, and objects of a schema. Of the latter there are no values to be made,
-//! but that shows only when they are.
+//! Message literals: well-known types, and object types of a schema. The latter check, but cannot be constructed at run
+//! time, as on kube-apiserver.
 
 use super::Checker;
 use crate::ast::{ExprId, StructField};

@@ -1,4 +1,4 @@
-//! Resolving names without types: for expressions that are to run as they were parsed.
+//! Name resolution without types, for expressions that are evaluated unchecked.
 
 use super::{CheckedExpr, Checker, Reference, qualified_name};
 use crate::ast::{Ast, Expr, ExprKind};
@@ -10,8 +10,8 @@ use crate::types::CelType;
 use std::sync::Arc;
 
 impl CheckedExpr {
-    /// Resolves the names of an expression and leaves all types open. Names that mean nothing and calls that no
-    /// overload can take are errors when they are evaluated.
+    /// Resolves the names of an expression and leaves all types open. Unknown names and calls without an overload
+    /// become errors at run time.
     pub fn unchecked(env: &Env, mut ast: Ast) -> CheckedExpr {
         let limit = ast.id_limit();
         let mut checker = Checker {

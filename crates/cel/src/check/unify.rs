@@ -1,16 +1,16 @@
-//! Unification: which types fit which, and what type variables stand for.
+//! Type unification.
 
 use crate::types::CelType;
 use std::sync::Arc;
 
-/// What type variables and parameters stand for, with the means to take bindings back.
+/// The bindings of type variables and parameters, with an undo log.
 #[derive(Debug, Default)]
 pub(super) struct Unifier {
-    /// By the number of the variable.
+    /// Bindings of variables, by number.
     vars: Vec<Option<CelType>>,
-    /// Parameters in the types of declared variables; there are hardly ever any.
+    /// Bindings of parameters in the types of declared variables, which are rare.
     params: Vec<(Arc<str>, Option<CelType>)>,
-    /// What was bound before each binding since the last commitment, so that a failed attempt leaves no trace.
+    /// The undo log: previous bindings since the last commit.
     trail: Vec<(VarRef, Option<CelType>)>,
 }
 
@@ -20,47 +20,47 @@ enum VarRef {
     Param(usize),
 }
 
-/// Whether unbound variables stay as they are.
+/// The treatment of unbound variables.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Unbound {
     Keep,
     ToDyn,
 }
 
-/// How an attempt to bind a variable ended.
+/// The result of binding a variable.
 enum Binding {
-    /// The variable stands for the type, or for one that agrees with it.
+    /// The variable is bound to the type or a compatible one.
     Bound,
-    /// The variable stands for something else.
+    /// The variable is bound to an incompatible type.
     Conflict,
-    /// The variable is free, but occurs within the type.
+    /// The variable is free but occurs in the type.
     Circular,
 }
 
 impl Unifier {
-    /// A variable that stands for nothing yet.
+    /// Creates an unbound variable.
     pub(super) fn new_variable(&mut self) -> CelType {
         let n = self.vars.len();
         self.vars.push(None);
         CelType::Var(u32::try_from(n).unwrap_or(u32::MAX))
     }
 
-    /// Leaves out so many variables: messages show their numbers.
+    /// Skips variable numbers, which appear in error messages.
     pub(super) fn skip(&mut self, n: usize) {
         self.vars.resize(self.vars.len() + n, None);
     }
 
-    /// Whether a value of type `from` may stand where `to` is asked for; if so, variables are bound to make it fit.
+    /// Whether `from` is assignable to `to`. Binds variables if it is.
     pub(super) fn assignable(&mut self, from: &CelType, to: &CelType) -> bool {
         self.attempt(|u| u.fits(from, to))
     }
 
-    /// The same for all pairs at once.
+    /// Whether all pairs are assignable. Binds no variables if one is not.
     pub(super) fn all_assignable(&mut self, from: &[CelType], to: &[CelType]) -> bool {
         self.attempt(|u| u.all_fit(from, to))
     }
 
-    /// The type with its variables replaced by what they stand for.
+    /// Substitutes the bindings of variables.
     pub(super) fn resolve(&self, t: &CelType, unbound: Unbound) -> CelType {
         match t {
             CelType::Var(_) | CelType::Param(_) => match self.bound(t) {
@@ -156,7 +156,7 @@ impl Unifier {
         from.len() == to.len() && from.iter().zip(to).all(|(a, b)| self.fits(a, b))
     }
 
-    /// Makes a variable stand for a type, or for the more general of that and what it stands for already.
+    /// Binds a variable to a type, or to the more general of the type and its present binding.
     fn try_bind(&mut self, t: &CelType, var: &CelType) -> Binding {
         if same(t, var) {
             return Binding::Bound;
@@ -181,7 +181,7 @@ impl Unifier {
         Binding::Bound
     }
 
-    /// Whether a variable occurs within a type, or within what that type's variables stand for.
+    /// The occurs check, through the bindings of variables.
     fn occurs(&self, var: &CelType, within: &CelType) -> bool {
         if same(var, within) {
             return true;

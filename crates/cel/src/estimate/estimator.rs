@@ -1,4 +1,4 @@
-//! The walk over a checked expression that adds up its cost.
+//! The traversal that estimates a checked expression.
 
 use super::path::SizePath;
 use super::{Bounds, CallEstimate, LIST_COST, MAP_COST, Operand, STRUCT_COST, TEXT_FACTOR};
@@ -9,7 +9,7 @@ use crate::shape::Shape;
 use crate::types::CelType;
 use std::sync::Arc;
 
-/// What is known of the nodes seen so far, indexed by their numbers.
+/// The traversal, with the facts about nodes indexed by `ExprId`.
 pub(super) struct CostEstimator<'c> {
     checked: &'c CheckedExpr,
     root: Option<&'c Shape>,
@@ -24,7 +24,7 @@ struct ExprFacts {
     entries: Option<EntrySizes>,
 }
 
-/// The sizes of what a list or map holds.
+/// The sizes of the entries of a list or map.
 #[derive(Clone, Copy)]
 struct EntrySizes {
     container: ContainerKind,
@@ -47,18 +47,18 @@ struct LoopVariable {
     entries: Option<EntrySizes>,
 }
 
-/// The part of an entry that a variable goes through.
+/// The part of an entry that a variable is bound to.
 #[derive(Clone, Copy)]
 enum EntryPart {
     /// The index of a list, the key of a map.
     Key,
     /// The element of a list, the value of a map.
     Value,
-    /// The element of a list, the key of a map: what a single variable goes through.
+    /// The element of a list or key of a map, with a single variable.
     Single,
 }
 
-/// No size seen yet: the first one joined to it replaces it.
+/// The neutral element of [`Bounds::or`].
 const EMPTY_BOUNDS: Bounds = Bounds {
     min: u64::MAX,
     max: 0,
@@ -333,7 +333,7 @@ impl<'c> CostEstimator<'c> {
         cost
     }
 
-    /// `cel.bind(name, value, result)`, which is a fold over nothing.
+    /// `cel.bind(name, value, result)`, which expands to a comprehension over an empty list.
     fn binding(&mut self, e: &'c Expr, fold: &'c Comprehension) -> Bounds {
         let cost = self.cost(&fold.range).plus(self.cost(&fold.accu_init));
         let outside = self.locals.len();
@@ -379,7 +379,7 @@ impl<'c> CostEstimator<'c> {
         self.locals.push(local);
     }
 
-    /// The variable that a name stands for, if it is one of a comprehension.
+    /// The variable of a comprehension that a name refers to.
     fn local(&self, e: &Expr) -> Option<&LoopVariable> {
         match self.checked.reference(e.id) {
             Some(Reference::Local(name)) => self.locals.iter().rev().find(|local| local.name == *name),
@@ -408,8 +408,8 @@ impl<'c> CostEstimator<'c> {
         self.root.and_then(|root| path.size_in(root)).map(Bounds::up_to)
     }
 
-    /// The size of a node: what a call said of its result, what a literal shows, what the schema says, what the type
-    /// or the range of a loop implies.
+    /// The size of a node, from the first source that knows it: the formula of a call, the literal, the schema, the type
+    /// or the range of a loop.
     fn size(&mut self, e: &Expr) -> Option<Bounds> {
         let known = self.facts(e.id).and_then(|facts| facts.size);
         if let Some(size) = known.or_else(|| literal_size(e)) {
@@ -468,7 +468,7 @@ impl<'c> CostEstimator<'c> {
         }
     }
 
-    /// What is known already stays where nothing new is.
+    /// Keeps the present size if there is no new one.
     fn set_size(&mut self, id: ExprId, size: Option<Bounds>) {
         if let Some(facts) = self.nodes.get_mut(id.0 as usize) {
             facts.size = size.or(facts.size);
@@ -490,7 +490,7 @@ fn index_segment(estimate: Estimate) -> Option<&'static str> {
     }
 }
 
-/// Whether a fold only binds a name. The accumulator of the classic macros is excepted.
+/// Whether a comprehension only binds a name. The accumulator of the classic macros is excepted.
 fn is_binding(fold: &Comprehension) -> bool {
     matches!(&fold.range.kind, ExprKind::List { elements, .. } if elements.is_empty())
         && matches!(fold.condition.kind, ExprKind::Literal(Literal::Bool(false)))

@@ -1,5 +1,5 @@
-//! Formulas for calls whose cost depends on their operands. What an API server charges for a call is part of its
-//! interface: definitions are accepted or refused by it, so the formulas keep its quirks.
+//! Estimates of calls whose cost depends on their operands. kube-apiserver accepts or refuses CRDs by these numbers, so
+//! the formulas reproduce its quirks.
 
 use super::{Bounds, CallEstimate, LIST_COST, Operand, REGEX_FACTOR, TEXT_FACTOR};
 use crate::ast::Literal;

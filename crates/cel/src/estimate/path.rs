@@ -1,16 +1,16 @@
-//! Paths from a variable down to what a node stands for.
+//! Paths from a variable to a value within it.
 
 use crate::shape::{Shape, ShapeKind};
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// A path: a variable, then fields, `@items`, `@values`, `@keys` and `@indices`. Empty where there is none.
+/// A path: a variable, then fields, `@items`, `@values`, `@keys` and `@indices`. Empty if a value has no path.
 ///
-/// Paths share storage as growing arrays do: extending a path writes into the room that is left behind it, and so
-/// changes the last segment of another extension of the same path. API servers have always estimated that way: of
-/// `l.all(x, x.a.all(y, y in x.b))` the inner loop runs as often as `x.b` has elements. Definitions are accepted by
-/// these numbers, so the sharing is part of the model.
+/// Paths share storage like Go slices: extending a path writes into spare capacity and so overwrites the last segment of
+/// another extension of the same path. kube-apiserver has this bug: in `l.all(x, x.a.all(y, y in x.b))`, it estimates as
+/// many iterations of the inner loop as `x.b` has elements. Since CRDs are accepted by these numbers, the sharing is
+/// reproduced.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SizePath {
     storage: Option<Rc<RefCell<SegmentBuffer>>>,
@@ -20,7 +20,7 @@ pub(super) struct SizePath {
 #[derive(Debug)]
 struct SegmentBuffer {
     segments: Vec<Arc<str>>,
-    /// How many segments have room before a longer path needs storage of its own.
+    /// The capacity. A longer path needs its own buffer.
     room: usize,
 }
 
@@ -30,7 +30,7 @@ impl SizePath {
         SizePath::default().join(name)
     }
 
-    /// The path one step further down.
+    /// Appends a segment.
     pub(super) fn join(&self, segment: &str) -> Self {
         let len = self.len + 1;
         if let Some(storage) = &self.storage {
@@ -60,7 +60,7 @@ impl SizePath {
         }
     }
 
-    /// The path of a list's elements, in storage of its own. `None` for the empty path.
+    /// The path of the elements of a list, in its own buffer. `None` for the empty path.
     pub(super) fn elements(&self) -> Option<Self> {
         let mut segments = self.segments();
         if segments.is_empty() {
@@ -72,7 +72,7 @@ impl SizePath {
         Some(SizePath { storage, len })
     }
 
-    /// The largest size of what stands here, if the schema of the variables tells.
+    /// The maximum size of the value, if the schema bounds it.
     pub(super) fn size_in(&self, root: &Shape) -> Option<u64> {
         let segments = self.segments();
         let (_, below) = segments.split_first()?;

@@ -1,15 +1,15 @@
-//! Numbers and places nodes while a tree is built.
+//! The builder of an AST, which assigns identifiers and positions.
 
 use crate::ast::{Comprehension, Expr, ExprId, ExprKind, Literal, MapEntry, StructField};
 use std::sync::Arc;
 
-/// The place of a node that has none.
+/// The position of a node without one.
 pub(crate) const NOWHERE: u32 = u32::MAX;
 
-/// So many names are shared within one tree; longer lists cost more to search than they save.
+/// The number of names that are interned per tree. Searching a longer list costs more than it saves.
 const MAX_SHARED_NAMES: usize = 32;
 
-/// Makes nodes.
+/// Builds nodes.
 #[derive(Debug)]
 pub(crate) struct Builder {
     offsets: Vec<u32>,
@@ -25,26 +25,26 @@ impl Builder {
         }
     }
 
-    /// Where each node stands, indexed by its number.
+    /// The offset of each node, indexed by identifier.
     pub(crate) fn into_offsets(self) -> Vec<u32> {
         self.offsets
     }
 
-    /// The next number, at this offset.
+    /// Assigns the next identifier to a node at this offset.
     pub(crate) fn id(&mut self, offset: u32) -> ExprId {
         let id = ExprId(self.offsets.len() as u32);
         self.offsets.push(offset);
         id
     }
 
-    /// Places a node that was numbered before its place was known.
+    /// Sets the offset of an existing node.
     pub(crate) fn place(&mut self, id: ExprId, at: u32) {
         if let Some(offset) = self.offsets.get_mut(id.0 as usize) {
             *offset = at;
         }
     }
 
-    /// Gives up the number of a call that a macro has replaced.
+    /// Releases the identifier of a call that a macro has replaced.
     pub(crate) fn release(&mut self, id: ExprId) {
         let index = id.0 as usize;
         if index + 1 == self.offsets.len() {
@@ -54,12 +54,12 @@ impl Builder {
         }
     }
 
-    /// Where a node stands.
+    /// The offset of a node.
     pub(crate) fn offset(&self, id: ExprId) -> u32 {
         self.offsets.get(id.0 as usize).copied().unwrap_or(NOWHERE)
     }
 
-    /// A name; the same name is the same allocation, as far as the first few are concerned.
+    /// Interns a name.
     pub(crate) fn name(&mut self, name: &str) -> Arc<str> {
         if let Some(known) = self.names.iter().find(|n| n.as_ref() == name) {
             return Arc::clone(known);
@@ -107,8 +107,8 @@ impl Builder {
         Expr { id, kind }
     }
 
-    /// Joins the operands of a chain of one commutative operator into a balanced tree. Before every operand but the
-    /// first stands an operator, whose number comes with it.
+    /// Builds a balanced tree from a chain of one commutative operator. Every operand but the first comes with the
+    /// identifier of the operator before it.
     pub(crate) fn balance(&mut self, function: &str, first: Expr, mut rest: Vec<(ExprId, Expr)>) -> Expr {
         let after = rest.split_off((rest.len() / 2 + 1).min(rest.len()));
         let Some((id, middle)) = rest.pop() else {
@@ -119,7 +119,7 @@ impl Builder {
         self.call(id, function, vec![left, right])
     }
 
-    /// Whether a copy of this tree would make more than `limit` nodes.
+    /// Whether the tree has more than `limit` nodes.
     pub(crate) fn copy_exceeds(&self, expr: &Expr, limit: usize) -> bool {
         limit
             .checked_sub(self.offsets.len())
@@ -127,8 +127,8 @@ impl Builder {
             .is_none()
     }
 
-    /// A copy of a tree in which every node has a number of its own, at the place of the original. The entries of
-    /// maps and the fields of structs stand at `entries` instead.
+    /// Copies a tree with new identifiers and the original offsets. Map entries and struct fields get the offset
+    /// `entries` instead.
     pub(crate) fn copy(&mut self, expr: &Expr, entries: u32) -> Expr {
         let id = self.id(self.offset(expr.id));
         let kind = match &expr.kind {

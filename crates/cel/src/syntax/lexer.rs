@@ -1,31 +1,31 @@
-//! Text to tokens.
+//! The lexer.
 //!
-//! A token is the longest stretch that is one; where none is, the stretch that could have begun one is an error and
-//! reading goes on behind it. Both readers of tokens, the parser and the diagnosis, see the same ones.
+//! It matches the longest token, like the generated lexer of the reference implementation. If none matches, the longest
+//! prefix of a token is an error, and lexing resumes behind it. The parser and `diagnose` share the lexer.
 
 use super::token::{Token, TokenKind};
 
-/// What the lexer finds next.
+/// A token or error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lexeme {
-    /// A token; at the end of the source [`TokenKind::End`], again and again.
+    /// A token. [`TokenKind::End`] repeats at the end of the source.
     Token(Token),
-    /// No token begins here.
+    /// Text that starts no token.
     Unrecognized(Unrecognized),
 }
 
-/// A stretch in which no token begins.
+/// Text that starts no token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Unrecognized {
-    /// Where it begins, in code points.
+    /// The start in code points.
     pub(crate) offset: u32,
-    /// Where it begins, in bytes.
+    /// The start in bytes.
     pub(crate) start: u32,
-    /// Where it ends, in bytes: behind the first character that cannot go on with what the stretch began.
+    /// The end in bytes, behind the first character that does not continue a token.
     pub(crate) end: u32,
 }
 
-/// Reads tokens off a source of less than 4 GiB.
+/// The lexer, for sources of less than 4 GiB.
 pub(crate) struct Lexer<'s> {
     source: &'s str,
     bytes: &'s [u8],
@@ -35,11 +35,11 @@ pub(crate) struct Lexer<'s> {
     offset: u32,
 }
 
-/// How an attempt to read one kind of token ended.
+/// The result of matching one kind of token.
 enum ScanResult {
     /// The token ends before this byte.
     Ends(usize),
-    /// The character at this byte fits nothing, or the source ends there.
+    /// No token matches: the character at this byte does not fit, or the source ends.
     Stuck(usize),
 }
 

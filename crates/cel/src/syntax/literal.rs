@@ -3,7 +3,7 @@
 use crate::ast::Literal;
 use std::borrow::Cow;
 
-/// Why a literal has no value, in the words of the message.
+/// The error message of an invalid literal.
 pub(crate) type LiteralError = &'static str;
 
 const INVALID_INT: LiteralError = "invalid int literal";
@@ -90,13 +90,13 @@ pub(crate) fn bytes(text: &str) -> Result<Literal, LiteralError> {
     Ok(Literal::Bytes(value.into()))
 }
 
-/// What stands between the quotes.
+/// The text between the quotes.
 struct QuotedText<'s> {
     text: Cow<'s, str>,
     raw: bool,
 }
 
-/// A character, or what an escape sequence stands for.
+/// A character or escape sequence.
 enum EscapeUnit {
     Char(char),
     /// `\x7f`, `\177`
@@ -145,7 +145,7 @@ impl<'s> QuotedText<'s> {
     }
 }
 
-/// What follows a backslash.
+/// Parses an escape sequence behind its backslash.
 fn escape(rest: &mut std::str::Chars<'_>) -> Result<EscapeUnit, LiteralError> {
     Ok(match rest.next().ok_or(CANNOT_UNESCAPE)? {
         'a' => EscapeUnit::Char('\u{7}'),
@@ -167,7 +167,7 @@ fn escape(rest: &mut std::str::Chars<'_>) -> Result<EscapeUnit, LiteralError> {
     })
 }
 
-/// The number that so many digits write, behind those of `first`.
+/// Parses a number of `first` and the given number of further digits.
 fn digits(rest: &mut std::str::Chars<'_>, first: u32, count: usize, radix: u32) -> Option<u32> {
     (0..count).try_fold(first, |value, _| {
         Some(

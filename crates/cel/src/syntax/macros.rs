@@ -1,7 +1,7 @@
 //! Macros: calls that are replaced by other expressions while parsing.
 //!
-//! What a macro expands to decides what the expression costs, and where its nodes stand decides where messages
-//! point: the expansions are those of the reference implementation, node by node, in the order of their numbers.
+//! The expansion determines the cost of an expression, and the offsets of its nodes determine the positions in error
+//! messages. Therefore the expansions match the reference implementation node by node, in the order of identifiers.
 
 mod fold;
 mod namespaced;
@@ -13,7 +13,7 @@ use std::borrow::Cow;
 use std::ops::BitOr;
 use std::sync::Arc;
 
-/// Which macros are expanded; sets are joined with `|`.
+/// A set of macros; `|` is the union.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Macros(u16);
 
@@ -22,7 +22,7 @@ impl Macros {
     pub const NONE: Macros = Macros(0);
     /// `has`, `all`, `exists`, `exists_one`, `map`, `filter`.
     pub const STANDARD: Macros = Macros(1);
-    /// The same with two variables, `transformList`, `transformMap`, `transformMapEntry`.
+    /// The macros with two variables, `transformList`, `transformMap`, `transformMapEntry`.
     pub const TWO_VARIABLES: Macros = Macros(1 << 1);
     /// `optMap`
     pub const OPT_MAP: Macros = Macros(1 << 2);
@@ -36,15 +36,15 @@ impl Macros {
     pub const BLOCK: Macros = Macros(1 << 6);
     /// `math.least`, `math.greatest`.
     pub const MATH: Macros = Macros(1 << 7);
-    /// `existsOne`, a newer name of `exists_one`. With one variable it is not among the standard macros.
+    /// `existsOne`, a newer name of `exists_one`. It is not a standard macro with one variable.
     pub const EXISTS_ONE: Macros = Macros(1 << 8);
 
-    /// Whether all of `other` are among these.
+    /// Whether `other` is a subset.
     pub const fn contains(self, other: Macros) -> bool {
         self.0 & other.0 == other.0
     }
 
-    /// These and the others.
+    /// The union.
     pub const fn and(self, other: Macros) -> Macros {
         Macros(self.0 | other.0)
     }
@@ -57,28 +57,27 @@ impl BitOr for Macros {
     }
 }
 
-/// The accumulator of a fold; no expression can name it.
+/// The accumulator variable, which no expression can name.
 const ACCUMULATOR: &str = "@result";
-/// What the accumulator was called once; still not allowed as a variable.
+/// The former name of the accumulator, which is still not allowed as a variable.
 const FORMER_ACCUMULATOR: &str = "__result__";
-/// The variable of a fold that never iterates.
+/// The variable of a comprehension over an empty list.
 const UNUSED: &str = "#unused";
 
-/// Expansion copies at most so many nodes into one tree. A chain of macros that copy their receiver doubles with
-/// each link.
+/// The maximum number of nodes that expansions copy. A chain of macros that copy their receiver grows exponentially.
 const MAX_NODES: usize = 1 << 20;
 
-/// A macro that was called with arguments that it cannot take.
+/// Invalid arguments of a macro.
 #[derive(Debug)]
 pub(crate) struct MacroError {
-    /// Where.
+    /// The node.
     pub(crate) offset: Option<u32>,
     pub(crate) message: Cow<'static, str>,
 }
 
 type ExpandResult = Result<Expr, MacroError>;
 
-/// How a macro is called, and what expands it.
+/// The call style and the expansion function of a macro.
 enum Expand {
     Global1(fn(&mut Expander<'_>, [Expr; 1]) -> ExpandResult),
     Member1(fn(&mut Expander<'_>, Expr, [Expr; 1]) -> ExpandResult),
@@ -90,7 +89,7 @@ enum Expand {
 
 struct MacroDef {
     macros: Macros,
-    /// What the receiver must be called, for macros that belong to a namespace.
+    /// The name of the receiver, for macros of a namespace.
     namespace: Option<&'static str>,
     name: &'static str,
     expand: Expand,
@@ -221,7 +220,7 @@ impl MacroDef {
     }
 }
 
-/// Makes a call, or what the macro of that name and style expands to.
+/// Expands the macro of that name and style, or builds a call.
 pub(crate) fn call_or_macro(
     builder: &mut Builder,
     macros: Macros,
@@ -248,7 +247,7 @@ pub(crate) fn call_or_macro(
     expanded
 }
 
-/// The name, where an expression is one.
+/// The name, if the expression is an identifier.
 fn ident(expr: &Expr) -> Option<&str> {
     match &expr.kind {
         ExprKind::Ident(name) => Some(name),
@@ -256,7 +255,7 @@ fn ident(expr: &Expr) -> Option<&str> {
     }
 }
 
-/// The name, where an expression is one.
+/// The name, if the expression is an identifier.
 fn into_ident(expr: Expr) -> Result<Arc<str>, ExprId> {
     match expr.kind {
         ExprKind::Ident(name) => Ok(name),
@@ -264,7 +263,7 @@ fn into_ident(expr: Expr) -> Result<Arc<str>, ExprId> {
     }
 }
 
-/// A fold that is about to become a node.
+/// The parts of a comprehension.
 struct FoldParts {
     range: Expr,
     iter_var: Arc<str>,
@@ -276,7 +275,7 @@ struct FoldParts {
     result: Expr,
 }
 
-/// Makes the nodes of an expansion. All stand where the call stood.
+/// Builds the nodes of an expansion, at the offset of the call.
 struct Expander<'b> {
     builder: &'b mut Builder,
     offset: u32,
@@ -373,7 +372,7 @@ impl Expander<'_> {
         })))
     }
 
-    /// `result` with a variable bound to `value`: a fold over an empty range.
+    /// Binds a variable to `value` in `result`, as a comprehension over an empty list.
     fn bound(&mut self, range: Expr, var: Arc<str>, value: Expr, result: Expr) -> Expr {
         let condition = self.bool(false);
         let step = self.ident(&var);
@@ -390,7 +389,7 @@ impl Expander<'_> {
     }
 }
 
-/// A row matches by the number of arguments; this is what a row that does not would say.
+/// The error for the wrong number of arguments. Lookup by arity makes it unreachable.
 const MISMATCH: MacroError = MacroError {
     offset: None,
     message: Cow::Borrowed("macro called with a wrong number of arguments"),

@@ -1,8 +1,8 @@
-//! Tokens to a tree, for expressions without mistakes.
+//! The parser for well-formed expressions.
 //!
-//! This reads what is well-formed as fast as it can and knows nothing about what is wrong with the rest: any
-//! mistake, in the syntax, a literal, a macro's arguments or the limits, ends it with [`NotWellFormed`], and
-//! [`super::diagnose`] reads the source again to say what the mistakes are. Both accept the same language.
+//! A recursive-descent parser that produces no error messages. Any error in the syntax, a literal, the arguments of a
+//! macro or the limits ends it with [`NotWellFormed`], and [`super::diagnose`] parses the source again to report the
+//! errors. Both accept the same language.
 
 use super::ParseOptions;
 use super::builder::Builder;
@@ -13,24 +13,23 @@ use super::token::{Token, TokenKind};
 use crate::ast::{Ast, Expr, ExprId, ExprKind, Literal, MapEntry, StructField};
 use std::borrow::Cow;
 
-/// Rules of the grammar may nest this deep, and so may selections, indices, member calls, arithmetic, comparisons
-/// and conditionals in the tree.
+/// The maximum nesting of grammar rules, and of selections, indexes, member calls, arithmetic, comparisons and
+/// conditionals in the tree.
 pub(crate) const MAX_DEPTH: u32 = 250;
 
-/// The source has a mistake.
+/// The source is not well-formed.
 #[derive(Debug)]
 pub(crate) struct NotWellFormed;
 
 type ParseResult<T = MeasuredExpr> = Result<T, NotWellFormed>;
 
-/// A node and how deep the bounded kinds of node nest in it.
+/// A node and the depth of the bounded kinds of node in it.
 struct MeasuredExpr {
     expr: Expr,
     height: u32,
 }
 
-/// Words that are no variables or functions, for they might become keywords. The keywords proper are tokens of
-/// their own.
+/// Reserved words, which are neither variables nor functions. Keywords are tokens of their own.
 pub(crate) const RESERVED: &[&str] = &[
     "as",
     "break",
@@ -70,7 +69,7 @@ pub(crate) fn operator(kind: TokenKind) -> Option<&'static str> {
     })
 }
 
-/// How tightly operators bind, from the loosest on.
+/// The precedence of operators, lowest first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Precedence {
     Or,
@@ -78,7 +77,7 @@ enum Precedence {
     Relation,
     Sum,
     Product,
-    /// Tighter than any operator between two operands.
+    /// Higher than any binary operator.
     Operand,
 }
 
@@ -101,7 +100,7 @@ impl Precedence {
     }
 }
 
-/// Reads an expression that has no mistakes.
+/// Parses a well-formed expression.
 pub(crate) fn parse(source: &str, options: &ParseOptions) -> ParseResult<Ast> {
     let mut parser = ExprParser {
         source,
@@ -142,11 +141,11 @@ struct ExprParser<'s> {
     tokens: Vec<Token>,
     next: usize,
     builder: Builder,
-    /// How deep the rule for expressions nests here.
+    /// The nesting of the rule for expressions.
     exprs: u32,
-    /// The same for relations.
+    /// The nesting of relations.
     relations: u32,
-    /// The same for arithmetic.
+    /// The nesting of arithmetic.
     calcs: u32,
 }
 
@@ -161,7 +160,7 @@ impl<'s> ExprParser<'s> {
         self.kind_at(0)
     }
 
-    /// The next token, which is passed.
+    /// Consumes the next token.
     fn advance(&mut self) -> ParseResult<Token> {
         let token = self.tokens.get(self.next).copied().ok_or(NotWellFormed)?;
         self.next += 1;
@@ -188,7 +187,7 @@ impl<'s> ExprParser<'s> {
         token.text(self.source)
     }
 
-    /// `?` where optional syntax is on.
+    /// `?`, if optional syntax is enabled.
     fn optional_mark(&mut self) -> ParseResult<bool> {
         match self.take_if(TokenKind::Question) {
             Some(_) if !self.options.optional_syntax => Err(NotWellFormed),
@@ -212,7 +211,7 @@ impl<'s> ExprParser<'s> {
         Ok(node)
     }
 
-    /// An operand and the operators behind it that bind at least as tightly as `level`, with their operands.
+    /// Parses operators of at least the given precedence (precedence climbing).
     fn operators(&mut self, level: Precedence) -> ParseResult {
         // The rules of the grammar that are entered for the operand; they end where an operator binds less tightly.
         let mut in_relation = level <= Precedence::Sum;
@@ -246,7 +245,7 @@ impl<'s> ExprParser<'s> {
         Ok(left)
     }
 
-    /// The operators of one kind that come next and the operands behind them.
+    /// Parses a chain of one operator.
     fn chain(
         &mut self,
         first: MeasuredExpr,
@@ -266,7 +265,7 @@ impl<'s> ExprParser<'s> {
         Ok(MeasuredExpr { expr, height })
     }
 
-    /// The operator that is next and its right operand.
+    /// Parses an operator and its right operand.
     fn binary(&mut self, left: MeasuredExpr, operand: Precedence) -> ParseResult {
         let token = self.advance()?;
         let function = operator(token.kind).ok_or(NotWellFormed)?;
@@ -339,7 +338,7 @@ impl<'s> ExprParser<'s> {
         Ok(MeasuredExpr { expr, height })
     }
 
-    /// The name that an identifier, perhaps in backticks, stands for.
+    /// The name of an identifier, without backticks.
     fn field_name(&self, token: Token) -> ParseResult<&'s str> {
         let text = self.token_text(token);
         match token.kind {
@@ -414,7 +413,7 @@ impl<'s> ExprParser<'s> {
         }
     }
 
-    /// A variable, a call of a global function or a struct, whose name begins so many tokens ahead.
+    /// Parses a variable, a global call or a struct literal.
     fn name(&mut self, leading_dots: usize) -> ParseResult {
         self.next += leading_dots;
         if self.kind() != TokenKind::Identifier {
@@ -464,8 +463,8 @@ impl<'s> ExprParser<'s> {
         Ok(MeasuredExpr { expr, height })
     }
 
-    /// Whether another element comes, of which so many have been read. They have commas between them and perhaps one
-    /// at the end; one comma may stand alone. Passes the comma before the element, or the closing bracket.
+    /// Whether another element follows after `n` elements. Consumes the comma before it, or the closing bracket. A
+    /// trailing comma is allowed, also without elements.
     fn next_element(&mut self, count: usize, close: TokenKind) -> ParseResult<bool> {
         if count == 0 && self.kind() != close && self.kind() != TokenKind::Comma {
             return Ok(true);

@@ -1,8 +1,8 @@
 //! The tokens of the language.
 
-/// What a token is.
+/// The kind of a token.
 ///
-/// The order is that of the tokens in the public grammar: messages list the expected tokens in it.
+/// The order is that of the ANTLR grammar, in which messages list expected tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub(crate) enum TokenKind {
@@ -89,7 +89,7 @@ impl TokenKind {
         TokenKind::EscapedIdentifier,
     ];
 
-    /// How messages show it among the expected tokens.
+    /// The name in messages about expected tokens.
     pub(crate) fn display_name(self) -> &'static str {
         match self {
             TokenKind::End => "<EOF>",
@@ -133,21 +133,21 @@ impl TokenKind {
         }
     }
 
-    /// Whether the parser never sees it.
+    /// Whether the parser skips it.
     pub(crate) fn is_hidden(self) -> bool {
         matches!(self, TokenKind::Whitespace | TokenKind::Comment)
     }
 }
 
-/// A token: a stretch of the source.
+/// A token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Token {
     pub(crate) kind: TokenKind,
-    /// Where it begins, in code points.
+    /// The start in code points.
     pub(crate) offset: u32,
-    /// Where it begins, in bytes.
+    /// The start in bytes.
     pub(crate) start: u32,
-    /// Where it ends, in bytes.
+    /// The end in bytes.
     pub(crate) end: u32,
 }
 

@@ -1,4 +1,4 @@
-//! Where values made during an evaluation live.
+//! The arena for intermediate values.
 
 use super::{EvalError, List, ListData, Opaque, Res, Val, map};
 use crate::shape::ListType;
@@ -8,8 +8,8 @@ use elsa::FrozenVec;
 use scantling_value::deadline;
 use std::fmt;
 
-/// Where values made during an evaluation live. Takes no memory until the first value is made, frees everything at
-/// once, and refuses to grow beyond a limit.
+/// Owns the intermediate values of an evaluation. It allocates lazily, frees everything at once, and has a size
+/// limit.
 pub struct Arena {
     bump: Bump,
     // Opaque values and errors may own memory of their own, which a bump allocator would not free.
@@ -17,7 +17,7 @@ pub struct Arena {
     errors: FrozenVec<Box<EvalError>>,
 }
 
-/// The most memory that one arena takes: several times what the cost limit of an expression lets it make.
+/// The size limit of an arena, several times what the cost limit of a rule allows.
 const LIMIT: usize = 64 << 20;
 
 impl Default for Arena {
@@ -47,7 +47,7 @@ impl Arena {
         Arena::default()
     }
 
-    /// Frees everything made so far, and keeps the memory for the next evaluation.
+    /// Drops all values and keeps the memory for the next evaluation.
     #[inline]
     pub fn reset(&mut self) {
         // Whatever is kept takes some of the memory: where none is taken, there is nothing to free.
@@ -66,7 +66,7 @@ impl Arena {
         }
     }
 
-    /// Refuses to go on if so many bytes would not fit. Worth asking before making what may become very large.
+    /// Returns an error if `bytes` more would exceed the limit. Call it before large computations.
     pub fn check_room(&self, bytes: usize) -> Result<(), EvalError> {
         if bytes < LIMIT {
             Ok(())
@@ -75,7 +75,7 @@ impl Arena {
         }
     }
 
-    /// Keeps text.
+    /// Stores a string.
     pub fn keep_str(&self, s: &str) -> Result<&str, EvalError> {
         deadline::tick_over(s);
         match self.bump.try_alloc_str(s) {
@@ -84,7 +84,7 @@ impl Arena {
         }
     }
 
-    /// One text after another.
+    /// Concatenates two strings.
     pub fn concat_strings(&self, left: &str, right: &str) -> Result<&str, EvalError> {
         let len = left.len().saturating_add(right.len());
         // What has room is written in place; making room may fail, and only the other way says so.
@@ -111,7 +111,7 @@ impl Arena {
         std::str::from_utf8(joined).map_err(|_| EvalError::message("joined text is not UTF-8"))
     }
 
-    /// Keeps one plain value.
+    /// Stores a value.
     pub fn keep<T: Copy>(&self, value: T) -> Result<&T, EvalError> {
         match self.bump.try_alloc(value) {
             Ok(value) => Ok(value),
@@ -119,7 +119,7 @@ impl Arena {
         }
     }
 
-    /// Keeps plain values in a row.
+    /// Stores a slice.
     pub fn keep_slice<T: Copy>(&self, values: &[T]) -> Result<&[T], EvalError> {
         match self.bump.try_alloc_slice_copy(values) {
             Ok(values) => Ok(values),
@@ -142,13 +142,13 @@ impl Arena {
         self.typed_list(items, &ListType::Atomic)
     }
 
-    /// A list that compares and adds as `list_type` says.
+    /// A list of the given list type.
     pub fn typed_list<'a>(&'a self, items: impl AsRef<[Val<'a>]>, list_type: &'a ListType) -> Res<'a> {
         let items = self.keep_slice(items.as_ref())?;
         Ok(Val::List(self.keep(ListData::Vals { items, list_type })?))
     }
 
-    /// A list of what was read from other lists: what could not be read stays an error in its place.
+    /// A list of results. Errors stay in place and surface when the element is read.
     pub fn list_of<'a>(&'a self, items: impl Iterator<Item = Res<'a>>) -> Res<'a> {
         let mut whole = true;
         let items = items
@@ -170,13 +170,13 @@ impl Arena {
         Ok(Val::List(self.keep(ListData::Partial { items })?))
     }
 
-    /// One list after another, in constant time.
+    /// Concatenates two lists in constant time.
     pub fn concat_lists<'a>(&'a self, left: List<'a>, right: List<'a>) -> Res<'a> {
         let len = left.len().saturating_add(right.len());
         Ok(Val::List(self.keep(ListData::Concat { left, right, len })?))
     }
 
-    /// A map. Entries come in any order; of equal keys the last one stays.
+    /// A map from entries in any order. The last of equal keys wins.
     pub fn map<'a>(&'a self, mut entries: Vec<(Val<'a>, Val<'a>)>) -> Res<'a> {
         map::sort_entries(&mut entries, |a, b| map::key_order(a.0, b.0));
         Ok(Val::Map(self.keep_slice(&entries)?))

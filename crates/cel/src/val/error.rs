@@ -1,55 +1,55 @@
-//! Why an evaluation gives no value.
+//! Evaluation errors.
 
 use std::borrow::Cow;
 use std::fmt;
 
-/// Why an evaluation gives no value. `Display` is the text of a Kubernetes API server.
+/// An evaluation error. `Display` gives kube-apiserver's message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EvalError {
     /// No overload of a function takes arguments of these types.
     NoSuchOverload,
-    /// The cost limit was reached: the evaluation ends here, whatever stands around.
+    /// The cost limit was exceeded. Final: no operator absorbs it.
     CostLimitExceeded,
-    /// The caller asked to stop: the evaluation ends here, whatever stands around.
+    /// The caller has interrupted the evaluation. Final.
     Interrupted,
-    /// The values made on the way outgrew the arena: the evaluation ends here, whatever stands around.
+    /// Intermediate values exceed the limit of the arena. Final.
     OutOfMemory,
-    /// The cost of a call cannot be told: the evaluation ends here, whatever stands around.
+    /// kube-apiserver fails to compute the cost of the call. Final.
     NoCost,
     /// Integer division by zero.
     DivisionByZero,
     /// Integer remainder by zero.
     ModulusByZero,
-    /// A result that no `int`, or no duration, holds.
+    /// The result does not fit an `int` or a duration.
     IntOverflow,
-    /// A result that no `uint` holds.
+    /// The result does not fit a `uint`.
     UintOverflow,
-    /// A result that no timestamp holds.
+    /// The result does not fit a timestamp.
     TimestampOverflow,
     /// Any other error. See [`EvalError::message`].
     Text(Box<Cow<'static, str>>),
 }
 
 impl EvalError {
-    /// An error with a text.
+    /// Creates an error with a message.
     #[cold]
     pub fn message(text: impl Into<Cow<'static, str>>) -> Self {
         EvalError::Text(Box::new(text.into()))
     }
 
-    /// A key that is not there.
+    /// A missing key.
     #[cold]
     pub fn no_such_key(key: impl fmt::Display) -> Self {
         EvalError::message(format!("no such key: {key}"))
     }
 
-    /// An index that is not there.
+    /// An index out of bounds.
     #[cold]
     pub fn index_out_of_bounds(index: impl fmt::Display) -> Self {
         EvalError::message(format!("index out of bounds: {index}"))
     }
 
-    /// Whether evaluation ends here: such an error is never absorbed by `&&`, `||` and their kin.
+    /// Whether the error ends the evaluation: `&&`, `||` and loops do not absorb it.
     pub fn is_final(&self) -> bool {
         matches!(
             self,

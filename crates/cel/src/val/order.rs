@@ -3,7 +3,7 @@
 use super::{EvalError, Val};
 use std::cmp::Ordering;
 
-/// The order that `<` and its kin see: within a type, and between numbers of all types.
+/// The order of `<`, `<=`, `>` and `>=`: within a type, and between numbers of all types.
 pub fn compare(a: Val<'_>, b: Val<'_>) -> Result<Ordering, EvalError> {
     let order = match (a, b) {
         (Val::Int(a), Val::Int(b)) => a.cmp(&b),
@@ -63,7 +63,7 @@ fn uint_double(a: u64, b: f64) -> Option<Ordering> {
     (a as f64).partial_cmp(&b)
 }
 
-/// A total order in which values of different types are never equal; lists and maps are all alike in it.
+/// A total order. Values of different types are never equal; all lists are equal, and so are all maps.
 pub(super) fn exact_order(a: Val<'_>, b: Val<'_>) -> Ordering {
     match (a, b) {
         (Val::Double(a), Val::Double(b)) => a.total_cmp(&b),

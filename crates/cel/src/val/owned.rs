@@ -34,7 +34,7 @@ pub enum Owned {
     Type(Arc<str>),
     /// `optional_type`
     Optional(Option<Arc<Owned>>),
-    /// A value of a type that only functions look into.
+    /// A value that only functions can inspect.
     Opaque(Arc<dyn Opaque>),
 }
 
@@ -51,7 +51,7 @@ impl OwnedMap {
 }
 
 impl Owned {
-    /// A map. Entries come in any order; of equal keys the last one stays.
+    /// A map from entries in any order. The last of equal keys wins.
     pub fn map(mut entries: Vec<(Owned, Owned)>) -> Self {
         sort_entries(&mut entries, |a, b| super::key_order(a.0.key(), b.0.key()));
         Owned::Map(OwnedMap(entries.into()))

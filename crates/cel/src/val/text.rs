@@ -1,11 +1,11 @@
-//! Values inside messages.
+//! Values in error messages.
 
 use super::Val;
 use scantling_notation::{duration, timestamp};
 use scantling_value::go;
 use std::fmt;
 
-/// The name that a server's messages give to the kind of a value.
+/// The name of the Go type in kube-apiserver's messages.
 pub(crate) fn go_kind(value: Val<'_>) -> &str {
     match value {
         Val::Null => "types.Null",
@@ -25,7 +25,7 @@ pub(crate) fn go_kind(value: Val<'_>) -> &str {
     }
 }
 
-/// The text of a value inside a message: `no such key: x`.
+/// The text of a value in an error message: `no such key: x`.
 impl fmt::Display for Val<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -1,11 +1,11 @@
-//! Format strings against the types of their arguments.
+//! Validation of format strings against the types of their arguments.
 
 use crate::ast::{Expr, ExprId, ExprKind};
 use crate::check::CheckedExpr;
 use crate::library::strings::template::{self, Clause, Dialect};
 use crate::types::CelType;
 
-/// A mistake and where it is.
+/// An error and its node.
 type Mistake = (ExprId, String);
 
 /// Checks the clauses of a format string against the arguments of the call `id`.
@@ -72,7 +72,7 @@ fn refusal(clause: Clause, at: ExprId, ty: &CelType) -> Mistake {
     )
 }
 
-/// `%s` takes nearly everything; literals are looked into.
+/// `%s` accepts nearly every type; the elements of literals are checked.
 fn accepts_text(checked: &CheckedExpr, arg: &Expr) -> Result<(), Mistake> {
     let ty = checked.ty(arg.id);
     if matches!(ty, CelType::Opaque(..) | CelType::Message(_) | CelType::Object(_)) {

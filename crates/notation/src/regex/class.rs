@@ -1,15 +1,15 @@
-//! Classes of characters.
+//! Character classes.
 
 use regex_syntax::hir::{Class, ClassUnicode, ClassUnicodeRange, Hir, HirKind};
 
-/// Whether upper and lower case are told apart.
+/// Case sensitivity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Case {
     Sensitive,
     Folded,
 }
 
-/// The characters of a range of code points. Surrogates are none.
+/// The characters of a range of code points, without surrogates.
 pub(super) fn range(lo: u32, hi: u32, case: Case) -> ClassUnicode {
     let lo = char::from_u32(lo).unwrap_or('\u{e000}');
     let hi = char::from_u32(hi).unwrap_or('\u{d7ff}');
@@ -105,7 +105,7 @@ pub(super) fn unicode(name: &str, negated: bool, case: Case) -> Option<ClassUnic
     Some(signed(class, negated))
 }
 
-/// Names are told apart regardless of case, spaces, dashes and underscores.
+/// Names match regardless of case, spaces, dashes and underscores.
 fn canonical(name: &str) -> String {
     let mut letters = name.chars().filter(|c| !matches!(c, '_' | '-' | ' '));
     letters

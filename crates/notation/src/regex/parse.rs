@@ -1,17 +1,17 @@
-//! The syntax of regular expressions.
+//! The parser for Go's syntax.
 
 use super::class::{self, Case};
 use super::{ErrorCode, PatternError};
 use regex_syntax::hir::{Class, ClassUnicode, Dot, Hir, Look, Repetition};
 
-/// Counted repetitions may multiply to this.
+/// The maximum product of nested counted repetitions.
 const MAX_REPEAT: u32 = 1000;
-/// Trees may be this high, capturing groups counted.
+/// The maximum height of the tree, including capturing groups.
 const MAX_HEIGHT: u32 = 1000;
-/// What the engine gets, groups not counted, may be this deep: it goes through the tree by recursion.
+/// The maximum depth of the HIR, without groups: the engine recurses over it.
 const MAX_DEPTH: u32 = 250;
 
-/// What flags say: `i`, `m`, `s` and `U`.
+/// The flags `i`, `m`, `s` and `U`.
 #[derive(Clone, Copy)]
 struct Flags {
     case: Case,
@@ -20,10 +20,10 @@ struct Flags {
     swap_greed: bool,
 }
 
-/// A part of the tree with what limits ask of it.
+/// A part of the tree, with the measures that limits apply to.
 struct Fragment {
     hir: Hir,
-    /// The product of the counted repetitions on the way down.
+    /// The product of the counted repetitions within.
     repeats: u32,
     height: u32,
     depth: u32,
@@ -43,7 +43,7 @@ impl Fragment {
         self.height > MAX_HEIGHT || self.depth > MAX_DEPTH
     }
 
-    /// A node over several; over one it is that one.
+    /// Combines fragments; a single one is returned unchanged.
     fn combine(nodes: Vec<Fragment>, join: fn(Vec<Hir>) -> Hir) -> Self {
         let repeats = nodes.iter().map(|n| n.repeats).max().unwrap_or(1);
         let level = u32::from(nodes.len() != 1);
@@ -59,13 +59,13 @@ impl Fragment {
     }
 }
 
-/// A group that is open: its alternatives so far and the sequence being read.
+/// An open group: its complete alternatives and the current sequence.
 struct Group {
     alternatives: Vec<Fragment>,
     sequence: Vec<Fragment>,
-    /// Whether closing it adds a level to the tree.
+    /// Whether the group captures and thus adds to the height.
     captures: bool,
-    /// The flags to go back to.
+    /// The flags of the enclosing group.
     outer: Flags,
 }
 
@@ -96,7 +96,7 @@ struct RegexParser<'p> {
     pattern: &'p str,
     rest: &'p str,
     flags: Flags,
-    /// The open groups; the pattern as a whole is the first and stays.
+    /// The enclosing groups of the current one.
     groups: Vec<Group>,
     current: Group,
 }
@@ -146,7 +146,7 @@ fn skip(text: &str, n: usize) -> &str {
 }
 
 impl<'p> RegexParser<'p> {
-    /// Reads one item. Gives where it starts if it is a repetition operator, which none may follow.
+    /// Parses one item. Returns its start if it is a repetition operator, which must not follow another one.
     fn item(&mut self, c: char, last_repeat: Option<&'p str>) -> Result<Option<&'p str>, PatternError> {
         let start = self.rest;
         let after = skip(start, c.len_utf8());
@@ -264,7 +264,7 @@ impl<'p> RegexParser<'p> {
         Ok(Some(start))
     }
 
-    /// What `(?` opens: a named group, a group with flags, or flags for the rest of the group around.
+    /// Parses `(?…`: a named group, a group with flags, or flags for the rest of the enclosing group.
     fn open_flags(&mut self, start: &'p str) -> Result<(), PatternError> {
         let named = (start.len() > 4).then(|| start.strip_prefix("(?P<")).flatten();
         let named = named.or_else(|| (start.len() > 3).then(|| start.strip_prefix("(?<")).flatten());
@@ -488,7 +488,7 @@ fn hexadecimal<'p>(start: &'p str, rest: &'p str) -> Result<(u32, &'p str), Patt
 /// The least and the largest count of a repetition, the latter perhaps open; `None` if they are out of bounds.
 type Counts = Option<(u32, Option<u32>)>;
 
-/// A counted repetition at `start` and what follows it; `None` if the brace is but a brace.
+/// Parses a counted repetition. `None` if the brace is a literal.
 fn count(start: &str) -> Option<(Counts, &str)> {
     let (min, rest) = number(start.strip_prefix('{')?)?;
     let (max, rest) = match rest.strip_prefix(',') {

@@ -1,11 +1,11 @@
-//! Patterns that are read from the beginning of a text without a choice, such as `^[^/]+` and `^[a-z]+:[0-9]{1,5}$`.
+//! A matcher for anchored patterns without alternatives, such as `^[^/]+` and `^[a-z]+:[0-9]{1,5}$`.
 //!
-//! Many patterns of definitions are of this kind. They need no engine: neither its memory, nor the time that it takes to
-//! make one, nor that of a search.
+//! Many patterns of CRDs are of this kind. The scan saves the memory and compile time of an engine and the set-up of a
+//! search.
 
 use regex_syntax::hir::{Class, ClassUnicode, Hir, HirKind, Look};
 
-/// A pattern that starts at the beginning of the text and in which one character always tells how to go on.
+/// An anchored pattern as a sequence of runs. One character always decides which run it belongs to.
 #[derive(Debug)]
 pub(super) struct PrefixScan {
     runs: Box<[Run]>,
@@ -19,20 +19,20 @@ enum MatchEnd {
     EndOfText,
 }
 
-/// As many characters of a set as there are, within limits.
+/// A greedy run of characters of a set, within bounds.
 #[derive(Clone, Copy, Debug)]
 struct Run {
     set: ByteSet,
     min: usize,
     max: usize,
-    /// The only byte that ends it, if there is but one.
+    /// The byte that ends the run, if there is exactly one. It is found with `memchr`.
     end: Option<u8>,
 }
 
-/// A set of characters: some of ASCII, and all or none beyond it.
+/// A set of characters: any of ASCII, and all or none of the others.
 #[derive(Clone, Copy, Debug, Default)]
 struct ByteSet {
-    /// A bit for every byte that one of them begins with or goes on with.
+    /// A bit for every byte of the UTF-8 encodings of its members.
     bytes: [u64; 4],
 }
 
@@ -40,7 +40,7 @@ struct ByteSet {
 const MAX_RUNS: usize = 64;
 
 impl PrefixScan {
-    /// The scan that finds what the pattern finds, if it is that simple.
+    /// Compiles a pattern; `None` if it is not of this kind.
     pub(super) fn new(pattern: &Hir) -> Option<Self> {
         let mut parts = Vec::new();
         flatten(pattern, &mut parts);
@@ -84,7 +84,7 @@ impl PrefixScan {
     }
 }
 
-/// The parts that follow each other. Groups stand for what is in them: nobody asks what they matched.
+/// Flattens concatenations and groups. Captures are not needed.
 fn flatten<'h>(tree: &'h Hir, parts: &mut Vec<&'h Hir>) {
     match tree.kind() {
         HirKind::Concat(each) => each.iter().for_each(|part| flatten(part, parts)),
@@ -125,7 +125,7 @@ fn add_runs(part: &Hir, runs: &mut Vec<Run>) -> Option<()> {
     Some(())
 }
 
-/// Whether a run that takes all it can never takes what a later one needs.
+/// Whether no greedy run can consume a character that a later run needs.
 fn leaves_no_choice(runs: &[Run]) -> bool {
     runs.iter().enumerate().all(|(i, run)| {
         let mut later = runs.iter().skip(i + 1);
@@ -140,7 +140,7 @@ fn leaves_no_choice(runs: &[Run]) -> bool {
 }
 
 impl Run {
-    /// Steps go by bytes: characters that take several can be told from none and many, but are not counted.
+    /// Creates a run. It counts bytes, so bounds other than none and one-or-more need ASCII.
     fn new(set: ByteSet, min: u32, max: Option<u32>) -> Option<Self> {
         if set.is_beyond_ascii() && (min > 1 || max.is_some()) {
             return None;
@@ -216,7 +216,7 @@ impl ByteSet {
         word.is_some_and(|word| (word >> (byte & 63)) & 1 == 1)
     }
 
-    /// The only byte that is not in it, if there is but one.
+    /// The only byte outside the set, if there is exactly one.
     fn only_missing(&self) -> Option<u8> {
         let mut missing = (0..=u8::MAX).filter(|byte| !self.has(*byte));
         missing.next().filter(|_| missing.next().is_none())

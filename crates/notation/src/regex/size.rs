@@ -1,24 +1,24 @@
-//! How large a pattern is once it is compiled, told without compiling it.
+//! An upper bound of the compiled size of a pattern, without compiling it.
 
 use regex_syntax::hir::{Class, ClassUnicode, Hir, HirKind};
 use regex_syntax::utf8::{Utf8Sequence, Utf8Sequences};
 
-/// What a state takes, with the states without a character that may join it to others.
+/// The size of a state, with its epsilon states.
 const STATE: usize = 160;
-/// What one byte of a character takes: a state, and the step that leads there.
+/// The size per byte of a character: a state and its transition.
 const BYTE: usize = 48;
-/// What a range of single bytes takes.
+/// The size of a range of single bytes.
 const STEP: usize = 8;
 
-/// What an engine takes for itself, whatever the pattern: to begin anywhere, and to tell that it matches.
+/// The fixed size of an engine: the unanchored prefix and the match state.
 const ENGINE: usize = 4096;
 
-/// How many bytes the engine of a pattern takes at most.
+/// The maximum size of the engine of a pattern, in bytes.
 pub(super) fn largest(tree: &Hir) -> usize {
     ENGINE.saturating_add(part(tree))
 }
 
-/// How many bytes a part takes at most. Every repetition of it is held anew.
+/// The maximum size of a part, in bytes. Counted repetitions are unrolled.
 fn part(tree: &Hir) -> usize {
     match tree.kind() {
         HirKind::Empty | HirKind::Look(_) => STATE,
@@ -39,8 +39,8 @@ fn part(tree: &Hir) -> usize {
     }
 }
 
-/// What a set of characters takes: a step for each of its bytes, if they are single ones, or a path of states for each
-/// sequence of bytes, which begins with what it has in common with the one before.
+/// The size of a character class: a transition per byte for ASCII, or a chain of states per UTF-8 sequence, which shares
+/// the prefix of the sequence before it.
 fn characters(class: &ClassUnicode) -> usize {
     if class.is_ascii() {
         return STEP * class.ranges().len();

@@ -1,9 +1,8 @@
-//! Patterns that tell by a table, byte for byte, whether they match.
+//! A table-driven DFA for small anchored patterns.
 //!
-//! Most patterns of definitions are small, begin at the beginning of the text, and are asked for nothing but whether
-//! they match. Their automata fit into a few hundred bytes, and a walk through them takes a few instructions per byte;
-//! a search by an engine has more to set up than most texts are long. Those of the smallest fit into a word for each class
-//! of bytes: then a step is a shift.
+//! Most patterns of CRDs are small, anchored, and only tested for a match. Their DFA fits into a few hundred bytes and
+//! takes a few instructions per byte, while the set-up of an engine's search takes longer than most texts. The smallest
+//! DFAs fit into one 64-bit word per byte class; then a transition is a shift.
 
 use regex_automata::Anchored;
 use regex_automata::dfa::{Automaton, StartKind, dense};
@@ -14,20 +13,20 @@ use regex_automata::util::start;
 use regex_syntax::hir::{Hir, Look};
 use std::collections::HashMap;
 
-/// The automaton of a pattern.
+/// The DFA of a pattern.
 pub(super) struct DfaTable {
-    /// The class of every byte. The end of the text is one more class, the last one.
+    /// The class of every byte. The end of the text is the last class.
     classes: [u8; 256],
-    /// Where each class leads.
+    /// The transitions.
     transitions: Transitions,
 }
 
-/// Where the classes of an automaton lead from each of its states.
+/// The transition function.
 enum Transitions {
-    /// Of few states: a word for each class, in which the place of a state holds where the next one stands. What a byte
-    /// does is read without waiting for what the byte before it did.
+    /// For few states: a word per class, which holds the offset of the next state at the offset of each state. The word
+    /// for a byte can be loaded before the previous transition has finished.
     Words { words: Box<[u64]>, start: BitOffset },
-    /// Of many: a row for each state with a cell for each class, which holds where the next row begins.
+    /// For many states: a row per state with a cell per class, which holds the start of the next row.
     Rows {
         rows: Box<[RowIndex]>,
         start: RowIndex,
@@ -39,24 +38,24 @@ enum Transitions {
 /// The index of the first cell of a row.
 type RowIndex = u16;
 
-/// The number of the first bit of a state in a word.
+/// The bit offset of a state in a word.
 type BitOffset = u32;
 
-/// How many bits of a word a state has: enough to hold the place of any.
+/// The bits per state, enough for any bit offset.
 const STATE_BITS: BitOffset = 6;
 
-/// The most states whose places fit into a word.
+/// The number of states that fit into a word.
 const MAX_WORD_STATES: usize = 10;
 
-/// The state from which no way leads to a match.
+/// The dead state.
 const REJECTED: usize = 0;
 
-/// The state in which there has been a match, whatever follows.
+/// The accepting state, which no input leaves.
 const ACCEPTED: usize = 1;
 
-/// The most cells that a table has.
+/// The maximum number of cells.
 const MAX_CELLS: usize = 4096;
-/// The most bytes that the automata may take of which a table is made.
+/// The size limit of the intermediate automata, in bytes.
 const MAX_WORK: usize = 1 << 16;
 
 impl std::fmt::Debug for DfaTable {
@@ -71,7 +70,7 @@ impl std::fmt::Debug for DfaTable {
 }
 
 impl DfaTable {
-    /// The table of a pattern that matches at the beginning of a text alone, if it is small.
+    /// Compiles an anchored pattern; `None` if it is not anchored or too large.
     pub(super) fn new(pattern: &Hir) -> Option<Self> {
         let properties = pattern.properties();
         let looks = properties.look_set();
@@ -114,10 +113,10 @@ impl DfaTable {
         })
     }
 
-    /// Whether a text has a match.
+    /// Whether the pattern matches a text.
     #[inline]
     pub(super) fn is_match(&self, text: &str) -> bool {
-        /// So many bytes are read before it is asked whether the answer is known.
+        /// The number of bytes between checks for a final state.
         const AT_ONCE: usize = 16;
         let class =
             |byte: &u8| usize::from(self.classes.get(usize::from(*byte)).copied().unwrap_or_default());
@@ -155,13 +154,13 @@ impl DfaTable {
     }
 }
 
-/// The place of a state.
+/// The bit offset of a state.
 fn bit_offset(state: usize) -> BitOffset {
     BitOffset::try_from(state).map_or(0, |state| state * STATE_BITS)
 }
 
 impl Transitions {
-    /// `states` says for each state, by class, which is next. `None` if that is too much.
+    /// Encodes the transitions `states[state][class]`; `None` if they do not fit.
     fn new(states: &[Vec<usize>], start: usize) -> Option<Transitions> {
         let width = states.first()?.len();
         if states.len() <= MAX_WORD_STATES {
@@ -191,18 +190,18 @@ impl Transitions {
     }
 }
 
-/// The states of an automaton as they are found, each by its number.
+/// Numbers the states of a DFA in the order of discovery.
 struct Determinizer<'d> {
     dfa: &'d dense::DFA<Vec<u32>>,
     /// A byte of every class.
     bytes: &'d [u8],
     numbers: HashMap<StateID, usize>,
-    /// The states beside those in which the answer is known, in order of their numbers.
+    /// The states that are not final, by number.
     open: Vec<StateID>,
 }
 
 impl Determinizer<'_> {
-    /// Which state is next, for each state by class; `None` if there are too many.
+    /// The transitions `states[state][class]`; `None` if there are too many.
     fn states(mut self) -> Option<Vec<Vec<usize>>> {
         let width = self.bytes.len() + 1;
         // Once the answer is known, it stays.
@@ -224,7 +223,7 @@ impl Determinizer<'_> {
         Some(states)
     }
 
-    /// The number of a state. An automaton tells of a match one step late: who gets there has had it.
+    /// The number of a state. `regex-automata` delays matches by one byte, so a match state is already accepting.
     fn number(&mut self, state: StateID) -> Option<usize> {
         if self.dfa.is_dead_state(state) {
             return Some(REJECTED);
@@ -243,9 +242,9 @@ impl Determinizer<'_> {
     }
 }
 
-/// Makes one of states that nothing tells apart, if that makes them few enough for words.
+/// Minimizes the DFA by partition refinement, if it may then fit into words.
 fn minimize(states: Vec<Vec<usize>>, start: usize) -> (Vec<Vec<usize>>, usize) {
-    /// Of more states, there is little hope.
+    /// Larger automata rarely shrink enough.
     const MOST: usize = 4 * MAX_WORD_STATES;
     if !(MAX_WORD_STATES + 1..=MOST).contains(&states.len()) {
         return (states, start);

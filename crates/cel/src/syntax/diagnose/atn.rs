@@ -1,8 +1,8 @@
-//! The grammar as a graph: an augmented transition network.
+//! The augmented transition network (ATN) of the grammar.
 //!
-//! Every rule is a graph of its own from its start to its stop. An edge takes a token, calls another rule, or takes
-//! nothing. From the stop of a rule edges lead to all places behind a call of it, for readers that do not know who
-//! called.
+//! Every rule is a subgraph from its start to its stop state. An edge consumes a token, calls another rule, or is an
+//! epsilon edge. The stop state of a rule has edges to the follow states of all its calls, for predictions without a
+//! known caller.
 
 use super::grammar::{AltLabel, ChildRole, GrammarItem, GrammarRule, items};
 use crate::syntax::token::TokenSet;
@@ -17,53 +17,53 @@ pub(super) enum StateKind {
     Basic,
     RuleStart,
     RuleStop,
-    /// Ways role here: an optional role, or alternatives.
+    /// A decision: an optional part, or alternatives.
     BlockStart,
     BlockEnd,
-    /// The first of one or more rounds begins.
+    /// The start of the first of one or more iterations.
     PlusBlockStart,
-    /// After one or more rounds: another, or on.
+    /// The decision after an iteration of `(…)+`.
     PlusLoopBack,
-    /// Before any number of rounds: another, or on.
+    /// The decision before an iteration of `(…)*`.
     LoopEntry {
-        /// Whether the rounds are the suffixes of a recursive rule.
+        /// Whether the loop is over the suffixes of a left-recursive rule.
         suffixes: bool,
     },
-    /// A round begins; with suffixes, alts role here.
+    /// The start of an iteration; with suffixes, a decision.
     LoopBlockStart,
-    /// After a round, before the entry.
+    /// The end of an iteration.
     LoopBack,
     LoopEnd,
 }
 
-/// Where an edge leads and what it takes to go there.
+/// An edge.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Edge {
     pub(super) target: StateId,
     pub(super) label: EdgeLabel,
 }
 
-/// What it takes to follow_state an edge.
+/// The label of an edge.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum EdgeLabel {
     /// Nothing.
     Epsilon,
-    /// Nothing, and the node takes this label.
+    /// Epsilon; sets the alternative of the node.
     Alternative(AltLabel),
-    /// Nothing, at the stop of a rule whose caller is not states.
+    /// Epsilon from the stop of a rule whose caller is unknown.
     Return {
-        /// The rule, where the call accepts suffixes of any precedence.
+        /// The rule, if the call accepts suffixes of any precedence.
         outermost: Option<GrammarRule>,
     },
     /// One token of these.
     Tokens(TokenSet, ChildRole),
-    /// The rule at whose start the edge ends; going on at `follow_state` behind it.
+    /// Calls the rule that starts at the target, then continues at `follow_state`.
     Call {
         precedence: u8,
         follow_state: StateId,
         role: ChildRole,
     },
-    /// That suffixes of this precedence are allowed.
+    /// Epsilon, if suffixes of this precedence are allowed.
     Precedence(u8, AltLabel),
 }
 
@@ -83,7 +83,7 @@ pub(super) struct State {
     pub(super) next: TokenSet,
     /// Whether the rule may end here.
     pub(super) may_end: bool,
-    /// The tokens with which each alt begins, where one token is enough to tell the alts apart.
+    /// The first tokens of each alternative, if one token of lookahead decides.
     pub(super) alts: Option<Vec<TokenSet>>,
 }
 
@@ -123,7 +123,7 @@ pub(super) struct Atn {
 /// The graph of the grammar.
 pub(super) static ATN: LazyLock<Atn> = LazyLock::new(Atn::build);
 
-/// A state without alts on; no edge leads to it.
+/// A state without edges, for invalid identifiers.
 static DEAD: State = State::new(StateKind::Basic, GrammarRule::Start);
 
 impl Atn {
@@ -183,7 +183,7 @@ impl Atn {
         self.label(from, target, EdgeLabel::Epsilon);
     }
 
-    /// Builds the items and returns where they begin; they go on at `next`.
+    /// Builds the items in front of `next` and returns their start.
     fn sequence(&mut self, rule: GrammarRule, items: &[GrammarItem], next: StateId) -> StateId {
         items
             .iter()
@@ -295,7 +295,7 @@ impl Atn {
         }
     }
 
-    /// The tokens with which each alt from a state begins, where they differ and no alt depends on precedence.
+    /// The first tokens of each alternative, if they are disjoint and do not depend on precedence.
     fn alts(&self, id: StateId) -> Option<Vec<TokenSet>> {
         let edges = &self.state(id).edges;
         if edges.len() < 2 || self.state(id).kind == StateKind::RuleStop {
@@ -314,8 +314,8 @@ impl Atn {
         Some(alts)
     }
 
-    /// The tokens that may be next from a state on, and whether the rule may end before. `None` where that depends
-    /// on precedence, for those who ask scope the rule.
+    /// The first tokens from a state, and whether the rule may end before. `None` if that depends on precedence and the
+    /// search extends beyond the rule.
     fn first_tokens(&self, from: StateId, scope: LookScope) -> Option<(TokenSet, bool)> {
         let mut found = TokenSet::EMPTY;
         let mut may_end = false;
@@ -351,7 +351,7 @@ impl Atn {
     }
 }
 
-/// Whether to first_tokens scope the end of the rule.
+/// How far the search for first tokens extends.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum LookScope {
     Nothing,

@@ -1,7 +1,7 @@
-//! Who called whom, for all the alts that a prediction pursues at once.
+//! Graph-structured call stacks for predictions.
 //!
-//! A context stands for a set of call stacks as a graph: each of its entries is a place to return to and the context
-//! behind it. Equal contexts are one, so that comparing them is comparing their numbers.
+//! A context stands for a set of call stacks: each entry is a return state and the context below it. Contexts are interned,
+//! so equality is equality of identifiers.
 
 use super::atn::StateId;
 use std::collections::HashMap;
@@ -14,7 +14,7 @@ pub(super) struct ContextId(u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Return {
     To(StateId),
-    /// Nowhere: the stack ends. Without knowledge of the caller, this stands for any caller.
+    /// The bottom of the stack, which stands for any caller if the caller is unknown.
     Nowhere,
 }
 

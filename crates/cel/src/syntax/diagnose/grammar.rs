@@ -1,4 +1,4 @@
-//! The grammar of the language.
+//! The CEL grammar as data.
 
 use crate::syntax::token::TokenKind as T;
 
@@ -95,7 +95,7 @@ pub(super) enum ChildRole {
     Mark,
     /// The operator, or the token at which the node stands.
     Operator,
-    /// The decision mark of optional syntax.
+    /// The question mark of optional syntax.
     Optional,
     /// The dot before an absolute name.
     LeadingDot,
@@ -133,7 +133,7 @@ pub(super) enum GrammarItem {
     Repeated(&'static [GrammarItem]),
     /// The items any number of times, perhaps never.
     Any(&'static [GrammarItem]),
-    /// What may follow_state the left side of a recursive rule, any number of times: alternatives that bind as tightly as
+    /// The suffixes of a left-recursive rule, any number of times: alternatives that bind as tightly as
     /// their number says.
     Suffixes(&'static [(u8, AltLabel, &'static [GrammarItem])]),
     /// One of several alternatives.

@@ -1,9 +1,8 @@
-//! Which alt to go where alts role.
+//! Adaptive prediction: chooses the alternative at a decision, as ANTLR's `ALL(*)` algorithm does.
 //!
-//! A prediction pursues all alts at once, token by token, until one is left. It first does so without regard to the
-//! callers of the current rule, which is cheap because the result depends on the tokens alone and is remembered; if
-//! alts then cannot be told apart, once more with the callers. Where several alts lead on in the same manner to the
-//! end, the first is taken.
+//! A prediction simulates all alternatives in parallel, token by token, until one is left. The first attempt ignores the
+//! callers of the current rule (SLL). Its result depends on the tokens only, so it is cached as a DFA. If the alternatives
+//! conflict, the prediction is repeated with the callers (LL). If several alternatives match to the end, the first wins.
 
 use super::Reporter;
 use super::atn::{Atn, Edge, EdgeLabel, StateId, StateKind};
@@ -13,21 +12,21 @@ use super::stream::{TokenIndex, TokenStream};
 use crate::syntax::token::TokenKind;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-/// A alt, by its number from 1.
+/// An alternative, numbered from 1.
 pub(super) type Alt = u8;
 
-/// No alt leads on.
+/// No alternative is viable.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct NoViableAlt {
-    /// The token at which the alts role.
+    /// The token at the decision.
     pub(super) start: TokenIndex,
-    /// The token that fits none.
+    /// The token that fits no alternative.
     pub(super) offending: TokenIndex,
 }
 
 /// Where the recognizer stands when it asks.
 pub(super) struct Decision<'q> {
-    /// The state at which alts role.
+    /// The state of the decision.
     pub(super) decision: StateId,
     /// The precedence that suffixes of the current rule must have.
     pub(super) precedence: u8,
@@ -41,28 +40,28 @@ struct AtnConfig {
     state: StateId,
     alt: Alt,
     context: ContextId,
-    /// The precedence that this alt depends on.
+    /// The precedence that the alternative depends on.
     precedence: Option<u8>,
-    /// Whether the rule in which the alts role has ended.
+    /// Whether the rule of the decision has ended.
     left_rule: bool,
     /// Whether this came about by the end of an outermost call of the recursive rule.
     outermost: bool,
 }
 
-/// What a set of configurations says about the decision.
+/// The prediction of a set of configurations.
 #[derive(Debug)]
 enum Prediction {
     /// Nothing yet.
     Open,
-    /// This alt.
+    /// A unique alternative.
     Alt(Alt),
-    /// The first alt whose condition holds.
+    /// The first alternative whose predicate holds.
     PredicatedAlt(Vec<PredicatedAlt>),
-    /// It takes the callers to tell, unless the conditions leave one alt only.
+    /// A conflict that needs the callers, unless the predicates leave one alternative.
     NeedsCallers(Vec<PredicatedAlt>),
 }
 
-/// A alt and the precedences of which one must be allowed; none stands for no condition.
+/// An alternative and the precedences of which one must be allowed; no condition if empty.
 #[derive(Debug)]
 struct PredicatedAlt {
     alt: Alt,
@@ -73,17 +72,17 @@ struct PredicatedAlt {
 struct DfaState {
     configs: Vec<AtnConfig>,
     prediction: Prediction,
-    /// What follows on a token; `None` where nothing does.
+    /// The transitions; `None` for an error.
     transition: HashMap<TokenKind, Option<usize>>,
 }
 
-/// Predicts, and remembers what does not depend on callers.
+/// The predictor, with the DFA states of predictions that ignore callers.
 #[derive(Debug)]
 pub(super) struct Predictor {
     atn: &'static Atn,
     contexts: Contexts,
     states: Vec<DfaState>,
-    /// The first set for a decision and, where it matters, a precedence.
+    /// The start state of a decision and, for suffix loops, a precedence.
     starts: HashMap<(StateId, u8), usize>,
     by_configs: HashMap<(StateId, Vec<AtnConfig>), usize>,
 }
@@ -99,7 +98,7 @@ impl Predictor {
         }
     }
 
-    /// Which alt to go.
+    /// Predicts an alternative.
     pub(super) fn predict(
         &mut self,
         decision: &Decision<'_>,
@@ -213,7 +212,7 @@ impl Predictor {
         id
     }
 
-    /// What follows a states set on a token, regardless of callers.
+    /// The transition of a DFA state on a token.
     fn transition(&mut self, decision: &Decision<'_>, current: usize, token: TokenKind) -> Option<usize> {
         let states = self.states.get(current)?;
         if let Some(next) = states.transition.get(&token) {
@@ -260,8 +259,8 @@ impl Predictor {
         }
     }
 
-    /// Whether going on without callers will not tell the alts apart: some state in some context is reached on
-    /// several alts, and none is reached on one alt only.
+    /// Whether the configurations conflict, so that further lookahead without callers cannot decide: some state and
+    /// context is reached by several alternatives, and no state by only one.
     fn is_conflict(&self, configs: &[AtnConfig]) -> bool {
         if configs
             .iter()
@@ -276,7 +275,7 @@ impl Predictor {
         by_place(configs).values().any(|alts| alts.len() > 1) && by_state.values().all(|alts| alts.len() > 1)
     }
 
-    /// The alt on which the rule, or what called it, has been alt_that_finished, where a token fits no alt.
+    /// The alternative that has finished the rule or its caller, if the token fits no alternative.
     fn alt_that_finished(&self, decision: &Decision<'_>, configs: &[AtnConfig]) -> Option<Alt> {
         let first = |valid: bool| {
             configs
@@ -314,7 +313,7 @@ impl Predictor {
         set.configs
     }
 
-    /// Drops what precedence does not allow, and what another round of suffixes would reach as well.
+    /// Drops configurations that precedence forbids, or that another iteration of suffixes reaches as well.
     fn filter_by_precedence(&mut self, configs: &[AtnConfig], precedence: u8) -> Vec<AtnConfig> {
         let mut set = AtnConfigSet::new(EmptyStack::AnyCaller);
         let mut from_first = HashMap::new();
@@ -390,7 +389,7 @@ impl Predictor {
     }
 }
 
-/// The alts whose condition holds.
+/// The alternatives whose predicate holds.
 fn allowed(alts: &[PredicatedAlt], precedence: u8) -> impl Iterator<Item = Alt> {
     alts.iter()
         .filter(move |c| c.precedences.is_empty() || c.precedences.iter().any(|p| *p >= precedence))
@@ -416,7 +415,7 @@ fn insert(alts: &mut Vec<Alt>, alt: Alt) {
     }
 }
 
-/// The alts on which each state is reached in each context.
+/// The alternatives that reach each pair of state and context.
 fn by_place(configs: &[AtnConfig]) -> BTreeMap<(StateId, ContextId), Vec<Alt>> {
     let mut places: BTreeMap<_, Vec<Alt>> = BTreeMap::new();
     for config in configs {
@@ -428,7 +427,7 @@ fn by_place(configs: &[AtnConfig]) -> BTreeMap<(StateId, ContextId), Vec<Alt>> {
     places
 }
 
-/// The alt that is the first of those on which each place is reached, where it is the same for all.
+/// The minimal alternative of every pair of state and context, if it is the same for all.
 fn common_first_alt(configs: &[AtnConfig]) -> Option<Alt> {
     let places = by_place(configs);
     let mut firsts = places.values().filter_map(|alts| alts.first().copied());

@@ -1,4 +1,4 @@
-//! Walks the graph of the grammar along the tokens.
+//! The recognizer: walks the ATN along the tokens and builds the parse tree.
 
 use super::Reporter;
 use super::atn::{ATN, Atn, Edge, EdgeLabel, StateId, StateKind};
@@ -31,7 +31,7 @@ pub(super) fn recognize(source: &str, reporter: &mut Reporter) -> ParseTree {
 pub(super) enum RecognitionError {
     /// The current token is not one of those expected.
     Mismatch,
-    /// No alt leads on.
+    /// No viable alternative.
     NoViableAlt(NoViableAlt),
 }
 
@@ -226,7 +226,7 @@ impl Recognizer<'_, '_> {
         self.sync()
     }
 
-    /// Which alt to go from a state.
+    /// Predicts the alternative at a decision.
     fn choose(&mut self, id: StateId) -> Result<Alt, RecognitionError> {
         let state = self.atn.state(id);
         if let Some(alts) = &state.alts {
@@ -284,7 +284,7 @@ impl Recognizer<'_, '_> {
         self.enter_depth(rule);
     }
 
-    /// Makes what a recursive rule has read the left side of a new node.
+    /// Makes the current node the left operand of a new node, for left recursion.
     fn extend(&mut self, label: AltLabel) {
         let Some(frame) = self.frames.last_mut() else {
             return;

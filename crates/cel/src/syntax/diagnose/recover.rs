@@ -1,25 +1,25 @@
-//! Reports what does not fit and finds a place to go on from.
+//! Error reporting and recovery, as ANTLR's default strategy does it.
 //!
-//! One token too many is dropped where the next one fits; one too few is made up where the current one fits behind
-//! it; otherwise the rule is given up, and tokens are skipped until one comes that may follow_state it or a rule that
-//! called it. Until a token matches again, further mistakes are not reported.
+//! If the next token fits, the current one is deleted. If the current token fits behind a missing one, that one is
+//! inserted. Otherwise the rule ends, and tokens are skipped up to one that may follow it or one of its callers. Errors are
+//! suppressed until a token matches again.
 
 use super::atn::{StateId, StateKind};
 use super::recognize::{RecognitionError, Recognizer};
 use super::tree::Leaf;
 use crate::syntax::token::{Token, TokenKind, TokenSet};
 
-/// Recovery is tried so many times.
+/// The maximum number of recoveries.
 const MAX_ATTEMPTS: usize = 30;
 
-/// One recovery budget so many tokens.
+/// The maximum number of tokens that one recovery skips.
 const MAX_SKIPPED: usize = 256;
 
-/// What a skipped token counts towards.
+/// The limit on skipped tokens.
 enum SkipBudget {
-    /// Nothing: tokens are skipped in passing.
+    /// No limit.
     Free,
-    /// A recovery, which has skipped so many.
+    /// A recovery that has skipped this number of tokens.
     Counted(usize),
 }
 
@@ -31,7 +31,7 @@ impl Recognizer<'_, '_> {
         self.recovery.last_states.clear();
     }
 
-    /// Makes sure that the current token fits where alts role, or drops it.
+    /// Checks that the current token fits the decision, or deletes it.
     pub(super) fn sync(&mut self) -> Result<(), RecognitionError> {
         if self.recovery.active {
             return Ok(());
@@ -87,7 +87,7 @@ impl Recognizer<'_, '_> {
         }
     }
 
-    /// SkipBudget tokens until one comes that may follow_state the rule or one that called it.
+    /// Skips tokens up to one that may follow the rule or one of its callers.
     pub(super) fn recover(&mut self) {
         if !self.attempt() {
             return;
@@ -128,7 +128,7 @@ impl Recognizer<'_, '_> {
         Err(RecognitionError::Mismatch)
     }
 
-    /// Counts an attempt to recover; `false` where there have been too many.
+    /// Counts a recovery; `false` beyond the limit.
     fn attempt(&mut self) -> bool {
         if self.recovery.attempts == MAX_ATTEMPTS {
             let offset = self.current().offset;
@@ -233,7 +233,7 @@ impl Recognizer<'_, '_> {
         expected
     }
 
-    /// The tokens that may follow_state the current rule or one that called it.
+    /// The follow set of the current rule and its callers.
     fn recovery_set(&self) -> TokenSet {
         let follows = self
             .frames

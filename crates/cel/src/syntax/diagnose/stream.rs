@@ -1,6 +1,6 @@
-//! Tokens as they are asked for.
+//! The token stream, which lexes on demand.
 //!
-//! Reading ahead no further than asked matters: where reading ends early, mistakes behind that place are not found.
+//! The stream must not read ahead: if parsing ends early, lexer errors behind that position are not reported.
 
 use super::Reporter;
 use crate::syntax::lexer::{Lexeme, Lexer};
@@ -56,14 +56,14 @@ impl<'s> TokenStream<'s> {
         }
     }
 
-    /// The index of the token so many places ahead; the end for all places behind it.
+    /// The index of the token `ahead` positions ahead, at most that of the end.
     pub(super) fn index(&mut self, ahead: usize, reporter: &mut Reporter) -> TokenIndex {
         let index = self.position + ahead;
         self.fill(index, reporter);
         index.min(self.visible.len().saturating_sub(1))
     }
 
-    /// The token so many places ahead.
+    /// The token `ahead` positions ahead.
     pub(super) fn ahead(&mut self, ahead: usize, reporter: &mut Reporter) -> Token {
         let index = self.index(ahead, reporter);
         self.get(index)

@@ -1,4 +1,4 @@
-//! What the recognizer has seen, mistakes and all.
+//! The parse tree, including errors.
 
 use super::grammar::{AltLabel, ChildRole, GrammarRule};
 use crate::syntax::token::{Token, TokenKind};
@@ -33,7 +33,7 @@ impl Leaf {
     }
 }
 
-/// A role of a node.
+/// A child of a node.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Child {
     Leaf(Leaf),
@@ -45,13 +45,13 @@ pub(super) enum Child {
 pub(super) struct ParseNode {
     pub(super) rule: GrammarRule,
     pub(super) label: AltLabel,
-    /// Where it begins, in code points.
+    /// The start in code points.
     pub(super) offset: u32,
     pub(super) parts: Vec<(ChildRole, Child)>,
 }
 
 impl ParseNode {
-    /// The leaves that are this role of the node.
+    /// The leaves with this role.
     pub(super) fn leaves(&self, role: ChildRole) -> impl Iterator<Item = Leaf> {
         self.parts.iter().filter_map(move |(p, child)| match child {
             Child::Leaf(leaf) if *p == role => Some(*leaf),
@@ -59,7 +59,7 @@ impl ParseNode {
         })
     }
 
-    /// The nodes that are this role of the node.
+    /// The child nodes with this role.
     pub(super) fn nodes(&self, role: ChildRole) -> impl Iterator<Item = ParseNodeId> {
         self.parts.iter().filter_map(move |(p, child)| match child {
             Child::ParseNode(node) if *p == role => Some(*node),

@@ -1,4 +1,4 @@
-//! The tree to an [`Ast`], and the mistakes that the grammar does not know.
+//! Lowers the parse tree to an [`Ast`] and reports errors that the grammar cannot express.
 
 use super::Reporter;
 use super::grammar::{AltLabel, ChildRole, GrammarRule};
@@ -125,7 +125,7 @@ impl<'t> Visitor<'t, '_> {
         self.builder.literal(offset, Literal::Double(0.0))
     }
 
-    /// Stands for what the grammar has no place for, which a mistake has left behind.
+    /// A placeholder for a node that error recovery has left incomplete.
     fn unknown(&mut self) -> Expr {
         if self.reporter.issues.is_empty() {
             self.reporter
@@ -328,7 +328,7 @@ impl<'t> Visitor<'t, '_> {
         Ok(Expr { id, kind })
     }
 
-    /// Reports a decision mark where optional syntax is off; `false` if it is.
+    /// Reports a question mark if optional syntax is disabled; `false` if it did.
     fn check_optional(&mut self, offset: u32) -> bool {
         if !self.options.optional_syntax {
             self.reporter.error(Some(offset), "unsupported syntax '?'");

@@ -1,4 +1,4 @@
-//! Macros that look through lists and maps, and `has`.
+//! Comprehension macros and `has`.
 
 use super::{
     ACCUMULATOR, ExpandResult, Expander, FORMER_ACCUMULATOR, FoldParts, MacroError, UNUSED, into_ident,
@@ -10,7 +10,7 @@ const NOT_SIMPLE: &str = "argument must be a simple name";
 const NOT_IDENTIFIER: &str = "argument is not an identifier";
 const OVERWRITES: &str = "iteration variable overwrites accumulator variable";
 
-/// The variables of a fold.
+/// The variables of a comprehension.
 struct IterVars {
     first: Arc<str>,
     second: Option<Arc<str>>,
@@ -161,7 +161,7 @@ pub(super) fn filter(x: &mut Expander<'_>, range: Expr, [var, predicate]: [Expr;
     Ok(collect(x, range, vars, Some(predicate), element))
 }
 
-/// A list of what is transformed.
+/// Collects transformed elements in a list.
 fn collect(
     x: &mut Expander<'_>,
     range: Expr,
@@ -176,7 +176,7 @@ fn collect(
     fold(x, range, vars, [init, condition, step, result])
 }
 
-/// The accumulator and one element more.
+/// `@result + [element]`
 fn append(x: &mut Expander<'_>, predicate: Option<Expr>, element: Expr) -> Expr {
     let accu = x.accu();
     let element = x.list(vec![element]);
@@ -184,7 +184,7 @@ fn append(x: &mut Expander<'_>, predicate: Option<Expr>, element: Expr) -> Expr 
     only_if(x, predicate, step)
 }
 
-/// The step where the predicate holds, otherwise the accumulator as it is.
+/// `predicate ? step : @result`
 fn only_if(x: &mut Expander<'_>, predicate: Option<Expr>, step: Expr) -> Expr {
     match predicate {
         Some(predicate) => {
@@ -277,9 +277,9 @@ pub(super) fn transform_map_entry_filtered(
     ))
 }
 
-/// What a step puts into a map.
+/// The entries that an iteration adds.
 enum MapInsertion {
-    /// A value, under the key that is looked at.
+    /// A value under the current key.
     ValueOfKey(Expr),
     /// The entries of another map.
     Entries(Expr),
@@ -340,7 +340,7 @@ pub(super) fn sort_by(x: &mut Expander<'_>, list: Expr, args: [Expr; 2]) -> Expa
     }))
 }
 
-/// A fold over the accumulator: its first value, whether it goes on, its next value, and what it gives.
+/// Builds a comprehension from initial value, condition, step and result.
 fn fold(
     x: &mut Expander<'_>,
     range: Expr,

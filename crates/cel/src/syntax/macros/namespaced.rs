@@ -1,4 +1,4 @@
-//! Macros that are called on a namespace: `cel.bind`, `cel.block` and its helpers, `math.least` and `math.greatest`.
+//! Macros of a namespace: `cel.bind`, `cel.block` and its helpers, `math.least` and `math.greatest`.
 
 #![expect(
     clippy::needless_pass_by_value,
@@ -35,7 +35,7 @@ pub(super) fn index(x: &mut Expander<'_>, _: Expr, [index]: [Expr; 1]) -> Expand
     }
 }
 
-/// `cel.iterVar(depth, n)`: a variable of a fold.
+/// `cel.iterVar(depth, n)`: a variable of a comprehension.
 pub(super) fn iter_var(x: &mut Expander<'_>, _: Expr, args: [Expr; 2]) -> ExpandResult {
     numbered(
         x,
@@ -45,7 +45,7 @@ pub(super) fn iter_var(x: &mut Expander<'_>, _: Expr, args: [Expr; 2]) -> Expand
     )
 }
 
-/// `cel.accuVar(depth, n)`: the accumulator of a fold.
+/// `cel.accuVar(depth, n)`: the accumulator of a comprehension.
 pub(super) fn accu_var(x: &mut Expander<'_>, _: Expr, args: [Expr; 2]) -> ExpandResult {
     numbered(
         x,

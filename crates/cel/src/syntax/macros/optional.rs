@@ -1,4 +1,4 @@
-//! Macros that look into optional values.
+//! Macros for optional values.
 
 use super::{ExpandResult, Expander, into_ident};
 use crate::ast::Expr;
@@ -17,7 +17,7 @@ pub(super) fn opt_flat_map(x: &mut Expander<'_>, value: Expr, [var, transform]: 
     if_present(x, value, var, transform, not_simple, |_, transformed| transformed)
 }
 
-/// What is made of the transformed value where there is one, otherwise nothing.
+/// Transforms the value of an optional; an empty optional stays empty.
 fn if_present(
     x: &mut Expander<'_>,
     value: Expr,

@@ -1,5 +1,7 @@
-//! What can be said on the command line.
+//! The command line.
 
+use crate::policy::PathOverride;
+use crate::report::Severity;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use scantling_admit::{FieldValidation, Gates};
 use scantling_cel::kubernetes::KubernetesVersion;
@@ -7,12 +9,13 @@ use scantling_schema::gates;
 use std::net::IpAddr;
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::time::Duration;
 
-/// Validate, lint, cost and upgrade Kubernetes custom resources with no cluster; serve them with one.
+/// Validate Kubernetes objects and CRDs as kube-apiserver does, without a cluster; serve custom resources
 #[derive(Debug, Parser)]
 #[command(name = "scantling", version, propagate_version = true)]
-#[command(after_help = "Exit codes: 0 all well, 1 findings, 2 wrong usage, 3 could not read or load.")]
+#[command(after_help = "Exit codes: 0 no findings, 1 findings, 2 wrong usage, 3 an input could not be read.")]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -20,15 +23,20 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Check objects against definitions, as a create or, with --old, as an update
+    /// Validate objects against CRDs: as a create or, with --old, as an update
+    #[command(args_override_self = true)]
     Validate(Validate),
-    /// Say what a cluster would refuse in definitions, and what we would do differently
+    /// Report the errors of CRDs that a cluster would refuse, and give advice
+    #[command(args_override_self = true)]
     Lint(Lint),
-    /// Estimate the cost of every rule, and find the bounds that make it fit
+    /// Estimate the cost of CEL rules, and find bounds that bring it below the limit
+    #[command(args_override_self = true)]
     Cost(Cost),
-    /// Say what new definitions do to the objects that there are
+    /// Compare two sets of CRDs, and check what the new one does to existing objects
+    #[command(args_override_self = true)]
     Upgrade(Upgrade),
-    /// Evaluate an expression against a file, or against a place in a definition
+    /// Evaluate a CEL expression for a file or for a field of a CRD
+    #[command(args_override_self = true)]
     Eval(Eval),
     /// Run table tests of CRDs
     Test(Test),
@@ -39,10 +47,10 @@ pub(crate) enum Command {
     /// Print an object of a CRD that a cluster accepts
     Sample(Sample),
     /// Serve custom resources as a Kubernetes API server
-    // Of a flag that is given twice, the last counts, as with other servers: scripts add to the flags of others.
+    // The last of several values of a flag wins, as with other servers: scripts append to the flags of others.
     #[command(args_override_self = true)]
     Serve(Serve),
-    /// Check, export or import the data of a server that does not run
+    /// Check, export or import the data of a stopped server
     Store(Store),
     /// Print a completion script for a shell
     Completion {
@@ -53,24 +61,40 @@ pub(crate) enum Command {
     Version,
 }
 
-/// Where objects and definitions come from.
+/// The objects to validate.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Inputs {
     /// Files or directories to read, `-` for standard input
-    #[arg(value_name = "FILE|DIR|-", required_unless_present = "filename")]
+    #[arg(value_name = "FILE|DIR|-", required_unless_present_any = ["filename", "kustomize", "helm"])]
     pub(crate) paths: Vec<PathBuf>,
     /// The same as the positional arguments, as in kubectl
     #[arg(short = 'f', long = "filename", value_name = "FILE|DIR|-")]
     pub(crate) filename: Vec<PathBuf>,
+    /// Directories with a kustomization: validate the output of `kustomize build`
+    #[arg(long, value_name = "DIR")]
+    pub(crate) kustomize: Vec<PathBuf>,
+    /// Helm charts: validate the output of `helm template`
+    #[arg(long, value_name = "CHART")]
+    pub(crate) helm: Vec<PathBuf>,
+    /// Values files for the Helm charts
+    #[arg(long, value_name = "FILE", requires = "helm")]
+    pub(crate) helm_values: Vec<PathBuf>,
 }
 
-/// Limits of what a command reads.
-#[derive(Args, Clone, Copy, Debug)]
-pub(crate) struct ReadLimits {
-    /// The most bytes to read from one file, pipe or standard input: `512Mi`, `4Gi`
+/// How inputs are found and read.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Inputs")]
+pub(crate) struct ReadFlags {
+    /// Files and directories to leave out of directories, as patterns of .gitignore: `charts/,*.gen.yaml`
+    #[arg(long, value_name = "PATTERN,…", value_delimiter = ',')]
+    pub(crate) exclude: Vec<String>,
+    /// Read hidden files, and files that .gitignore, .ignore or .scantlingignore names
+    #[arg(long)]
+    pub(crate) no_ignore: bool,
+    /// The size limit of one file, pipe or standard input: `512Mi`, `4Gi`
     #[arg(long, value_name = "BYTES", default_value = "128Mi", value_parser = bytes)]
     pub(crate) max_input_bytes: u64,
-    /// The most files and directories to look at below the directories that are named
+    /// The limit on the number of files and directories below the given directories
     #[arg(long, value_name = "NUMBER", default_value_t = 100_000)]
     pub(crate) max_input_files: usize,
 }
@@ -82,18 +106,103 @@ impl Inputs {
     }
 }
 
-/// The server that answers are to be those of.
+/// A source of CRDs: a file, a directory, a `.tgz` archive, or files of a git revision.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum SchemaSource {
+    Path(PathBuf),
+    /// `git:v1.4.0:config/crd`
+    Git {
+        revision: String,
+        path: String,
+    },
+}
+
+impl FromStr for SchemaSource {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let Some(rest) = text.strip_prefix("git:") else {
+            return Ok(SchemaSource::Path(PathBuf::from(text)));
+        };
+        let (revision, path) = rest.split_once(':').unwrap_or((rest, ""));
+        if revision.is_empty() || revision.starts_with('-') {
+            return Err("a git source is written as git:REVISION:PATH".to_owned());
+        }
+        Ok(SchemaSource::Git {
+            revision: revision.to_owned(),
+            path: path.to_owned(),
+        })
+    }
+}
+
+/// The severity of findings whose code begins with a prefix: `SCT0201=error`. `None` silences them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct SeveritySetting {
+    pub(crate) prefix: String,
+    pub(crate) severity: Option<Severity>,
+}
+
+impl FromStr for SeveritySetting {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (prefix, severity) = text.split_once('=').unwrap_or((text, ""));
+        if !crate::codes::is_prefix(prefix) {
+            return Err(format!("there is no code {prefix}"));
+        }
+        let severity = match severity {
+            "error" => Some(Severity::Error),
+            "warning" => Some(Severity::Warning),
+            "advice" => Some(Severity::Advice),
+            "off" => None,
+            _ => return Err("a severity is error, warning, advice or off".to_owned()),
+        };
+        Ok(SeveritySetting {
+            prefix: prefix.to_owned(),
+            severity,
+        })
+    }
+}
+
+/// Which findings are reported, and how severe they are.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Findings")]
+pub(crate) struct ControlFlags {
+    /// Report only findings with these codes or prefixes of codes: `SCT0201,SCT05`
+    #[arg(long, value_name = "CODE,…", value_delimiter = ',')]
+    pub(crate) select: Vec<String>,
+    /// Do not report findings with these codes or prefixes of codes
+    #[arg(long, value_name = "CODE,…", value_delimiter = ',', alias = "skip")]
+    pub(crate) ignore: Vec<String>,
+    /// Treat findings with these codes or prefixes of codes as errors
+    #[arg(long, value_name = "CODE,…", value_delimiter = ',')]
+    pub(crate) deny: Vec<String>,
+    /// The severity of codes: `SCT0201=error,SCT03=off`; error, warning, advice or off
+    #[arg(long, value_name = "CODE=SEVERITY,…", value_delimiter = ',')]
+    pub(crate) severity: Vec<SeveritySetting>,
+    /// A file of known findings, which are not reported
+    #[arg(long, value_name = "FILE")]
+    pub(crate) baseline: Option<PathBuf>,
+    /// Write the findings of this run to a baseline file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) write_baseline: Option<PathBuf>,
+    /// Settings for some paths, from the configuration file.
+    #[arg(skip)]
+    pub(crate) overrides: Vec<PathOverride>,
+}
+
+/// The server to behave as.
 #[derive(Args, Clone, Copy, Debug)]
 pub(crate) struct TargetFlags {
-    /// The version of Kubernetes whose expression library rules may use
+    /// The Kubernetes version: built-in kinds, their fields, and the CEL library
     #[arg(long, value_name = "X.Y", default_value = "1.37", value_parser = version)]
     pub(crate) kubernetes_version: KubernetesVersion,
-    /// Features to switch on or off: `Name=true,Name=false`
+    /// Feature gates: `Name=true,Name=false`
     #[arg(long, value_name = "NAME=BOOL,…", default_value = "", hide_default_value = true, value_parser = gates)]
     pub(crate) feature_gates: Gates,
 }
 
-/// A cluster to read from. None is contacted unless one of these is given; they mean what they mean to kubectl.
+/// A cluster to read from. It is contacted only if one of these flags is given. They mean the same as in kubectl.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Cluster (contacted only if one of these is given)")]
 pub(crate) struct Cluster {
@@ -109,10 +218,10 @@ pub(crate) struct Cluster {
     /// The bearer token, instead of the credentials in the kubeconfig
     #[arg(long, value_name = "TOKEN")]
     pub(crate) token: Option<String>,
-    /// The authority that the server's certificate is checked against
+    /// The certificate authority of the server
     #[arg(long, value_name = "FILE")]
     pub(crate) certificate_authority: Option<PathBuf>,
-    /// Trust the server whatever its certificate is
+    /// Do not verify the certificate of the server
     #[arg(long)]
     pub(crate) insecure_skip_tls_verify: bool,
 }
@@ -124,28 +233,56 @@ impl Cluster {
     }
 }
 
-/// How results look.
+/// The output of a command.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct Output {
-    /// The form of the output
+    /// The output format
     #[arg(short, long, value_enum, default_value_t = OutputFormat::Text)]
     pub(crate) output: OutputFormat,
-    /// Add the numbers of what was checked
+    /// Add the counts of what was checked and found
     #[arg(long)]
     pub(crate) summary: bool,
-    /// Show how each result came about, too
+    /// Show details of each result, and what was skipped
     #[arg(short, long)]
     pub(crate) verbose: bool,
-    /// Show nothing but errors
+    /// Show only errors
     #[arg(short, long, conflicts_with = "verbose")]
     pub(crate) quiet: bool,
+    /// The least severe finding that makes the command fail
+    #[arg(long, value_enum, default_value_t = FailOn::Error)]
+    pub(crate) fail_on: FailOn,
+    /// The configuration file, instead of the nearest scantling.yaml from the current directory upwards
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Do not read a configuration file
+    #[arg(long)]
+    pub(crate) no_config: bool,
 }
 
-/// A form of output.
+/// The least severe finding that makes a command fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FailOn {
+    Error,
+    Warning,
+    Advice,
+}
+
+impl FailOn {
+    /// Whether a finding of this severity makes the command fail.
+    pub(crate) fn includes(self, severity: Severity) -> bool {
+        match severity {
+            Severity::Unreadable | Severity::Error => true,
+            Severity::Warning => self != FailOn::Error,
+            Severity::Advice => self == FailOn::Advice,
+        }
+    }
+}
+
+/// An output format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum OutputFormat {
-    /// For people: each finding with its place in the file
+    /// For people: each finding with its line
     Text,
     /// One JSON document
     Json,
@@ -157,35 +294,53 @@ pub(crate) enum OutputFormat {
     Sarif,
     /// Annotations of GitHub Actions
     Github,
+    /// Markdown, for comments on pull requests
+    Markdown,
 }
 
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Validate {
     #[command(flatten)]
     pub(crate) inputs: Inputs,
-    /// Files or directories with definitions; definitions among the inputs count as well
-    #[arg(long, value_name = "FILE|DIR")]
-    pub(crate) crds: Vec<PathBuf>,
-    /// Files or directories with stored objects: an input of the same kind, namespace and name is their update
+    /// CRDs: files, directories, .tgz archives or `git:REVISION:PATH`; CRDs among the inputs are used as well
+    #[arg(long, value_name = "SOURCE")]
+    pub(crate) crds: Vec<SchemaSource>,
+    /// JSON schemas for kinds without a CRD, in kubeconform's syntax: a path or URL with {{.Group}}, {{.ResourceKind}},
+    /// {{.ResourceAPIVersion}}; `default` is the catalog of kubeconform. Such schemas have no rules and no defaults
+    #[arg(long, value_name = "TEMPLATE")]
+    pub(crate) schema_location: Vec<String>,
+    /// Where downloaded JSON schemas are kept; without it, they are downloaded on every run
+    #[arg(long, value_name = "DIR")]
+    pub(crate) schema_cache: Option<PathBuf>,
+    /// Stored objects: an input of the same kind, namespace and name is validated as their update
     #[arg(long, value_name = "FILE|DIR")]
     pub(crate) old: Vec<PathBuf>,
-    /// The same with the objects of the cluster: an input that is there is an update, any other one a create
+    /// Take the stored objects from the cluster: an input that exists there is an update, any other one a create
     #[arg(long)]
     pub(crate) old_from_cluster: bool,
-    /// What becomes of unknown and duplicate fields
-    #[arg(long, value_enum, default_value_t = FieldValidationFlag::Warn)]
+    /// Validate writes to a subresource of objects that exist (--old), or of the objects themselves
+    #[arg(long, value_enum)]
+    pub(crate) subresource: Option<SubresourceFlag>,
+    /// The treatment of unknown and duplicate fields, as in kubectl
+    #[arg(long, value_enum, default_value_t = FieldValidationFlag::Strict)]
     pub(crate) field_validation: FieldValidationFlag,
     /// Add each object as it would be stored: defaulted and pruned
     #[arg(long)]
     pub(crate) show_object: bool,
-    /// Skip objects of kinds that have no definition
+    /// Skip objects of kinds without a schema
     #[arg(long)]
     pub(crate) ignore_missing_schemas: bool,
     /// Kinds to skip: `Kind` or `group/version/Kind`
     #[arg(long, value_name = "KIND,…", value_delimiter = ',')]
     pub(crate) skip: Vec<String>,
+    /// Values of Flux variables: `${NAME}` is replaced in manifests, `${NAME:=default}` also without a value
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub(crate) var: Vec<Variable>,
+    /// Settings for some paths, from the configuration file.
+    #[arg(skip)]
+    pub(crate) overrides: Vec<PathOverride>,
     #[command(flatten)]
-    pub(crate) limits: ReadLimits,
+    pub(crate) read: ReadFlags,
     #[command(flatten)]
     pub(crate) target: TargetFlags,
     #[command(flatten)]
@@ -194,25 +349,54 @@ pub(crate) struct Validate {
     pub(crate) output: Output,
 }
 
+/// A variable that Flux substitutes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Variable {
+    pub(crate) name: String,
+    pub(crate) value: String,
+}
+
+impl FromStr for Variable {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.split_once('=') {
+            Some((name, value)) if !name.is_empty() => Ok(Variable {
+                name: name.to_owned(),
+                value: value.to_owned(),
+            }),
+            _ => Err("a variable is written as NAME=VALUE".to_owned()),
+        }
+    }
+}
+
+/// A subresource that objects are written through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SubresourceFlag {
+    /// The status: everything else stays as it is stored
+    Status,
+    /// The scale: inputs are objects of kind Scale (autoscaling/v1)
+    Scale,
+}
+
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Lint {
-    /// Files or directories with definitions, `-` for standard input
-    #[arg(value_name = "FILE|DIR|-", required_unless_present_any = ["filename", "crds", "explain"])]
-    pub(crate) paths: Vec<PathBuf>,
+    /// Files or directories with CRDs, .tgz archives, `git:REVISION:PATH`, `-` for standard input
+    #[arg(value_name = "SOURCE", required_unless_present_any = ["filename", "crds", "explain"])]
+    pub(crate) paths: Vec<SchemaSource>,
     /// The same as the positional arguments
-    #[arg(short = 'f', long = "filename", value_name = "FILE|DIR|-")]
-    pub(crate) filename: Vec<PathBuf>,
+    #[arg(short = 'f', long = "filename", value_name = "SOURCE")]
+    pub(crate) filename: Vec<SchemaSource>,
     /// The same as the positional arguments
-    #[arg(long, value_name = "FILE|DIR")]
-    pub(crate) crds: Vec<PathBuf>,
-    /// Print the page of a code of advice
+    #[arg(long, value_name = "SOURCE")]
+    pub(crate) crds: Vec<SchemaSource>,
+    /// Print the page of a code
     #[arg(long, value_name = "CODE")]
     pub(crate) explain: Option<String>,
-    /// Advice to leave out, by code or by the beginning of codes: `SCT0301,SCT05`
-    #[arg(long, value_name = "CODE,…", value_delimiter = ',')]
-    pub(crate) skip: Vec<String>,
     #[command(flatten)]
-    pub(crate) limits: ReadLimits,
+    pub(crate) control: ControlFlags,
+    #[command(flatten)]
+    pub(crate) read: ReadFlags,
     #[command(flatten)]
     pub(crate) target: TargetFlags,
     #[command(flatten)]
@@ -221,17 +405,23 @@ pub(crate) struct Lint {
 
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Cost {
-    /// Files or directories with definitions, `-` for standard input
-    #[arg(value_name = "FILE|DIR|-", required_unless_present = "crds")]
-    pub(crate) definitions: Vec<PathBuf>,
+    /// Files or directories with CRDs, .tgz archives, `git:REVISION:PATH`, `-` for standard input
+    #[arg(value_name = "SOURCE", required_unless_present = "crds")]
+    pub(crate) definitions: Vec<SchemaSource>,
     /// The same as the positional arguments
-    #[arg(long, value_name = "FILE|DIR")]
-    pub(crate) crds: Vec<PathBuf>,
-    /// Objects to measure the cost of rules with; with a cluster, its objects count as well
+    #[arg(long, value_name = "SOURCE")]
+    pub(crate) crds: Vec<SchemaSource>,
+    /// Earlier CRDs: show how the cost of each rule has changed
+    #[arg(long, value_name = "SOURCE")]
+    pub(crate) from: Vec<SchemaSource>,
+    /// Fail if a rule or a schema is estimated above this share of its limit: `60%`
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    pub(crate) budget: Option<f64>,
+    /// Objects to measure the cost of rules with; objects of the cluster are measured as well
     #[arg(short = 'f', long = "filename", value_name = "FILE|DIR|-")]
     pub(crate) filename: Vec<PathBuf>,
     #[command(flatten)]
-    pub(crate) limits: ReadLimits,
+    pub(crate) read: ReadFlags,
     #[command(flatten)]
     pub(crate) target: TargetFlags,
     #[command(flatten)]
@@ -242,20 +432,22 @@ pub(crate) struct Cost {
 
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Upgrade {
-    /// Files or directories with the definitions as they are; without it, those of the cluster
-    #[arg(long, value_name = "FILE|DIR", required_unless_present_any = ["kubeconfig", "context", "server", "token"])]
-    pub(crate) from: Vec<PathBuf>,
-    /// Files or directories with the definitions as they will be
-    #[arg(long, value_name = "FILE|DIR", required = true)]
-    pub(crate) to: Vec<PathBuf>,
-    /// Files or directories with objects, `-` for standard input; with a cluster, its objects count as well
+    /// The current CRDs: files, directories, .tgz archives or `git:REVISION:PATH`; without it, those of the cluster
+    #[arg(long, value_name = "SOURCE", required_unless_present_any = ["kubeconfig", "context", "server", "token"])]
+    pub(crate) from: Vec<SchemaSource>,
+    /// The new CRDs
+    #[arg(long, value_name = "SOURCE", required = true)]
+    pub(crate) to: Vec<SchemaSource>,
+    /// Files or directories with objects, `-` for standard input; objects of the cluster are checked as well
     #[arg(value_name = "FILE|DIR|-")]
     pub(crate) paths: Vec<PathBuf>,
     /// The same as the positional arguments
     #[arg(short = 'f', long = "filename", value_name = "FILE|DIR|-")]
     pub(crate) filename: Vec<PathBuf>,
     #[command(flatten)]
-    pub(crate) limits: ReadLimits,
+    pub(crate) control: ControlFlags,
+    #[command(flatten)]
+    pub(crate) read: ReadFlags,
     #[command(flatten)]
     pub(crate) target: TargetFlags,
     #[command(flatten)]
@@ -275,10 +467,10 @@ pub(crate) struct Eval {
     /// A JSON or YAML file that `oldSelf` is read from
     #[arg(long, value_name = "FILE")]
     pub(crate) old: Option<PathBuf>,
-    /// A definition that gives `self` its type; files are then read as objects of its kind, with their defaults
+    /// A CRD that gives `self` its type; files are then read as objects of its kind, with defaults
     #[arg(long, value_name = "FILE")]
     pub(crate) crd: Option<PathBuf>,
-    /// The place that `self` is, in the definition and in the file
+    /// The field that `self` is, in the CRD and in the file: `spec.rules[].filters[]`, `spec.rules[0]`
     #[arg(
         long,
         value_name = "PATH",
@@ -287,15 +479,15 @@ pub(crate) struct Eval {
         requires = "crd"
     )]
     pub(crate) at: String,
-    /// The version of the definition; without it, the one that is stored
+    /// The version of the CRD; without it, the storage version
     #[arg(long, value_name = "VERSION", requires = "crd")]
     pub(crate) api_version: Option<String>,
-    /// Read one expression after the other
+    /// Read expressions interactively
     #[arg(long, conflicts_with_all = ["expression", "output"])]
     pub(crate) repl: bool,
     #[command(flatten)]
-    pub(crate) limits: ReadLimits,
-    /// The form of the output; a value is no finding, so there are no forms for CI systems
+    pub(crate) read: ReadFlags,
+    /// The output format
     #[arg(short, long, value_enum, default_value_t = EvalFormat::Text)]
     pub(crate) output: EvalFormat,
     #[command(flatten)]
@@ -320,7 +512,7 @@ pub(crate) struct Test {
     #[arg(long, conflicts_with = "update")]
     pub(crate) watch: bool,
     #[command(flatten)]
-    pub(crate) limits: ReadLimits,
+    pub(crate) read: ReadFlags,
     #[command(flatten)]
     pub(crate) target: TargetFlags,
     #[command(flatten)]
@@ -339,7 +531,7 @@ pub(crate) struct Compile {
     #[arg(long, value_name = "X.Y", default_value = "1.29", value_parser = version)]
     pub(crate) kubernetes_version: KubernetesVersion,
     #[command(flatten)]
-    pub(crate) limits: ReadLimits,
+    pub(crate) read: ReadFlags,
 }
 
 #[derive(Args, Clone, Debug)]
@@ -353,11 +545,11 @@ pub(crate) struct Explain {
     /// The version of the resource; without it, the one that is stored
     #[arg(long, value_name = "VERSION")]
     pub(crate) api_version: Option<String>,
-    /// The form of the output
+    /// The output format
     #[arg(short, long, value_enum, default_value_t = EvalFormat::Text)]
     pub(crate) output: EvalFormat,
     #[command(flatten)]
-    pub(crate) limits: ReadLimits,
+    pub(crate) read: ReadFlags,
     #[command(flatten)]
     pub(crate) target: TargetFlags,
 }
@@ -374,12 +566,12 @@ pub(crate) struct Sample {
     #[arg(long, value_name = "VERSION")]
     pub(crate) api_version: Option<String>,
     #[command(flatten)]
-    pub(crate) limits: ReadLimits,
+    pub(crate) read: ReadFlags,
     #[command(flatten)]
     pub(crate) target: TargetFlags,
 }
 
-/// A form of the output of an evaluation.
+/// An output format of `eval`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum EvalFormat {
     /// For people
@@ -476,7 +668,7 @@ pub(crate) struct Serve {
     /// Where keys begin in the store
     #[arg(long, env = "SCANTLING_ETCD_PREFIX", default_value = "/registry")]
     pub(crate) etcd_prefix: String,
-    /// Features to switch on or off: `Name=true,Name=false`
+    /// Feature gates: `Name=true,Name=false`
     #[arg(long, env = "SCANTLING_FEATURE_GATES", value_name = "NAME=BOOL,…", value_delimiter = ',', value_parser = gates::parse)]
     pub(crate) feature_gates: Vec<(String, bool)>,
     /// How many requests are worked on at once; watches do not count
@@ -599,14 +791,14 @@ pub(crate) enum StoreCommand {
     },
 }
 
-/// What becomes of unknown and duplicate fields.
+/// The treatment of unknown and duplicate fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum FieldValidationFlag {
-    /// They are errors
+    /// Errors
     Strict,
-    /// They are dropped with a warning
+    /// Dropped with a warning
     Warn,
-    /// They are dropped
+    /// Dropped
     Ignore,
 }
 
@@ -679,8 +871,16 @@ fn bytes(text: &str) -> Result<u64, String> {
     Ok(number.saturating_mul(unit))
 }
 
-/// Reads `60s`, `2m`, `1h`.
-/// A time to wait for, which ends before the clock does.
+/// Reads a share: `60%`, as 0.6.
+fn percent(text: &str) -> Result<f64, String> {
+    let number = text.trim_end_matches('%').parse::<f64>().ok();
+    match number.filter(|n| n.is_finite() && *n > 0.0) {
+        Some(number) => Ok(number / 100.0),
+        None => Err("a budget is written as 60%".to_owned()),
+    }
+}
+
+/// Reads a time to wait for, of at most a year.
 fn period(text: &str) -> Result<Duration, String> {
     const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
     duration(text).and_then(|d| match d {

@@ -1,10 +1,12 @@
-//! The definitions that objects are checked against, each compiled when its first object comes along.
+//! The CRDs that objects are validated against. Each is compiled when its first object is validated.
 
 use crate::args::TargetFlags;
+use crate::builtin::BuiltinKinds;
 use crate::cluster::Cluster;
 use crate::files::InputSource;
 use crate::input::{Document, InputObject};
 use crate::locate::{Location, SourceText};
+use crate::policy::Directives;
 use crate::problem::{Problem, note, warn};
 use crate::report::count;
 use crate::stream;
@@ -14,12 +16,12 @@ use scantling_admit::{Resource, ResourceCompiler};
 use scantling_schema::definition::{Accepted, ApiVersion, CrdVersion, Definition, Spec, ValidationContext};
 use scantling_schema::names::group_version;
 use scantling_schema::rules::Environments;
-use scantling_value::{ErrorList, FieldError, PathBuf, Value};
+use scantling_value::{ErrorList, FieldError, PathBuf, Segment, Value};
 use std::collections::BTreeMap;
 use std::io::Read as _;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-/// A definition as it was read.
+/// A CRD.
 #[derive(Debug)]
 pub(crate) struct CatalogEntry {
     /// The file it comes from.
@@ -28,30 +30,38 @@ pub(crate) struct CatalogEntry {
     pub(crate) title: Arc<str>,
     /// The definition.
     pub(crate) definition: Definition,
-    /// The version of the definition kind it is written in.
+    /// The API version it is written in.
     pub(crate) api: ApiVersion,
-    /// The fields that definitions do not have.
+    /// Unknown fields.
     pub(crate) unknown: Vec<PathBuf>,
-    /// Whether its text has one schema for all versions, as definitions of old may.
+    /// Whether its text has one schema for all versions, as in v1beta1.
     one_schema: bool,
-    /// Where it stands, where the catalog keeps that.
+    /// Its text, if the catalog keeps texts.
     origin: Option<SourceText>,
-    /// Beside the definition's versions.
+    /// The compiled versions.
     versions: Vec<OnceLock<Result<Arc<Resource>, String>>>,
-    /// What a cluster would refuse in it.
+    /// The errors with which a cluster refuses it.
     refused: OnceLock<ErrorList>,
 }
 
 impl CatalogEntry {
-    /// The places of fields of the definition, beside them; none where the catalog keeps no texts.
-    pub(crate) fn places(&self, fields: &[String]) -> Vec<Option<Location>> {
+    /// Returns the location of each field of the CRD, if the catalog keeps texts.
+    pub(crate) fn locations(&self, fields: &[String]) -> Vec<Option<Location>> {
         match &self.origin {
-            Some(origin) => origin.places(fields),
+            Some(origin) => origin.locations(fields),
             None => vec![None; fields.len()],
         }
     }
 
-    /// The field of the text in which the schema of a version stands.
+    /// Returns the comments in the text of the CRD that silence findings.
+    pub(crate) fn directives(&self) -> Directives {
+        let origin = self.origin.as_ref();
+        origin.map_or_else(Directives::default, |text| {
+            Directives::new(text.bytes(), text.first_line())
+        })
+    }
+
+    /// Returns the field of the text that contains the schema of a version.
     pub(crate) fn schema_field(&self, version: usize) -> String {
         if self.one_schema {
             "spec.validation.openAPIV3Schema".to_owned()
@@ -60,7 +70,23 @@ impl CatalogEntry {
         }
     }
 
-    /// A field as it was written: what all versions share is told at the top, wherever it stands.
+    /// Returns the same as segments of a path.
+    pub(crate) fn schema_segments(&self, version: usize) -> Vec<Segment<'static>> {
+        use Segment::{Field, Index};
+        if self.one_schema {
+            vec![Field("spec"), Field("validation"), Field("openAPIV3Schema")]
+        } else {
+            vec![
+                Field("spec"),
+                Field("versions"),
+                Index(version),
+                Field("schema"),
+                Field("openAPIV3Schema"),
+            ]
+        }
+    }
+
+    /// Returns a field as it is in the text: errors name what all versions share at the top.
     pub(crate) fn written(&self, field: &str) -> String {
         match field.strip_prefix("spec.validation") {
             Some(rest) if !self.one_schema => format!("spec.versions[0].schema{rest}"),
@@ -73,25 +99,21 @@ impl CatalogEntry {
         self.refused.get().map(|errors| &**errors)
     }
 
-    /// Why nothing can be done with the definition.
+    /// Returns the problem that the CRD cannot be used.
     pub(crate) fn unusable(&self, why: &str) -> Problem {
-        let what = format!(
-            "{}: cannot use the definition {}",
-            self.file,
-            self.definition.name()
-        );
-        Problem::new(what, why).hint("`scantling lint` says everything that is wrong with a definition")
+        let what = format!("{}: cannot use the CRD {}", self.file, self.definition.name());
+        Problem::new(what, why).hint("`scantling lint` reports all errors of a CRD")
     }
 }
 
-/// Whether a catalog keeps the texts of definitions, for those who report about them.
+/// Whether a catalog keeps the texts of CRDs, for locations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Texts {
     Kept,
     Dropped,
 }
 
-/// All definitions.
+/// All CRDs.
 #[derive(Debug)]
 pub(crate) struct Catalog {
     target: TargetFlags,
@@ -100,13 +122,13 @@ pub(crate) struct Catalog {
     entries: Vec<CatalogEntry>,
     /// By `apiVersion` and kind: the definition and its version.
     kinds: BTreeMap<String, BTreeMap<String, (usize, usize)>>,
-    /// One for each thread, once it has something to compile: compiling changes what it shares.
-    workshops: Vec<Mutex<Option<ResourceCompiler>>>,
+    /// One compiler per thread, created on first use: compiling changes what it shares.
+    compilers: Vec<Mutex<Option<ResourceCompiler>>>,
     /// The objects beside the CRDs, as `file: title`.
     skipped: Vec<String>,
 }
 
-/// A version of a definition that an object is of.
+/// The CRD and version of an object.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CatalogMatch<'c> {
     pub(crate) entry: &'c CatalogEntry,
@@ -121,7 +143,7 @@ impl CatalogMatch<'_> {
 }
 
 impl Catalog {
-    /// No definitions.
+    /// Returns an empty catalog.
     pub(crate) fn new(target: TargetFlags, texts: Texts) -> Self {
         Catalog {
             environments: Environments::for_version(target.kubernetes_version),
@@ -129,14 +151,14 @@ impl Catalog {
             texts,
             entries: Vec::new(),
             kinds: BTreeMap::new(),
-            workshops: (0..=rayon::current_num_threads())
+            compilers: (0..=rayon::current_num_threads())
                 .map(|_| Mutex::new(None))
                 .collect(),
             skipped: Vec::new(),
         }
     }
 
-    /// Reads all definitions in some files. Of definitions of one kind the last one counts.
+    /// Reads all CRDs of some files. Of several CRDs of one kind, the last one is used.
     pub(crate) fn load(&mut self, sources: &[InputSource], other: OtherObjects) -> Vec<Problem> {
         let before = self.entries.len();
         let (mut entries, mut skipped, mut problems) = (Vec::new(), Vec::new(), Vec::new());
@@ -184,7 +206,7 @@ impl Catalog {
         problems
     }
 
-    /// Reads the definitions of a cluster that are wanted, by their names.
+    /// Reads the CRDs of a cluster that are wanted, by name.
     pub(crate) fn load_from(&mut self, cluster: &Cluster, wanted: impl Fn(&str) -> bool) -> Vec<Problem> {
         let file = cluster.name();
         let definitions = match cluster.definitions() {
@@ -215,38 +237,42 @@ impl Catalog {
         if let Some(twin) = replaced.filter(|twin| twin.definition.spec != *spec) {
             let (name, here, there) = (entry.definition.name(), &entry.file, &twin.file);
             warn(&format!(
-                "{here}: the definition {name} differs from the one in {there}: this one counts"
+                "{here}: the CRD {name} differs from the one in {there}; this one is used"
             ));
         }
         self.entries.push(entry);
     }
 
-    /// Tells the user which objects beside the CRDs were skipped.
+    /// Prints which other objects were skipped.
     pub(crate) fn note_skipped(&self) {
         for object in &self.skipped {
             note(&format!("{object}: skipped: not a CustomResourceDefinition"));
         }
     }
 
-    /// All definitions, in the order in which they were read.
+    /// Returns all CRDs in the order in which they were read.
     pub(crate) fn entries(&self) -> &[CatalogEntry] {
         &self.entries
     }
 
-    /// What rules may use.
+    /// Returns the built-in kinds of the target version.
+    pub(crate) fn builtin_kinds(&self) -> BuiltinKinds {
+        BuiltinKinds::new(self.target.kubernetes_version)
+    }
+
+    /// Returns the CEL environments.
     pub(crate) fn environments(&self) -> &Environments {
         &self.environments
     }
 
-    /// The definition of a kind.
+    /// Finds the CRD of a kind.
     pub(crate) fn find(&self, api_version: &str, kind: &str) -> Option<CatalogMatch<'_>> {
         let (entry, version) = *self.kinds.get(api_version)?.get(kind)?;
         let entry = self.entries.get(entry)?;
         Some(CatalogMatch { entry, version })
     }
 
-    /// The kind that the author of an object may have meant, for an object whose kind is not defined: another version of
-    /// the kind, or a similar kind or group.
+    /// Returns a suggestion for an unknown kind: another version of the kind, or a similar kind or group.
     pub(crate) fn suggestion(&self, api_version: &str, kind: &str) -> Option<String> {
         let (group, _) = group_version(api_version);
         let similar = |a: &str, b: &str| {
@@ -277,7 +303,7 @@ impl Catalog {
         ))
     }
 
-    /// Whether updates may leave what is wrong with an object as it is.
+    /// Whether ratcheting is on.
     pub(crate) fn ratcheting(&self) -> bool {
         self.target.feature_gates.ratcheting
     }
@@ -290,23 +316,23 @@ impl Catalog {
         }
     }
 
-    /// What a cluster would refuse in a definition.
+    /// Returns the errors with which a cluster refuses a CRD.
     pub(crate) fn refused<'e>(&self, entry: &'e CatalogEntry) -> &'e [FieldError] {
         let refused = || Accepted::create(entry.definition.clone(), &self.setting(entry)).err();
         entry.refused.get_or_init(|| refused().unwrap_or_default())
     }
 
-    /// What a cluster that has a definition would refuse in one that takes its place.
+    /// Returns the errors with which a cluster refuses the update of a CRD.
     pub(crate) fn refused_after(&self, entry: &CatalogEntry, old: &CatalogEntry) -> ErrorList {
         let mut definition = entry.definition.clone();
         definition.prepare_update(&old.definition, self.target.feature_gates);
         let mut errors = definition.validate_update(&old.definition, &self.setting(entry));
-        // What a server keeps in the metadata is not in files.
+        // Files do not have the metadata that a server sets.
         errors.retain(|error| !error.field().starts_with("metadata."));
         errors
     }
 
-    /// The compiled version of a kind, or why there is none.
+    /// Returns the compiled version of a kind, or why there is none.
     fn resource<'c>(&self, found: CatalogMatch<'c>) -> Result<&'c Arc<Resource>, &'c str> {
         let slot = found.entry.versions.get(found.version);
         let slot = slot.ok_or("the definition has no such version")?;
@@ -315,7 +341,7 @@ impl Catalog {
             .map_err(String::as_str)
     }
 
-    /// The same, for those who cannot go on without it.
+    /// Returns the compiled version of a kind, or a problem.
     pub(crate) fn usable<'c>(&self, found: CatalogMatch<'c>) -> Result<&'c Arc<Resource>, Problem> {
         self.resource(found).map_err(|why| found.entry.unusable(why))
     }
@@ -323,11 +349,11 @@ impl Catalog {
     fn compile(&self, found: CatalogMatch<'_>) -> Result<Arc<Resource>, String> {
         let spec = &found.entry.definition.spec;
         let version = found.version().ok_or("the definition has no such version")?;
-        let workshop = rayon::current_thread_index().map_or(0, |n| n + 1);
-        let workshop = self.workshops.get(workshop).or(self.workshops.first());
-        let workshop = workshop.ok_or("no thread can compile")?;
-        let mut workshop = workshop.lock().unwrap_or_else(PoisonError::into_inner);
-        workshop
+        let compiler = rayon::current_thread_index().map_or(0, |n| n + 1);
+        let compiler = self.compilers.get(compiler).or(self.compilers.first());
+        let compiler = compiler.ok_or("no thread can compile")?;
+        let mut compiler = compiler.lock().unwrap_or_else(PoisonError::into_inner);
+        compiler
             .get_or_insert_with(|| ResourceCompiler::for_version(self.target.kubernetes_version))
             .resource(spec, version)
             .map(Arc::new)
@@ -335,7 +361,7 @@ impl Catalog {
     }
 }
 
-/// What becomes of objects among the definitions.
+/// The treatment of other objects in files with CRDs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OtherObjects {
     /// The command reads them itself.
@@ -344,10 +370,10 @@ pub(crate) enum OtherObjects {
     Listed,
 }
 
-/// The kind of definitions.
+/// The kind of CRDs.
 const KIND: &str = "CustomResourceDefinition";
 
-/// Whether there may be definitions in a file. One that cannot be read may hold some: the reader reports why.
+/// Whether a file may contain CRDs. An unreadable file may; it is reported when it is read.
 fn mentions_definitions(source: &InputSource) -> bool {
     let Ok(mut reader) = source.open() else {
         return true;
@@ -363,7 +389,7 @@ fn mentions_definitions(source: &InputSource) -> bool {
         if memchr::memmem::find(seen, KIND.as_bytes()).is_some() {
             return true;
         }
-        // The name may stand across the border of what is read at once.
+        // The name may cross the boundary of two reads.
         let border = seen.len().saturating_sub(KIND.len());
         let end = seen.len();
         window.copy_within(border..end, 0);
@@ -419,7 +445,7 @@ fn definitions(
     found
 }
 
-/// Reads a definition.
+/// Decodes a CRD.
 pub(crate) fn entry(
     file: &Arc<str>,
     object: InputObject,
@@ -430,7 +456,7 @@ pub(crate) fn entry(
         "apiextensions.k8s.io/v1beta1" => ApiVersion::V1Beta1,
         other => {
             return Err(format!(
-                "definitions of version {other} are not known: use apiextensions.k8s.io/v1"
+                "the API version {other} of CRDs is unknown: use apiextensions.k8s.io/v1"
             ));
         }
     };
@@ -438,10 +464,10 @@ pub(crate) fn entry(
     let one_schema = object.value.at(["spec", "validation"]).is_some();
     let mut received =
         Definition::decode(object.value, api, target.feature_gates).map_err(|e| match name.as_str() {
-            "" => format!("the definition cannot be read: {e}"),
-            name => format!("the definition {name} cannot be read: {e}"),
+            "" => format!("the CRD cannot be decoded: {e}"),
+            name => format!("the CRD {name} cannot be decoded: {e}"),
         })?;
-    // The path that a definition is sent to has no namespace: a cluster takes it off.
+    // The path of a CRD has no namespace: a cluster removes it.
     received.definition.metadata.remove("namespace");
     let versions = received.definition.spec.versions().len();
     let unknown = received.unknown().cloned().collect();
@@ -458,11 +484,11 @@ pub(crate) fn entry(
     })
 }
 
-/// The stored objects that updates are updates of.
+/// Stored objects, which inputs update.
 #[derive(Default)]
 pub(crate) struct StoredObjects<'c> {
     objects: BTreeMap<ObjectKey, Value>,
-    /// Where those are looked for that the files do not have.
+    /// The cluster to search for objects that the files do not have.
     pub(crate) cluster: Option<&'c Cluster>,
 }
 
@@ -495,13 +521,30 @@ impl StoredObjects<'_> {
         if self.objects.get(&key).is_some_and(|twin| *twin != object) {
             let title = title(kind, namespace, name);
             warn(&format!(
-                "{file}: there are several states of {title}: this one counts"
+                "{file}: there are several versions of {title}; this one is used"
             ));
         }
         self.objects.insert(key, object);
     }
 
-    /// The stored object of the same group, kind, namespace and name.
+    /// Returns the stored object of the same group, kind, namespace and name, without asking the cluster.
+    pub(crate) fn local(&self, object: &InputObject) -> Option<&Value> {
+        self.objects.get(&key(&object.value))
+    }
+
+    /// Returns the stored objects with a namespace and name, of any kind. Those of the cluster are not searched.
+    pub(crate) fn named(&self, namespace: &str, name: &str) -> impl Iterator<Item = &Value> {
+        let namespace = if namespace.is_empty() {
+            "default"
+        } else {
+            namespace
+        };
+        let objects = self.objects.iter();
+        let objects = objects.filter(move |((_, _, ns, n), _)| ns == namespace && n == name);
+        objects.map(|(_, object)| object)
+    }
+
+    /// Returns the stored object of the same group, kind, namespace and name.
     pub(crate) fn find(
         &self,
         object: &InputObject,

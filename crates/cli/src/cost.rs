@@ -1,4 +1,4 @@
-//! `scantling cost`: what the rules of definitions cost, and which bounds would make them fit.
+//! `scantling cost`: the estimated cost of rules, and bounds that bring it below the limit.
 
 mod measure;
 
@@ -7,35 +7,50 @@ use crate::catalog::{Catalog, CatalogEntry, OtherObjects, Texts};
 use crate::cluster;
 use crate::files;
 use crate::locate::Location;
-use crate::problem::{ExitStatus, Problem};
-use crate::render::Report;
-use crate::report::{Finding, ReportItem, ReportSubject, Severity, count};
-use crate::rules::{self, Bound, BoundHint, EstimatedRule, RULE_LIMIT, Remedy, SCHEMA_LIMIT, schema_path};
+use crate::problem::{ExitStatus, Problem, note};
+use crate::render::{self, Report};
+use crate::report::{CostRow, Finding, ReportItem, ReportSubject, Severity, count};
+use crate::rules::{
+    self, Bound, BoundHint, EstimatedRule, RULE_LIMIT, Remedy, SCHEMA_LIMIT, field_path, schema_path,
+};
+use crate::walk;
 use measure::{Measured, Measurements};
 use rayon::prelude::*;
 use scantling_schema::document::Schema;
 use scantling_schema::structural::Interner;
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Instant;
 
-/// Estimates the rules, and measures them where there are objects.
+/// Estimates the cost of rules, and measures it if there are objects.
 pub(crate) fn run(flags: &args::Cost) -> Result<ExitStatus, Problem> {
-    let (sources, mut problems) = files::find(flags.definitions.iter().chain(&flags.crds), flags.limits);
+    let begun = Instant::now();
+    let (sources, mut problems) =
+        files::find_schemas(flags.definitions.iter().chain(&flags.crds), &flags.read);
     let mut catalog = Catalog::new(flags.target, Texts::Kept);
     problems.extend(catalog.load(&sources, OtherObjects::Listed));
-    let (objects, more) = files::find(&flags.filename, flags.limits);
+    let (objects, more) = files::find(&flags.filename, &flags.read);
     problems.extend(more);
     let cluster = cluster::asked_for(&flags.cluster)?;
-    let estimated: Vec<_> = catalog
-        .entries()
-        .par_iter()
-        .map(|entry| definition(entry, &catalog))
-        .collect();
-    let (mut items, mut schemas) = (Vec::new(), Vec::new());
-    for estimated in estimated {
-        items.extend(estimated.items);
-        schemas.extend(estimated.schemas);
-        problems.extend(estimated.problems);
+    let Estimate {
+        mut items,
+        mut schemas,
+        problems: more,
+    } = estimate(&catalog);
+    problems.extend(more);
+    if !flags.from.is_empty() {
+        let (sources, more) = files::find_schemas(&flags.from, &flags.read);
+        problems.extend(more);
+        let mut earlier = Catalog::new(flags.target, Texts::Dropped);
+        problems.extend(earlier.load(&sources, OtherObjects::Listed));
+        compare(&mut items, &mut schemas, &estimate(&earlier));
+    }
+    for item in &mut items {
+        item.budget = flags.budget;
+    }
+    for schema in &mut schemas {
+        schema.budget = flags.budget;
     }
     let mut measurements = Measurements::default();
     problems.extend(measurements.measure_files(&catalog, &objects, flags.target));
@@ -48,7 +63,9 @@ pub(crate) fn run(flags: &args::Cost) -> Result<ExitStatus, Problem> {
             item.measured = Some(measurements.rule(&item.name, &item.version, &item.path, item.index));
         }
     }
-    let summary = CostSummary::new(&items);
+    let all: Vec<_> = sources.into_iter().chain(objects).collect();
+    let (problems, skipped) = walk::skip_other_files(problems, &all);
+    let summary = CostSummary::new(catalog.entries().len(), &items, &schemas);
     let mut report = Report::begin("CostReport", "cost", &flags.output);
     report.section("items");
     for item in &items {
@@ -67,17 +84,51 @@ pub(crate) fn run(flags: &args::Cost) -> Result<ExitStatus, Problem> {
     }
     if flags.output.verbose {
         catalog.note_skipped();
+        for file in &skipped {
+            note(&format!("{}: skipped: {}", file.file, file.reason));
+        }
     }
-    let line = summary.line();
+    let line = summary.line(begun);
     report.end(flags.output.summary.then_some((line.as_str(), &summary)))?;
-    let over = schemas.iter().any(|schema| schema.total_cost > SCHEMA_LIMIT);
-    Ok(ExitStatus::after(
-        over || items.iter().any(RuleCost::is_flawed),
-        &problems,
-    ))
+    let failed = items.iter().any(RuleCost::fails) || schemas.iter().any(SchemaCost::fails);
+    Ok(ExitStatus::after(failed, &problems))
 }
 
-/// A rule of a version of a definition.
+/// Estimates the rules of all CRDs.
+fn estimate(catalog: &Catalog) -> Estimate {
+    let each: Vec<Estimate> = catalog
+        .entries()
+        .par_iter()
+        .map(|entry| definition(entry, catalog))
+        .collect();
+    let mut all = Estimate::default();
+    for one in each {
+        all.items.extend(one.items);
+        all.schemas.extend(one.schemas);
+        all.problems.extend(one.problems);
+    }
+    all
+}
+
+/// Adds the costs in earlier CRDs. A rule is the same if its expression and field are.
+fn compare(items: &mut [RuleCost], schemas: &mut [SchemaCost], earlier: &Estimate) {
+    let rule = |r: &RuleCost| (r.name.clone(), r.version.clone(), r.path.clone(), r.rule.clone());
+    let schema = |s: &SchemaCost| (s.name.clone(), s.version.clone());
+    let rules: BTreeMap<_, u64> = earlier.items.iter().map(|r| (rule(r), r.total_cost)).collect();
+    let totals: BTreeMap<_, u64> = earlier
+        .schemas
+        .iter()
+        .map(|s| (schema(s), s.total_cost))
+        .collect();
+    for item in items {
+        item.previous = Some(rules.get(&rule(item)).copied());
+    }
+    for item in schemas {
+        item.previous = Some(totals.get(&schema(item)).copied());
+    }
+}
+
+/// The cost of a rule.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct RuleCost {
@@ -88,44 +139,53 @@ struct RuleCost {
     rule: String,
     cost: u64,
     cardinality: u64,
-    /// How often the rule is evaluated at most.
+    /// The number of evaluations, at most.
     evaluations: u64,
     message_expression_cost: u64,
     error: String,
     uses_old_self: bool,
-    /// What all evaluations together cost at most.
+    /// The cost of all evaluations, at most.
     total_cost: u64,
     /// The same as a share of the limit for one rule.
     rule_share: f64,
     /// The same as a share of the limit for all rules of a schema.
     schema_share: f64,
-    /// The lists, maps and strings without a bound that a rule over its limit looks at.
+    /// The total cost in earlier CRDs: absent without `--from`, null for a new rule.
+    #[serde(rename = "previousTotalCost", skip_serializing_if = "Option::is_none")]
+    previous: Option<Option<u64>>,
+    #[serde(skip)]
+    budget: Option<f64>,
+    /// The field of the kind: `spec.rules[].filters[].type`.
+    at: String,
+    /// The lists, maps and strings without a bound that a rule over its limit reads.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     unbounded: Vec<MissingBound>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     hints: Vec<BoundAdvice>,
-    /// What it cost for the objects that it ran for.
+    /// The measured cost.
     #[serde(skip_serializing_if = "Option::is_none")]
     measured: Option<Measured>,
     file: Arc<str>,
     #[serde(flatten)]
-    place: Option<Location>,
+    location: Option<Location>,
 }
 
-/// Bounds to set, so that a rule fits into its limit.
+/// Bounds with which a rule is below its limit.
 #[derive(Debug, Serialize)]
 struct BoundAdvice {
-    /// What needs a bound, or a smaller one.
+    /// The bounds to set or lower.
     bounds: Vec<MissingBound>,
-    /// The largest value of each with which the rule fits.
+    /// The largest value of each with which the rule is below its limit.
     value: u64,
 }
 
 #[derive(Debug, Serialize)]
 struct MissingBound {
     path: String,
+    /// The field of the kind.
+    at: String,
     keyword: &'static str,
-    /// What it is now.
+    /// The current value.
     #[serde(skip_serializing_if = "Option::is_none")]
     now: Option<u64>,
 }
@@ -134,6 +194,7 @@ impl From<Bound> for MissingBound {
     fn from(bound: Bound) -> Self {
         MissingBound {
             path: schema_path(&bound.at),
+            at: field_path(&bound.at),
             keyword: bound.keyword,
             now: bound.now,
         }
@@ -149,7 +210,7 @@ impl From<BoundHint> for BoundAdvice {
     }
 }
 
-/// All rules of a version together.
+/// The cost of all rules of a version.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct SchemaCost {
@@ -157,13 +218,17 @@ struct SchemaCost {
     version: String,
     total_cost: u64,
     share: f64,
+    #[serde(rename = "previousTotalCost", skip_serializing_if = "Option::is_none")]
+    previous: Option<Option<u64>>,
+    #[serde(skip)]
+    budget: Option<f64>,
     file: Arc<str>,
-    /// Where the schema stands.
+    /// Where the schema is.
     #[serde(flatten)]
-    place: Option<Location>,
+    location: Option<Location>,
 }
 
-/// The estimated rules of a definition.
+/// The estimated rules of CRDs.
 #[derive(Debug, Default)]
 struct Estimate {
     items: Vec<RuleCost>,
@@ -173,7 +238,7 @@ struct Estimate {
     problems: Vec<Problem>,
 }
 
-/// Estimates the rules of a definition, version by version.
+/// Estimates the rules of a CRD, version by version.
 fn definition(entry: &CatalogEntry, catalog: &Catalog) -> Estimate {
     let spec = &entry.definition.spec;
     let mut estimate = Estimate::default();
@@ -218,17 +283,25 @@ fn definition(entry: &CatalogEntry, catalog: &Catalog) -> Estimate {
         }
     }
     fields.extend(roots);
-    let mut places = entry.places(&fields).into_iter();
+    let mut locations = entry.locations(&fields).into_iter();
     for item in items {
-        item.place = places.next().flatten();
+        item.location = locations.next().flatten();
     }
     for schema in schemas {
-        schema.place = places.next().flatten();
+        schema.location = locations.next().flatten();
     }
     estimate
 }
 
 impl SchemaCost {
+    fn fails(&self) -> bool {
+        self.total_cost > SCHEMA_LIMIT || self.is_over_budget()
+    }
+
+    fn is_over_budget(&self) -> bool {
+        self.budget.is_some_and(|budget| self.share > budget)
+    }
+
     fn new(entry: &CatalogEntry, version: &str, rules: &[RuleCost]) -> Self {
         let total_cost = rules.iter().fold(0u64, |sum, r| sum.saturating_add(r.total_cost));
         SchemaCost {
@@ -236,9 +309,20 @@ impl SchemaCost {
             version: version.to_owned(),
             total_cost,
             share: total_cost as f64 / SCHEMA_LIMIT as f64,
+            previous: None,
+            budget: None,
             file: Arc::clone(&entry.file),
-            place: None,
+            location: None,
         }
+    }
+}
+
+/// Returns the earlier cost in words.
+fn previous(cost: Option<Option<u64>>) -> String {
+    match cost {
+        None => String::new(),
+        Some(None) => " (new)".to_owned(),
+        Some(Some(cost)) => format!(" (was {cost})"),
     }
 }
 
@@ -249,6 +333,9 @@ impl RuleCost {
             name: entry.definition.name().to_owned(),
             version: version.to_owned(),
             path: schema_path(&rule.at),
+            at: field_path(&rule.at),
+            previous: None,
+            budget: None,
             index: rule.index,
             cost: rule.cost,
             cardinality: rule.cardinality,
@@ -264,12 +351,16 @@ impl RuleCost {
             hints: Vec::new(),
             measured: None,
             file: Arc::clone(&entry.file),
-            place: None,
+            location: None,
         }
     }
 
-    fn is_flawed(&self) -> bool {
-        self.total_cost > RULE_LIMIT || !self.error.is_empty()
+    fn fails(&self) -> bool {
+        self.total_cost > RULE_LIMIT || !self.error.is_empty() || self.is_over_budget()
+    }
+
+    fn is_over_budget(&self) -> bool {
+        self.budget.is_some_and(|budget| self.rule_share > budget)
     }
 
     /// The rule's own line of the text output.
@@ -282,15 +373,16 @@ impl RuleCost {
                 m.total_cost, m.evaluations, m.max_cost
             ),
         };
+        let change = previous(self.previous);
         format!(
-            "costs {} × {} = {}: {:.1}% of a rule's limit: {}{measured}",
+            "costs {} × {} = {}: {} of a rule's limit{change}: {}{measured}",
             self.cost,
             count(
                 usize::try_from(self.evaluations).unwrap_or(usize::MAX),
                 "evaluation"
             ),
             self.total_cost,
-            self.rule_share * 100.0,
+            percent(self.rule_share),
             self.rule
         )
     }
@@ -304,26 +396,46 @@ impl ReportItem for RuleCost {
                 "CompileError",
                 self.error.clone(),
                 Vec::new(),
-                self.place.clone(),
+                self.location.clone(),
             ));
         } else if self.total_cost > RULE_LIMIT {
             let unbounded = self.unbounded.iter().map(|limit| {
-                let MissingBound { path, keyword, .. } = limit;
-                format!("{} has no {keyword}", named(path))
+                let MissingBound { at, keyword, .. } = limit;
+                format!("{} has no {keyword}", named(at))
             });
             let notes = unbounded
                 .chain(self.hints.iter().map(BoundAdvice::description))
                 .collect();
-            findings.push(finding("CostLimit", self.line(), notes, self.place.clone()));
+            findings.push(finding("CostLimit", self.line(), notes, self.location.clone()));
+        } else if self.is_over_budget() {
+            let text = format!(
+                "over the budget of {:.0}%: {}",
+                self.budget.unwrap_or_default() * 100.0,
+                self.line()
+            );
+            findings.push(finding("CostBudget", text, Vec::new(), self.location.clone()));
         }
         ReportSubject {
             file: Arc::clone(&self.file),
-            place: self.place.clone(),
-            name: format!("{} {} {}[{}]", self.name, self.version, self.path, self.index),
+            location: self.location.clone(),
+            name: format!(
+                "{} {} {} rule {}",
+                self.name,
+                self.version,
+                named(&self.at),
+                self.index
+            ),
             findings,
             outcome: self.line(),
             details: Vec::new(),
             body: None,
+            cost: Some(CostRow {
+                share: self.rule_share,
+                total: self.total_cost,
+                previous: self.previous,
+                at: format!("{} {} {}", self.name, self.version, self.at),
+                rule: self.rule.clone(),
+            }),
         }
     }
 }
@@ -331,23 +443,36 @@ impl ReportItem for RuleCost {
 impl ReportItem for SchemaCost {
     fn subject(&self) -> ReportSubject {
         let line = format!(
-            "all rules together cost {}: {:.1}% of a schema's limit",
+            "all rules together cost {}: {} of a schema's limit{}",
             self.total_cost,
-            self.share * 100.0
+            percent(self.share),
+            previous(self.previous)
         );
         let findings = if self.total_cost > SCHEMA_LIMIT {
-            vec![finding("CostLimit", line.clone(), Vec::new(), self.place.clone())]
+            vec![finding(
+                "CostLimit",
+                line.clone(),
+                Vec::new(),
+                self.location.clone(),
+            )]
+        } else if self.is_over_budget() {
+            let text = format!(
+                "over the budget of {:.0}%: {line}",
+                self.budget.unwrap_or_default() * 100.0
+            );
+            vec![finding("CostBudget", text, Vec::new(), self.location.clone())]
         } else {
             Vec::new()
         };
         ReportSubject {
             file: Arc::clone(&self.file),
-            place: self.place.clone(),
+            location: self.location.clone(),
             name: format!("{} {}", self.name, self.version),
             findings,
             outcome: line,
             details: Vec::new(),
             body: None,
+            cost: None,
         }
     }
 }
@@ -355,38 +480,57 @@ impl ReportItem for SchemaCost {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct CostSummary {
+    definitions: usize,
     rules: usize,
     over_limit: usize,
     broken: usize,
+    /// The number of rules and schemas over the budget.
+    over_budget: usize,
 }
 
 impl CostSummary {
-    fn new(items: &[RuleCost]) -> Self {
+    fn new(definitions: usize, items: &[RuleCost], schemas: &[SchemaCost]) -> Self {
+        let rules = items.iter().filter(|i| i.is_over_budget()).count();
         CostSummary {
+            definitions,
             rules: items.len(),
             over_limit: items.iter().filter(|i| i.total_cost > RULE_LIMIT).count(),
             broken: items.iter().filter(|i| !i.error.is_empty()).count(),
+            over_budget: rules + schemas.iter().filter(|s| s.is_over_budget()).count(),
         }
     }
 
-    fn line(&self) -> String {
-        let CostSummary {
-            rules,
-            over_limit,
-            broken,
-        } = self;
-        let rules = count(*rules, "rule");
-        format!("{rules}: {over_limit} over the limit, {broken} that do not compile")
+    fn line(&self, begun: Instant) -> String {
+        let mut line = format!(
+            "{}, {}: {} over the limit, {} that do not compile",
+            count(self.definitions, "CRD"),
+            count(self.rules, "rule"),
+            self.over_limit,
+            self.broken
+        );
+        if self.over_budget > 0 {
+            line.push_str(&format!(", {} over the budget", self.over_budget));
+        }
+        line + &render::elapsed(begun)
     }
 }
 
-fn finding(code: &str, text: String, notes: Vec<String>, place: Option<Location>) -> Finding {
+fn finding(code: &str, text: String, notes: Vec<String>, location: Option<Location>) -> Finding {
     Finding {
         level: Severity::Error,
         code: code.to_owned(),
         text,
-        place,
+        location,
         notes,
+    }
+}
+
+/// Returns a share in words.
+fn percent(share: f64) -> String {
+    if share > 100.0 {
+        "more than 100 times".to_owned()
+    } else {
+        format!("{:.1}%", share * 100.0)
     }
 }
 
@@ -398,9 +542,13 @@ impl BoundAdvice {
     fn description(&self) -> String {
         let bound = |b: &MissingBound| {
             let now = b.now.map(|now| format!(" (now {now})")).unwrap_or_default();
-            format!("{}{now} at {}", b.keyword, named(&b.path))
+            format!("{}{now} at {}", b.keyword, named(&b.at))
         };
         let bounds: Vec<String> = self.bounds.iter().map(bound).collect();
-        format!("it fits with {} of at most {}", bounds.join(" and "), self.value)
+        format!(
+            "it fits the limit with {} of at most {}",
+            bounds.join(" and "),
+            self.value
+        )
     }
 }

@@ -25,7 +25,7 @@ pub(crate) fn run(flags: &args::Eval) -> Result<ExitStatus, Problem> {
     let mut session = Session::new(flags)?;
     if flags.repl {
         repl::run(&mut session)?;
-        return Ok(ExitStatus::Well);
+        return Ok(ExitStatus::Success);
     }
     let Some(expression) = &flags.expression else {
         return Err(Problem::plain("no expression is given"));
@@ -42,7 +42,7 @@ pub(crate) fn run(flags: &args::Eval) -> Result<ExitStatus, Problem> {
             return Ok(ExitStatus::Findings);
         }
     }
-    Ok(ExitStatus::Well)
+    Ok(ExitStatus::Success)
 }
 
 /// Writes a result for programs.

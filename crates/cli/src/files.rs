@@ -1,7 +1,9 @@
-//! Which files there are to read.
+//! Files, archives and streams to read.
 
-use crate::args::ReadLimits;
+use crate::archive;
+use crate::args::{ReadFlags, SchemaSource};
 use crate::problem::Problem;
+use crate::walk;
 use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, Cursor, Read};
@@ -9,14 +11,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The endings of files that a directory is searched for.
-const MANIFESTS: [&str; 3] = ["yaml", "yml", "json"];
-
-/// A file, or what can be read only once: standard input, a pipe.
+/// An input: a file, or the bytes of a stream or of the output of a tool.
 #[derive(Clone, Debug)]
 pub(crate) struct InputSource {
     /// The name for messages.
     pub(crate) name: Arc<str>,
+    /// Whether the user named the input, rather than a directory or an archive that contains it.
+    pub(crate) named: bool,
     from: SourceKind,
 }
 
@@ -24,24 +25,36 @@ pub(crate) struct InputSource {
 enum SourceKind {
     File {
         path: PathBuf,
-        /// The most bytes that it may have.
+        /// The size limit.
         limit: u64,
     },
     Memory(Arc<[u8]>),
 }
 
 impl InputSource {
-    fn file(path: &Path, limits: ReadLimits) -> Self {
+    /// A file.
+    pub(crate) fn file(path: &Path, named: bool, flags: &ReadFlags) -> Self {
+        let name = path.display().to_string();
         InputSource {
-            name: path.display().to_string().into(),
+            name: name.strip_prefix("./").unwrap_or(&name).into(),
+            named,
             from: SourceKind::File {
                 path: path.to_owned(),
-                limit: limits.max_input_bytes,
+                limit: flags.max_input_bytes,
             },
         }
     }
 
-    /// All bytes.
+    /// The content of a stream, of a member of an archive, or the output of a tool.
+    pub(crate) fn memory(name: &str, named: bool, bytes: Vec<u8>) -> Self {
+        InputSource {
+            name: name.into(),
+            named,
+            from: SourceKind::Memory(in_utf8(bytes).into()),
+        }
+    }
+
+    /// Returns all bytes.
     pub(crate) fn read(&self) -> Result<Cow<'_, [u8]>, Problem> {
         match &self.from {
             SourceKind::Memory(bytes) => Ok(Cow::Borrowed(bytes)),
@@ -52,7 +65,7 @@ impl InputSource {
         }
     }
 
-    /// The bytes, for those who want them one after the other.
+    /// Returns a reader of the bytes.
     pub(crate) fn open(&self) -> Result<Box<dyn Read + Send + '_>, Problem> {
         match &self.from {
             SourceKind::Memory(bytes) => Ok(Box::new(&**bytes)),
@@ -62,7 +75,7 @@ impl InputSource {
         }
     }
 
-    /// The number of bytes, as far as it is known before they are read.
+    /// Returns the number of bytes, as far as it is known before reading.
     pub(crate) fn size(&self) -> u64 {
         match &self.from {
             SourceKind::Memory(bytes) => bytes.len() as u64,
@@ -71,15 +84,15 @@ impl InputSource {
     }
 }
 
-/// An input that ends with an error if it is longer than it may be: it may be a device that never ends.
-struct Limited<R> {
+/// A reader that fails once it exceeds a size limit: the input may be a device that never ends.
+pub(crate) struct Limited<R> {
     input: R,
     left: u64,
     limit: u64,
 }
 
 impl<R> Limited<R> {
-    fn new(input: R, limit: u64) -> Self {
+    pub(crate) fn new(input: R, limit: u64) -> Self {
         Limited {
             input,
             left: limit,
@@ -110,13 +123,13 @@ fn too_large(limit: u64) -> io::Error {
     )
 }
 
-/// All bytes of a file that has no more than it may have.
+/// Reads a file, up to a size limit.
 pub(crate) fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     read_all(open_limited(path, limit)?)
 }
 
-/// All bytes of an input. The buffer grows by steps: one that doubles would take far more than the limit.
-fn read_all(mut input: impl Read) -> io::Result<Vec<u8>> {
+/// Reads an input. The buffer grows in steps: one that doubles would take far more than the limit.
+pub(crate) fn read_all(mut input: impl Read) -> io::Result<Vec<u8>> {
     const STEP: usize = 16 << 20;
     let mut bytes = Vec::new();
     loop {
@@ -139,7 +152,7 @@ fn open_limited(path: &Path, limit: u64) -> io::Result<Limited<File>> {
     Ok(Limited::new(file, limit))
 }
 
-/// The bytes of a file. One in UTF-16, which is rare, is read as a whole.
+/// Opens a file. UTF-16, which is rare, is read as a whole.
 fn opened(path: &Path, limit: u64) -> io::Result<Box<dyn Read + Send>> {
     let mut file = open_limited(path, limit)?;
     let mut mark = Vec::new();
@@ -151,7 +164,7 @@ fn opened(path: &Path, limit: u64) -> io::Result<Box<dyn Read + Send>> {
     Ok(Box::new(Cursor::new(in_utf8(mark))))
 }
 
-/// How the bytes of a text in UTF-16 follow one another, by the mark before it.
+/// Returns the byte order of a text in UTF-16, by its byte order mark.
 fn byte_order(text: &[u8]) -> Option<fn([u8; 2]) -> u16> {
     match text {
         [0xff, 0xfe, ..] => Some(u16::from_le_bytes),
@@ -160,7 +173,7 @@ fn byte_order(text: &[u8]) -> Option<fn([u8; 2]) -> u16> {
     }
 }
 
-/// A text in UTF-8, whatever it was written in. What is no text stays as it is: whoever decodes it says so.
+/// Converts UTF-16 to UTF-8. Anything else is returned unchanged: the decoder reports what is wrong.
 fn in_utf8(text: Vec<u8>) -> Vec<u8> {
     let Some(unit) = byte_order(&text) else {
         return text;
@@ -173,7 +186,7 @@ fn in_utf8(text: Vec<u8>) -> Vec<u8> {
     }
 }
 
-/// The problem with a file that cannot be read.
+/// Returns the problem for a file that cannot be read.
 pub(crate) fn unreadable(name: impl std::fmt::Display, error: &io::Error) -> Problem {
     let file = name.to_string().into();
     let problem =
@@ -185,51 +198,96 @@ pub(crate) fn unreadable(name: impl std::fmt::Display, error: &io::Error) -> Pro
     }
 }
 
-/// All files behind the given paths. Directories are searched for manifests, in the order of their names.
+/// Finds all files for the given paths. Directories are searched for manifests, archives are read.
 pub(crate) fn find(
     paths: impl IntoIterator<Item = impl AsRef<Path>>,
-    limits: ReadLimits,
+    flags: &ReadFlags,
 ) -> (Vec<InputSource>, Vec<Problem>) {
-    let (mut sources, mut problems) = (Vec::new(), Vec::new());
-    let mut left = limits.max_input_files;
+    let mut finder = Finder::new(flags);
     for path in paths {
-        let path = path.as_ref();
+        finder.path(path.as_ref());
+    }
+    (finder.sources, finder.problems)
+}
+
+/// Finds all files for the given sources of CRDs.
+pub(crate) fn find_schemas<'s>(
+    schemas: impl IntoIterator<Item = &'s SchemaSource>,
+    flags: &ReadFlags,
+) -> (Vec<InputSource>, Vec<Problem>) {
+    let mut finder = Finder::new(flags);
+    for schema in schemas {
+        match schema {
+            SchemaSource::Path(path) => finder.path(path),
+            SchemaSource::Git { revision, path } => finder.archive(archive::git(revision, path, flags)),
+        }
+    }
+    (finder.sources, finder.problems)
+}
+
+struct Finder<'a> {
+    flags: &'a ReadFlags,
+    /// The number of files and directories that may still be visited.
+    left: usize,
+    sources: Vec<InputSource>,
+    problems: Vec<Problem>,
+}
+
+impl<'a> Finder<'a> {
+    fn new(flags: &'a ReadFlags) -> Self {
+        Finder {
+            flags,
+            left: flags.max_input_files,
+            sources: Vec::new(),
+            problems: Vec::new(),
+        }
+    }
+
+    fn path(&mut self, path: &Path) {
         if path.as_os_str() == "-" {
-            match standard_input(limits.max_input_bytes) {
-                Ok(source) => sources.push(source),
-                Err(problem) => problems.push(problem),
+            match standard_input(self.flags.max_input_bytes) {
+                Ok(source) => self.sources.push(source),
+                Err(problem) => self.problems.push(problem),
             }
         } else if path.is_dir() {
-            let before = (sources.len(), problems.len());
-            search(path, limits, &mut left, &mut sources, &mut problems);
-            if (sources.len(), problems.len()) == before {
+            let found = walk::search(path, self.flags, &mut self.left);
+            let is_empty = found.sources.is_empty() && found.problems.is_empty();
+            self.sources.extend(found.sources);
+            self.problems.extend(found.problems);
+            if is_empty {
                 let what = format!("no manifests in {}", path.display());
-                let hint = "files whose names end in .yaml, .yml or .json are read from directories";
-                problems.push(Problem::plain(what).hint(hint));
+                let hint = "directories are searched for files that end in .yaml, .yml or .json; --no-ignore includes \
+                            hidden and ignored files";
+                self.problems.push(Problem::plain(what).hint(hint));
             }
+        } else if archive::is_archive(path) {
+            self.archive(archive::read(path, self.flags));
         } else {
-            match given(path, limits) {
-                Ok(source) => sources.push(source),
-                Err(e) => problems.push(unreadable(path.display(), &e)),
+            match given(path, self.flags) {
+                Ok(source) => self.sources.push(source),
+                Err(e) => self.problems.push(unreadable(path.display(), &e)),
             }
         }
     }
-    (sources, problems)
-}
 
-/// A file that was named. What the shell puts in the place of `<(helm template .)` gives its bytes once.
-fn given(path: &Path, limits: ReadLimits) -> io::Result<InputSource> {
-    if std::fs::metadata(path)?.is_file() {
-        return Ok(InputSource::file(path, limits));
+    fn archive(&mut self, found: Result<Vec<InputSource>, Problem>) {
+        match found {
+            Ok(sources) => self.sources.extend(sources),
+            Err(problem) => self.problems.push(problem),
+        }
     }
-    let bytes = in_utf8(read(path, limits.max_input_bytes)?);
-    Ok(InputSource {
-        name: path.display().to_string().into(),
-        from: SourceKind::Memory(bytes.into()),
-    })
 }
 
-/// Standard input is there once, whatever it is asked for.
+/// A file that the user named. A pipe, such as the shell's `<(helm template .)`, can be read only once.
+fn given(path: &Path, flags: &ReadFlags) -> io::Result<InputSource> {
+    if std::fs::metadata(path)?.is_file() {
+        return Ok(InputSource::file(path, true, flags));
+    }
+    let bytes = read(path, flags.max_input_bytes)?;
+    Ok(InputSource::memory(&path.display().to_string(), true, bytes))
+}
+
+/// Whether standard input has been read: it can be read only once.
 static TAKEN: AtomicBool = AtomicBool::new(false);
 
 fn standard_input(limit: u64) -> Result<InputSource, Problem> {
@@ -237,69 +295,7 @@ fn standard_input(limit: u64) -> Result<InputSource, Problem> {
         return Err(Problem::usage("standard input (`-`) is named more than once"));
     }
     match read_all(Limited::new(io::stdin().lock(), limit)) {
-        Ok(bytes) => Ok(InputSource {
-            name: "<stdin>".into(),
-            from: SourceKind::Memory(in_utf8(bytes).into()),
-        }),
+        Ok(bytes) => Ok(InputSource::memory("<stdin>", true, bytes)),
         Err(e) => Err(unreadable("standard input", &e)),
     }
-}
-
-/// Adds the manifests below a directory, as long as there are entries left to look at.
-fn search(
-    directory: &Path,
-    limits: ReadLimits,
-    left: &mut usize,
-    sources: &mut Vec<InputSource>,
-    problems: &mut Vec<Problem>,
-) {
-    let (entries, complete) = match candidates(directory, left) {
-        Ok(found) => found,
-        Err(e) => {
-            problems.push(unreadable(directory.display(), &e));
-            return;
-        }
-    };
-    for (path, is_directory) in entries {
-        if is_directory && *left > 0 {
-            search(&path, limits, left, sources, problems);
-        } else if !is_directory {
-            sources.push(InputSource::file(&path, limits));
-        }
-    }
-    if !complete {
-        let what = format!(
-            "cannot read {}: there are more than {} files and directories",
-            directory.display(),
-            limits.max_input_files
-        );
-        problems.push(Problem::plain(what).hint("raise the limit with --max-input-files"));
-    }
-}
-
-/// The manifests and directories in a directory, in the order of their names, and whether these are all.
-fn candidates(directory: &Path, left: &mut usize) -> io::Result<(Vec<(PathBuf, bool)>, bool)> {
-    let (mut found, mut complete) = (Vec::new(), true);
-    for entry in std::fs::read_dir(directory)? {
-        let entry = entry?;
-        let Some(fewer) = left.checked_sub(1) else {
-            complete = false;
-            break;
-        };
-        *left = fewer;
-        let (path, kind) = (entry.path(), entry.file_type()?);
-        // Links to directories could lead in a circle. The reader reports a link that leads nowhere.
-        if kind.is_dir() {
-            found.push((path, true));
-        } else if is_manifest(&path) && (kind.is_file() || kind.is_symlink() && !path.is_dir()) {
-            found.push((path, false));
-        }
-    }
-    found.sort();
-    Ok((found, complete))
-}
-
-fn is_manifest(path: &Path) -> bool {
-    let ending = path.extension().and_then(|e| e.to_str());
-    ending.is_some_and(|e| MANIFESTS.contains(&e))
 }

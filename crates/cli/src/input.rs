@@ -65,12 +65,12 @@ pub(crate) enum Notation {
     Yaml,
 }
 
-/// A decoded object, and where it stands in its document.
+/// A decoded object and its position in the document.
 #[derive(Debug)]
 pub(crate) struct InputObject {
     /// The object.
     pub(crate) value: Value,
-    /// What strict decoding found.
+    /// Duplicate fields that strict decoding reported.
     pub(crate) found_in_text: Vec<String>,
     /// Its index in the list that the document is; in a list of lists, one after the other.
     pub(crate) index: Vec<usize>,
@@ -93,14 +93,14 @@ impl InputObject {
         self.value.str_at(["metadata", "namespace"])
     }
 
-    /// Whether this is a definition.
+    /// Whether this is a CRD.
     pub(crate) fn is_definition(&self) -> bool {
         self.kind() == "CustomResourceDefinition" && self.api_version().starts_with("apiextensions.k8s.io/")
     }
 }
 
 impl Document<'_> {
-    /// Whatever the document holds.
+    /// Decodes the document.
     pub(crate) fn value(&self) -> Result<Value, Problem> {
         self.decode().map(|decoded| decoded.value)
     }
@@ -117,7 +117,7 @@ impl Document<'_> {
         decoded.map_err(|e| undecodable(self.file, self.text, self.start, &e))
     }
 
-    /// The objects of the document, without what is not a Kubernetes object, such as a patch of Kustomize.
+    /// Returns the objects of the document, without values that are not Kubernetes objects, such as a kustomize patch.
     pub(crate) fn known_objects(&self) -> Result<Vec<InputObject>, Problem> {
         let mut objects = self.flattened()?.unwrap_or_default();
         objects.retain(|o| !o.kind().is_empty() && !o.api_version().is_empty());
@@ -153,11 +153,12 @@ impl Document<'_> {
         Ok(Some(objects))
     }
 
-    /// The objects of the document: itself, or those of a list; none where there is nothing.
+    /// Returns the objects of the document: itself, or those of a list. An empty document has none.
     pub(crate) fn objects(&self) -> Result<Vec<InputObject>, Problem> {
         let Some(objects) = self.flattened()? else {
             let why = self.describe(&[], "the document is not a Kubernetes object");
             return Err(Problem::in_file(self.file, Some(self.first_line()), why)
+                .skippable(NOT_AN_OBJECT)
                 .hint("an object is a mapping with apiVersion and kind"));
         };
         let nameless = |o: &&InputObject| o.kind().is_empty() || o.api_version().is_empty();
@@ -169,7 +170,14 @@ impl Document<'_> {
                     "apiVersion"
                 };
                 let why = self.describe(&object.index, &format!("the object has no {member}"));
-                Err(Problem::in_file(self.file, Some(self.first_line()), why))
+                let problem = Problem::in_file(self.file, Some(self.first_line()), why);
+                // With one of the two and metadata, it was meant to be an object.
+                let has_one = !object.kind().is_empty() || !object.api_version().is_empty();
+                if has_one && object.value.at(["metadata", "name"]).is_some() {
+                    Err(problem)
+                } else {
+                    Err(problem.skippable(NOT_AN_OBJECT))
+                }
             }
             None => Ok(objects),
         }
@@ -194,6 +202,9 @@ impl Document<'_> {
         Location::in_text(self.text, self.start, first)
     }
 }
+
+/// Why a document is skipped that is not an object.
+const NOT_AN_OBJECT: &str = "not a Kubernetes object";
 
 /// The objects behind an object: itself, or those of the list that it is.
 pub(crate) fn flatten(object: InputObject, objects: &mut Vec<InputObject>) {
@@ -230,7 +241,7 @@ pub(crate) fn flatten(object: InputObject, objects: &mut Vec<InputObject>) {
     }
 }
 
-/// Adds what an element of a typed list need not repeat.
+/// Adds kind and apiVersion, which an element of a typed list need not repeat.
 fn complete(element: &mut Value, kind: &str, api_version: &str) {
     if let Some(members) = element.as_object_mut()
         && !kind.is_empty()
@@ -240,31 +251,36 @@ fn complete(element: &mut Value, kind: &str, api_version: &str) {
     }
 }
 
-/// Why a text cannot be read, and where.
+/// Returns the problem for a text that cannot be decoded, with its location.
 pub(crate) fn undecodable(file: &Arc<str>, text: &[u8], start: Start, error: &DecodeError) -> Problem {
     let at = Position::of_error(text, error);
-    // Where the decoder gives no position, the document is what the user has to look at.
+    // The decoder may not know the position; then the problem is about the whole document.
     let position = at.unwrap_or(Position { line: 1, column: 1 });
     let place = Location::in_text(text, start, position);
-    let problem = Problem::in_file(file, Some(place), error);
+    let mut problem = Problem::in_file(file, Some(place), error);
+    if memchr::memmem::find(text, b"{{").is_some() {
+        problem = problem.skippable("a template: validate what it is rendered to");
+    } else if memchr::memmem::find(text, b"apiVersion").is_none() {
+        problem = problem.skippable(NOT_AN_OBJECT);
+    }
     match hint(text, at) {
         Some(hint) => problem.hint(hint),
         None => problem,
     }
 }
 
-/// What may help with a text that is neither JSON nor YAML.
+/// Returns advice for a text that is neither JSON nor YAML.
 fn hint(text: &[u8], at: Option<Position>) -> Option<&'static str> {
     let line = at.and_then(|at| text.split(|b| *b == b'\n').nth(at.line.saturating_sub(1)));
     let indent = line.map(|line| line.iter().take_while(|b| b.is_ascii_whitespace()));
     if text.starts_with(b"\x1f\x8b") {
-        Some("it is compressed: give what `gzip -dc` makes of it to `-`")
+        Some("it is compressed: pipe the output of `gzip -dc` to `-`")
     } else if memchr::memmem::find(text, b"{{").is_some() {
-        Some("it looks like a template: give what `helm template` makes of it to `-`")
+        Some("it looks like a template: use --helm, or pipe the output of `helm template` to `-`")
     } else if text.get(..4).is_some_and(|begin| begin.contains(&0)) {
-        Some("it looks like UTF-16 without a byte order mark: give what `iconv -t UTF-8` makes of it to `-`")
+        Some("it looks like UTF-16 without a byte order mark: pipe the output of `iconv -t UTF-8` to `-`")
     } else if indent.is_some_and(|mut indent| indent.any(|b| *b == b'\t')) {
-        Some("the line begins with a tab: YAML indents by spaces alone")
+        Some("the line begins with a tab: YAML indents with spaces only")
     } else {
         None
     }

@@ -1,62 +1,71 @@
-//! `scantling lint`: what a cluster would say to definitions, and what we would advise.
+//! `scantling lint`: errors of CRDs that a cluster would refuse, and advice.
 
 mod advice;
-mod pages;
 
 use crate::args;
 use crate::catalog;
+use crate::codes;
 use crate::files;
 use crate::input::InputObject;
-use crate::locate::{DocumentLocator, Location, Spots, place_all};
-use crate::problem::{ExitStatus, Problem};
+use crate::locate::{DocumentLocator, Locatable, Location, LocationQuery, locate_all};
+use crate::policy::{self, Directives, Fingerprint, Policy};
+use crate::problem::{ExitStatus, Problem, note};
 use crate::render::{self, RenderedItem, Report};
 use crate::report::{Finding, Issue, ReportItem, ReportSubject, Severity, count};
 use crate::stream;
+use crate::walk;
 use advice::Advice;
 use scantling_merge::patch;
 use scantling_schema::definition::{Accepted, ValidationContext};
 use scantling_schema::rules::Environments;
 use serde::Serialize;
+use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Instant;
 
-/// Checks the definitions, or explains a code.
+/// Checks CRDs, or prints the page of a code.
 pub(crate) fn run(flags: &args::Lint) -> Result<ExitStatus, Problem> {
     if let Some(code) = &flags.explain {
         return explain(code);
     }
-    if let Some(code) = flags.skip.iter().find(|code| !is_known(code)) {
-        return Ok(unknown_code(code));
-    }
-    let (sources, mut problems) = files::find(
-        flags.paths.iter().chain(&flags.filename).chain(&flags.crds),
-        flags.limits,
-    );
+    let begun = Instant::now();
+    let policy = Policy::new(&flags.control)?;
+    let paths = flags.paths.iter().chain(&flags.filename).chain(&flags.crds);
+    let (sources, mut problems) = files::find_schemas(paths, &flags.read);
     let linter = Linter {
         flags,
         environments: Environments::for_version(flags.target.kubernetes_version),
+        policy,
     };
     let mut report = Report::begin("LintReport", "lint", &flags.output);
     report.section("items");
     let renderer = report.renderer();
-    let (mut summary, mut unusable) = (LintSummary::default(), Vec::new());
+    let (mut summary, mut unusable, mut baseline) = (LintSummary::default(), Vec::new(), BTreeSet::new());
     let unread = stream::each_document(
         &sources,
-        |document| -> Result<Vec<(LintSummary, RenderedItem)>, Problem> {
+        |document| -> Result<Vec<(DefinitionReport, RenderedItem)>, Problem> {
             let definitions = document
                 .known_objects()?
                 .into_iter()
                 .filter(InputObject::is_definition);
-            let sent = DocumentLocator::new(document);
-            let items = definitions.map(|object| linter.definition(document.file, &sent, object));
-            place_all(&sent, items.collect(), DefinitionReport::placed)
-                .into_iter()
-                .map(|item| Ok((LintSummary::for_definition(&item), renderer.piece(&item)?)))
-                .collect()
+            let locator = DocumentLocator::new(document);
+            let directives = Directives::new(document.text, document.start.line);
+            let items = definitions.map(|object| linter.definition(document.file, &locator, object));
+            let mut items: Vec<DefinitionReport> = items.collect();
+            linter.locate(&mut items, &locator, &directives);
+            let rendered = items.into_iter().map(|item| {
+                let piece = renderer.piece(&item)?;
+                Ok((item, piece))
+            });
+            rendered.collect()
         },
         |checked| match checked {
             Ok(items) => {
-                for (counts, piece) in items {
-                    summary.add(&counts);
+                for (item, piece) in items {
+                    summary.add(&item);
+                    if flags.control.write_baseline.is_some() {
+                        baseline.extend(item.advice.iter().map(|advice| item.fingerprint(advice)));
+                    }
                     report.add(piece);
                 }
             }
@@ -65,79 +74,84 @@ pub(crate) fn run(flags: &args::Lint) -> Result<ExitStatus, Problem> {
     );
     problems.extend(unread);
     problems.extend(unusable);
+    let (problems, skipped) = walk::skip_other_files(problems, &sources);
+    let mut problems = problems;
+    summary.skipped_files = skipped.len();
     if summary.definitions == 0 && problems.is_empty() {
-        problems.push(Problem::plain("there is no definition among the inputs"));
+        problems.push(Problem::plain("no CustomResourceDefinition among the inputs"));
     }
     report.write_problems(&problems)?;
-    let line = summary.line();
+    let line = summary.line(begun);
     report.end(flags.output.summary.then_some((line.as_str(), &summary)))?;
-    Ok(ExitStatus::after(summary.refused > 0, &problems))
-}
-
-/// The page of a code.
-pub(crate) fn page(code: &str) -> Option<&'static str> {
-    let mut pages = pages::PAGES.iter();
-    pages.find(|(known, _)| *known == code).map(|(_, page)| *page)
+    if flags.output.verbose {
+        for file in &skipped {
+            note(&format!("{}: skipped: {}", file.file, file.reason));
+        }
+    }
+    if let Some(file) = &flags.control.write_baseline {
+        policy::write_baseline(file, &baseline)?;
+    }
+    let fails = |severity, number| number > 0 && flags.output.fail_on.includes(severity);
+    let failed = fails(Severity::Error, summary.refused + summary.errors)
+        || fails(Severity::Warning, summary.warnings)
+        || fails(Severity::Advice, summary.advice);
+    Ok(ExitStatus::after(failed, &problems))
 }
 
 fn explain(code: &str) -> Result<ExitStatus, Problem> {
-    match pages::PAGES.iter().find(|(c, _)| c.eq_ignore_ascii_case(code)) {
-        Some((code, page)) => {
-            render::write(format!("{code}: {page}"))?;
-            Ok(ExitStatus::Well)
-        }
-        None => Ok(unknown_code(code)),
-    }
-}
-
-/// Whether a word is a code, or the beginning of some.
-fn is_known(code: &str) -> bool {
-    !code.is_empty() && pages::PAGES.iter().any(|(known, _)| known.starts_with(code))
-}
-
-fn unknown_code(code: &str) -> ExitStatus {
-    let known: Vec<&str> = pages::PAGES.iter().map(|(code, _)| *code).collect();
-    let hint = format!("known codes are {}", known.join(", "));
-    Problem::plain(format!("there is no code {code}"))
-        .hint(hint)
-        .print();
-    ExitStatus::Usage
+    let code = codes::find(code).ok_or_else(|| policy::unknown_code(code))?;
+    render::write(format!("{}: {}", code.id, code.page))?;
+    Ok(ExitStatus::Success)
 }
 
 #[derive(Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
 struct LintSummary {
     definitions: usize,
     refused: usize,
+    /// Findings whose severity is raised to error.
+    errors: usize,
+    warnings: usize,
     advice: usize,
+    #[serde(skip_serializing_if = "is_zero")]
+    skipped_files: usize,
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde calls it with a reference"
+)]
+fn is_zero(number: &usize) -> bool {
+    *number == 0
 }
 
 impl LintSummary {
-    fn for_definition(item: &DefinitionReport) -> Self {
-        LintSummary {
-            definitions: 1,
-            refused: usize::from(!item.accepted),
-            advice: item.advice.len(),
+    fn add(&mut self, item: &DefinitionReport) {
+        let found = |severity| item.advice.iter().filter(|a| a.severity == severity).count();
+        self.definitions += 1;
+        self.refused += usize::from(!item.accepted);
+        self.errors += found(Severity::Error);
+        self.warnings += item.warnings.len() + found(Severity::Warning);
+        self.advice += found(Severity::Advice);
+    }
+
+    fn line(&self, begun: Instant) -> String {
+        let all = count(self.definitions, "CRD");
+        let mut line = format!("{all}: {} refused", self.refused);
+        for (number, what) in [(self.errors, "error"), (self.warnings, "warning")] {
+            if number > 0 {
+                line.push_str(&format!(", {}", count(number, what)));
+            }
         }
-    }
-
-    fn add(&mut self, other: &LintSummary) {
-        self.definitions += other.definitions;
-        self.refused += other.refused;
-        self.advice += other.advice;
-    }
-
-    fn line(&self) -> String {
-        let LintSummary {
-            definitions,
-            refused,
-            advice,
-        } = self;
-        let (all, advice) = (count(*definitions, "definition"), count(*advice, "piece"));
-        format!("{all}: {refused} refused, {advice} of advice")
+        line.push_str(&format!(", {} of advice", count(self.advice, "piece")));
+        if self.skipped_files > 0 {
+            line.push_str(&format!(", {} skipped", count(self.skipped_files, "file")));
+        }
+        line + &render::elapsed(begun)
     }
 }
 
-/// What became of one definition.
+/// The result for one CRD.
 #[derive(Debug, Serialize)]
 struct DefinitionReport {
     file: Arc<str>,
@@ -146,20 +160,35 @@ struct DefinitionReport {
     errors: Vec<Issue>,
     warnings: Vec<String>,
     advice: Vec<Advice>,
-    /// Beside the warnings.
+    /// The locations of the warnings, and how they are looked up.
     #[serde(skip)]
-    places: Vec<Option<Location>>,
+    warning_positions: Vec<Option<Location>>,
+    #[serde(skip)]
+    warning_queries: Vec<Option<LocationQuery>>,
 }
 
 impl DefinitionReport {
-    /// Takes the places of errors, warnings and advice.
-    fn placed(&mut self, [errors, warnings, advice]: [Vec<Option<Location>>; 3]) {
-        for (issue, place) in self.errors.iter_mut().zip(errors) {
-            issue.place = place;
+    fn fingerprint(&self, advice: &Advice) -> Fingerprint {
+        Fingerprint {
+            code: advice.code.to_owned(),
+            file: self.file.to_string(),
+            name: self.name.clone(),
+            at: advice.field.clone(),
         }
-        self.places = warnings;
-        for (advice, place) in self.advice.iter_mut().zip(advice) {
-            advice.place = place;
+    }
+}
+
+impl Locatable for DefinitionReport {
+    fn visit_locations(&mut self, visit: &mut dyn FnMut(&Option<LocationQuery>, &mut Option<Location>)) {
+        for issue in &mut self.errors {
+            issue.visit_locations(visit);
+        }
+        self.warning_positions.resize(self.warning_queries.len(), None);
+        for (query, location) in self.warning_queries.iter().zip(&mut self.warning_positions) {
+            visit(query, location);
+        }
+        for advice in &mut self.advice {
+            visit(&advice.query, &mut advice.location);
         }
     }
 }
@@ -167,28 +196,31 @@ impl DefinitionReport {
 impl ReportItem for DefinitionReport {
     fn subject(&self) -> ReportSubject {
         let errors = self.errors.iter().map(Finding::error);
-        let places = self
-            .places
-            .iter()
-            .map(Option::as_ref)
-            .chain(std::iter::repeat(None));
-        let warnings = self.warnings.iter().zip(places);
-        let warnings = warnings.map(|(text, place)| Finding::warning(text, place));
-        let advice = self.advice.iter().map(|a| Finding {
-            level: Severity::Advice,
-            code: a.code.to_owned(),
-            text: format!("{}: {}", a.field, a.message),
-            place: a.place.clone(),
-            notes: Vec::new(),
+        let locations = self.warning_positions.iter().map(Option::as_ref);
+        let warnings = self.warnings.iter().zip(locations.chain(std::iter::repeat(None)));
+        let warnings = warnings.map(|(text, location)| Finding::warning(text, location));
+        let advice = self.advice.iter().map(|a| {
+            let at = format!("{} {}", a.version, a.path);
+            Finding {
+                level: a.severity,
+                code: a.code.to_owned(),
+                text: match at.trim() {
+                    "" => a.message.clone(),
+                    at => format!("{at}: {}", a.message),
+                },
+                location: a.location.clone(),
+                notes: Vec::new(),
+            }
         });
         ReportSubject {
             file: Arc::clone(&self.file),
-            place: None,
+            location: None,
             name: self.name.clone(),
             findings: errors.chain(warnings).chain(advice).collect(),
             outcome: "accepted".to_owned(),
             details: Vec::new(),
             body: None,
+            cost: None,
         }
     }
 }
@@ -196,16 +228,56 @@ impl ReportItem for DefinitionReport {
 struct Linter<'a> {
     flags: &'a args::Lint,
     environments: Environments,
+    policy: Policy,
 }
 
 impl Linter<'_> {
-    /// Checks a definition, and says which places are to be looked up: of errors, warnings and advice.
+    /// Looks up the locations of findings and applies the policy. Comments that silence findings need the lines of all of
+    /// them; without such comments, only findings that are shown are looked up.
+    fn locate(&self, items: &mut [DefinitionReport], locator: &DocumentLocator<'_>, directives: &Directives) {
+        if directives.is_empty() {
+            items
+                .iter_mut()
+                .for_each(|item| self.apply_policy(item, directives));
+            let output = &self.flags.output;
+            if output.quiet && output.output == args::OutputFormat::Text {
+                let hidden = items.iter_mut().flat_map(|item| &mut item.advice);
+                hidden
+                    .filter(|advice| !advice.severity.is_error())
+                    .for_each(|advice| advice.query = None);
+            }
+            locate_all(locator, items);
+        } else {
+            locate_all(locator, items);
+            items
+                .iter_mut()
+                .for_each(|item| self.apply_policy(item, directives));
+        }
+    }
+
+    fn apply_policy(&self, item: &mut DefinitionReport, directives: &Directives) {
+        let mut all = std::mem::take(&mut item.advice);
+        all.retain_mut(|advice| {
+            let line = advice.location.as_ref().map(|at| at.line);
+            let finding = item.fingerprint(advice);
+            match self.policy.severity(&finding, advice.severity, directives, line) {
+                Some(severity) => {
+                    advice.severity = severity;
+                    true
+                }
+                None => false,
+            }
+        });
+        item.advice = all;
+    }
+
+    /// Checks a CRD.
     fn definition(
         &self,
         file: &Arc<str>,
-        sent: &DocumentLocator<'_>,
+        locator: &DocumentLocator<'_>,
         object: InputObject,
-    ) -> (DefinitionReport, Spots) {
+    ) -> DefinitionReport {
         let mut item = DefinitionReport {
             file: Arc::clone(file),
             name: object.name().to_owned(),
@@ -213,14 +285,18 @@ impl Linter<'_> {
             errors: Vec::new(),
             warnings: patch::warnings(&object.found_in_text),
             advice: Vec::new(),
-            places: Vec::new(),
+            warning_positions: Vec::new(),
+            warning_queries: Vec::new(),
         };
         let index = object.index.clone();
         let entry = match catalog::entry(file, object, self.flags.target) {
             Ok(entry) => entry,
             Err(why) => {
-                item.errors.push(Issue::plain("BadRequest", why));
-                return (item, [vec![sent.spelled(&index, "")], Vec::new(), Vec::new()]);
+                item.errors.push(Issue {
+                    query: locator.field(&index, ""),
+                    ..Issue::plain("BadRequest", why)
+                });
+                return item;
             }
         };
         item.warnings.extend(entry.api.deprecation().map(str::to_owned));
@@ -240,23 +316,20 @@ impl Linter<'_> {
                 item.accepted = true;
                 item.warnings.extend(acceptance.warnings);
                 let condition = acceptance.accepted.non_structural_condition();
-                let told = condition.map(|c| format!("the condition {} will be set: {}", c.ty, c.message));
-                item.warnings.extend(told);
+                let text = condition.map(|c| format!("the condition {} will be set: {}", c.ty, c.message));
+                item.warnings.extend(text);
             }
-            Err(errors) => item.errors = errors.iter().map(|e| Issue::new(e, None)).collect(),
+            Err(errors) => {
+                let issue = |e| Issue::new(e, locator.field(&index, &entry.written(e.field())));
+                item.errors = errors.iter().map(issue).collect();
+            }
         }
-        item.advice = advice::advice(&entry.definition, &entry.unknown, &self.environments);
-        let skipped = |code: &str| self.flags.skip.iter().any(|skip| code.starts_with(skip.as_str()));
-        item.advice.retain(|advice| !skipped(advice.code));
-        let errors = item.errors.iter().map(|e| entry.written(&e.field));
-        let spots = [
-            errors.map(|field| sent.spelled(&index, &field)).collect(),
-            item.warnings.iter().map(|text| sent.said(&index, text)).collect(),
-            item.advice
-                .iter()
-                .map(|advice| sent.spelled(&index, &advice.field))
-                .collect(),
-        ];
-        (item, spots)
+        item.advice = advice::advice(&entry, &self.environments, locator, &index);
+        item.warning_queries = item
+            .warnings
+            .iter()
+            .map(|text| locator.message(&index, text))
+            .collect();
+        item
     }
 }

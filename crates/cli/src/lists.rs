@@ -253,8 +253,8 @@ mod tests {
                 .for_each(|object| {
                     let spec = PathBuf::from(&Path::ROOT.field("spec"));
                     let places = cut.with(|document| {
-                        let sent = DocumentLocator::new(document);
-                        sent.places(&[sent.spot(&object.index, &spec)])
+                        let locator = DocumentLocator::new(document);
+                        locator.locations(&[locator.path(&object.index, &spec)])
                     });
                     let place = places.into_iter().next().flatten().unwrap();
                     let (kind, version, name) = (object.kind(), object.api_version(), object.name());

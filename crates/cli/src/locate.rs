@@ -1,4 +1,4 @@
-//! Where in a file an error is.
+//! Locations of findings in files.
 
 use crate::input::{Document, Notation, Start};
 use scantling_value::{FieldError, Limits, Path, PathBuf, Position, Segment, Value};
@@ -6,22 +6,22 @@ use serde::Serialize;
 use std::cell::OnceCell;
 use std::sync::{Arc, OnceLock};
 
-/// A place in a file, and the line that stands there.
+/// A line and column of a file, with the text of the line.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Location {
     /// The line, from 1, counted from the beginning of the file.
     pub(crate) line: usize,
     /// The column, from 1.
     pub(crate) column: usize,
-    /// The line's text, as far as it is known.
+    /// The text of the line, as far as it is known.
     #[serde(skip)]
     pub(crate) text: String,
-    /// The number of characters that are missing at its beginning.
+    /// The number of characters that are missing at the beginning of `text`.
     #[serde(skip)]
     pub(crate) missing: usize,
 }
 
-/// What to look for in a document.
+/// What to look up in a document.
 #[derive(Clone, Debug)]
 pub(crate) enum LocationQuery {
     /// A path from the document's root.
@@ -30,17 +30,20 @@ pub(crate) enum LocationQuery {
     Line(usize),
 }
 
-/// So many paths are looked for one by one.
+/// Up to this many paths are looked up one by one.
 const FEW: usize = 8;
 
-/// Spots of three sorts, as many as any command tells apart.
-pub(crate) type Spots = [Vec<Option<LocationQuery>>; 3];
+/// A report item with findings whose locations are looked up.
+pub(crate) trait Locatable {
+    /// Visits each finding: what to look up, and where to store the location.
+    fn visit_locations(&mut self, visit: &mut dyn FnMut(&Option<LocationQuery>, &mut Option<Location>));
+}
 
-/// A document as it was sent, for those who look for places in it.
+/// Looks up locations in a document.
 #[derive(Debug)]
 pub(crate) struct DocumentLocator<'d> {
     document: &'d Document<'d>,
-    /// What it holds; decoded once more where somebody wants to know.
+    /// The decoded document. Decoding again is cheaper than keeping a copy of every document.
     value: OnceLock<Value>,
 }
 
@@ -52,7 +55,7 @@ impl<'d> DocumentLocator<'d> {
         }
     }
 
-    /// One of the objects of the document; `index` is its place in a list.
+    /// Returns one of the objects of the document; `index` is its position in a list.
     fn object(&self, index: &[usize]) -> &Value {
         let whole = self
             .value
@@ -63,8 +66,8 @@ impl<'d> DocumentLocator<'d> {
         element.unwrap_or(&Value::Null)
     }
 
-    /// A path in one of the objects.
-    pub(crate) fn spot(&self, index: &[usize], path: &PathBuf) -> Option<LocationQuery> {
+    /// Returns the query for a path in one of the objects.
+    pub(crate) fn path(&self, index: &[usize], path: &PathBuf) -> Option<LocationQuery> {
         let above = index
             .iter()
             .flat_map(|n| [Segment::Field("items"), Segment::Index(*n)]);
@@ -72,27 +75,27 @@ impl<'d> DocumentLocator<'d> {
         Some(LocationQuery::Path(append(&Path::ROOT, &steps)))
     }
 
-    /// A field of one of the objects, as texts schema_path it.
-    pub(crate) fn spelled(&self, index: &[usize], field: &str) -> Option<LocationQuery> {
-        self.spot(index, &path_in(field, self.object(index)))
+    /// Returns the query for a field of one of the objects, written as in messages.
+    pub(crate) fn field(&self, index: &[usize], field: &str) -> Option<LocationQuery> {
+        self.path(index, &path_in(field, self.object(index)))
     }
 
-    /// What a server says in words: of unknown and duplicate fields, and of fields that a text begins with.
-    pub(crate) fn said(&self, index: &[usize], text: &str) -> Option<LocationQuery> {
-        let path = path_said(text, self.object(index));
+    /// Returns the query for a server's message: about an unknown or duplicate field, or beginning with a field.
+    pub(crate) fn message(&self, index: &[usize], text: &str) -> Option<LocationQuery> {
+        let path = path_in_message(text, self.object(index));
         if path.segments().next().is_some() {
-            return self.spot(index, &path);
+            return self.path(index, &path);
         }
         // YAML's strict decoder names lines: `line 6: key "size" already set in map`.
         let number = text.strip_prefix("line ")?.split(':').next()?;
         number.parse().ok().map(LocationQuery::Line)
     }
 
-    /// The places of spots, beside them.
-    pub(crate) fn places(&self, spots: &[Option<LocationQuery>]) -> Vec<Option<Location>> {
-        let paths = spots.iter().flatten();
+    /// Returns the location of each query.
+    pub(crate) fn locations(&self, queries: &[Option<LocationQuery>]) -> Vec<Option<Location>> {
+        let paths = queries.iter().flatten();
         let paths: Vec<PathBuf> = paths
-            .filter_map(|spot| match spot {
+            .filter_map(|query| match query {
                 LocationQuery::Path(path) => Some(path.clone()),
                 LocationQuery::Line(_) => None,
             })
@@ -100,7 +103,7 @@ impl<'d> DocumentLocator<'d> {
         let document = self.document;
         let positions = match (document.notation, paths.as_slice()) {
             (_, []) => Vec::new(),
-            // For a few paths, looking through a text is cheaper than making a tree of it.
+            // For a few paths, searching the text is cheaper than parsing it.
             (Notation::Json, few) if few.len() <= FEW => few
                 .iter()
                 .map(|path| Position::in_json(document.text, path))
@@ -110,33 +113,28 @@ impl<'d> DocumentLocator<'d> {
         let mut positions = positions.into_iter();
         let lines = OnceCell::new();
         let lines = || lines.get_or_init(|| document.text.split(|b| *b == b'\n').collect::<Vec<_>>());
-        let place_of = |spot: &Option<LocationQuery>| match spot.as_ref()? {
-            LocationQuery::Path(_) => Some(place(document, lines(), positions.next()??)),
-            LocationQuery::Line(line) => line_place(document, lines(), *line),
+        let location_of = |query: &Option<LocationQuery>| match query.as_ref()? {
+            LocationQuery::Path(_) => Some(location(document, lines(), positions.next()??)),
+            LocationQuery::Line(line) => line_location(document, lines(), *line),
         };
-        spots.iter().map(place_of).collect()
+        queries.iter().map(location_of).collect()
     }
 }
 
-/// Gives items their places. All of a document are looked up at once: every search reads the whole text.
-pub(crate) fn place_all<T>(
-    sent: &DocumentLocator<'_>,
-    found: Vec<(T, Spots)>,
-    give: impl Fn(&mut T, [Vec<Option<Location>>; 3]),
-) -> Vec<T> {
-    let (items, spots): (Vec<T>, Vec<Spots>) = found.into_iter().unzip();
-    let counts: Vec<[usize; 3]> = spots.iter().map(|spots| spots.each_ref().map(Vec::len)).collect();
-    let wanted: Vec<Option<LocationQuery>> = spots.into_iter().flatten().flatten().collect();
-    let mut places = sent.places(&wanted).into_iter();
-    let placed = items.into_iter().zip(counts).map(|(mut item, counts)| {
-        give(&mut item, counts.map(|n| places.by_ref().take(n).collect()));
-        item
-    });
-    placed.collect()
+/// Looks up the locations of all items of a document. This is done at once: every lookup reads the whole text.
+pub(crate) fn locate_all<T: Locatable>(locator: &DocumentLocator<'_>, items: &mut [T]) {
+    let mut queries = Vec::new();
+    for item in items.iter_mut() {
+        item.visit_locations(&mut |query, _| queries.push(query.clone()));
+    }
+    let mut locations = locator.locations(&queries).into_iter();
+    for item in items {
+        item.visit_locations(&mut |_, location| *location = locations.next().flatten());
+    }
 }
 
 impl Location {
-    /// A position in a text that begins somewhere in its file.
+    /// Returns the location of a position in a text that begins at `start` in its file.
     pub(crate) fn in_text(text: &[u8], start: Start, at: Position) -> Self {
         let line = text.split(|b| *b == b'\n').nth(at.line.saturating_sub(1));
         Location::on_line(line.unwrap_or_default(), start, at)
@@ -153,12 +151,12 @@ impl Location {
     }
 }
 
-fn place(document: &Document<'_>, lines: &[&[u8]], at: Position) -> Location {
+fn location(document: &Document<'_>, lines: &[&[u8]], at: Position) -> Location {
     let line = lines.get(at.line.saturating_sub(1)).copied().unwrap_or_default();
     Location::on_line(line, document.start, at)
 }
 
-/// The text of an object, kept so that places can be looked up after its file is left.
+/// The text of an object, kept so that locations can be looked up after its file has been read.
 #[derive(Debug)]
 pub(crate) struct SourceText {
     file: Arc<str>,
@@ -169,7 +167,7 @@ pub(crate) struct SourceText {
 }
 
 impl SourceText {
-    /// An object of a document whose text is kept.
+    /// Keeps the text of an object.
     pub(crate) fn new(document: &Document<'_>, text: &Arc<[u8]>, index: &[usize]) -> Self {
         SourceText {
             file: Arc::clone(document.file),
@@ -180,8 +178,8 @@ impl SourceText {
         }
     }
 
-    /// The places of fields, as texts schema_path them.
-    pub(crate) fn places(&self, fields: &[String]) -> Vec<Option<Location>> {
+    /// Returns the location of each field, written as in messages.
+    pub(crate) fn locations(&self, fields: &[String]) -> Vec<Option<Location>> {
         if fields.is_empty() {
             return Vec::new();
         }
@@ -192,45 +190,55 @@ impl SourceText {
             notation: self.notation,
             within: None,
         };
-        let sent = DocumentLocator::new(&document);
-        let spots: Vec<Option<LocationQuery>> = fields
+        let locator = DocumentLocator::new(&document);
+        let queries: Vec<Option<LocationQuery>> = fields
             .iter()
-            .map(|field| sent.spelled(&self.index, field))
+            .map(|field| locator.field(&self.index, field))
             .collect();
-        sent.places(&spots)
+        locator.locations(&queries)
+    }
+
+    /// The text of the document.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.text
+    }
+
+    /// The number of lines before the document.
+    pub(crate) fn first_line(&self) -> usize {
+        self.start.line
     }
 }
 
-fn path_said(text: &str, sent: &Value) -> PathBuf {
+fn path_in_message(text: &str, object: &Value) -> PathBuf {
     let quoted = ["unknown field ", "duplicate field "]
         .iter()
         .find_map(|prefix| text.strip_prefix(prefix))
         .map(|rest| rest.trim_matches('"'));
     path_in(
         quoted.unwrap_or_else(|| text.split(": ").next().unwrap_or_default()),
-        sent,
+        object,
     )
 }
 
-/// The first character of a line that is no space.
-fn line_place(document: &Document<'_>, lines: &[&[u8]], line: usize) -> Option<Location> {
+/// Returns the location of the first character of a line that is not a space.
+fn line_location(document: &Document<'_>, lines: &[&[u8]], line: usize) -> Option<Location> {
     let text = lines.get(line.checked_sub(1)?)?;
     let column = text.iter().take_while(|b| b.is_ascii_whitespace()).count() + 1;
-    Some(place(document, lines, Position { line, column }))
+    Some(location(document, lines, Position { line, column }))
 }
 
-/// The path of an error in an object: the one that it carries, or the one that its field spells where that goes
-/// further (a rule may point below its own place).
+/// Returns the path of an error in an object: the one that it carries, or the one in its field if that is longer (a
+/// rule may name a field below its own).
 pub(crate) fn path_of(error: &FieldError, object: &Value) -> PathBuf {
-    let spelled = path_in(error.field(), object);
-    if spelled.segments().count() > error.at().segments().count() {
-        spelled
+    let written = path_in(error.field(), object);
+    if written.segments().count() > error.at().segments().count() {
+        written
     } else {
         error.at().clone()
     }
 }
 
-/// The path that a text spells, as far as the object has it: names may hold dots and brackets themselves.
+/// Returns the path that a text names, as far as the object has it. Names may contain dots and brackets.
 pub(crate) fn path_in(text: &str, object: &Value) -> PathBuf {
     let mut found = Vec::new();
     let (mut rest, mut value) = (text, object);
@@ -274,6 +282,11 @@ fn append(path: &Path<'_>, rest: &[Segment<'_>]) -> PathBuf {
         Some((first, rest)) => append(&path.push(*first), rest),
         None => PathBuf::from(path),
     }
+}
+
+/// Returns a path of segments.
+pub(crate) fn path_from(segments: &[Segment<'_>]) -> PathBuf {
+    append(&Path::ROOT, segments)
 }
 
 /// The value at a path.

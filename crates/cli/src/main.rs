@@ -5,18 +5,25 @@
     reason = "the command line is the one part that prints"
 )]
 
+mod archive;
 mod args;
+mod builtin;
 mod catalog;
 mod cluster;
+mod codes;
 mod compile;
+mod config;
 mod cost;
 mod eval;
 mod explain;
 mod files;
 mod input;
+mod json_schemas;
 mod lint;
 mod lists;
 mod locate;
+mod placeholders;
+mod policy;
 mod problem;
 mod progress;
 mod render;
@@ -28,19 +35,34 @@ mod split;
 mod store;
 mod stream;
 mod test;
+mod tools;
 mod upgrade;
 mod validate;
+mod walk;
 
-use clap::{CommandFactory as _, Parser as _};
+use clap::CommandFactory as _;
 use std::process::ExitCode;
 
-/// Documents are many small allocations; this allocator is made for them, and gives memory back.
+/// Documents are many small allocations. This allocator is fast for them and returns memory to the system.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    let arguments = args::Arguments::parse();
-    let result = match arguments.command {
+    let result = match config::parse(std::env::args_os().collect()) {
+        Ok(arguments) => run(arguments.command),
+        Err(problem) => Err(problem),
+    };
+    match result {
+        Ok(status) => status.into(),
+        Err(problem) => {
+            problem.print();
+            problem.exit_status().into()
+        }
+    }
+}
+
+fn run(command: args::Command) -> Result<problem::ExitStatus, problem::Problem> {
+    match command {
         args::Command::Validate(flags) => on_all_cores(move || validate::run(&flags)),
         args::Command::Lint(flags) => on_all_cores(move || lint::run(&flags)),
         args::Command::Cost(flags) => on_all_cores(move || cost::run(&flags)),
@@ -56,23 +78,16 @@ fn main() -> ExitCode {
             let mut command = args::Arguments::command();
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut command, "scantling", &mut script);
-            render::write(&script).map(|()| problem::ExitStatus::Well)
+            render::write(&script).map(|()| problem::ExitStatus::Success)
         }
         args::Command::Version => {
             let line = format!("scantling {}\n", env!("CARGO_PKG_VERSION"));
-            render::write(line).map(|()| problem::ExitStatus::Well)
-        }
-    };
-    match result {
-        Ok(verdict) => verdict.into(),
-        Err(problem) => {
-            problem.print();
-            problem.verdict().into()
+            render::write(line).map(|()| problem::ExitStatus::Success)
         }
     }
 }
 
-/// Runs work on threads whose stacks bear the deepest documents that a server accepts.
+/// Runs work on a thread pool with stacks for the deepest documents that a server accepts.
 fn on_all_cores<T>(work: impl FnOnce() -> T + Send) -> T
 where
     T: Send + From<problem::Problem>,

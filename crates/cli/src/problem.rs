@@ -1,4 +1,4 @@
-//! What keeps a command from doing its work, and how commands end.
+//! Problems that keep a command from its work, and exit codes.
 
 use crate::locate::Location;
 use anstyle::{AnsiColor, Style};
@@ -6,23 +6,23 @@ use std::fmt;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-/// How a command ends.
+/// The result of a command, which decides its exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum ExitStatus {
-    /// All is well.
-    Well,
+    /// No findings.
+    Success,
     /// There are findings.
     Findings,
-    /// The command line makes no sense.
+    /// The command line is wrong.
     Usage,
     /// Something could not be read or loaded.
     Unreadable,
 }
 
 impl From<ExitStatus> for ExitCode {
-    fn from(verdict: ExitStatus) -> ExitCode {
-        ExitCode::from(match verdict {
-            ExitStatus::Well => 0,
+    fn from(status: ExitStatus) -> ExitCode {
+        ExitCode::from(match status {
+            ExitStatus::Success => 0,
             ExitStatus::Findings => 1,
             ExitStatus::Usage => 2,
             ExitStatus::Unreadable => 3,
@@ -31,38 +31,40 @@ impl From<ExitStatus> for ExitCode {
 }
 
 impl ExitStatus {
-    /// The verdict of a command that has written its report. Problems outweigh findings; those that the report does not
-    /// contain are printed now.
+    /// Returns the exit status of a command that has written its report. Problems outweigh findings; those that the report
+    /// does not contain are printed now.
     pub(crate) fn after(found: bool, problems: &[Problem]) -> Self {
         let results = if found {
             ExitStatus::Findings
         } else {
-            ExitStatus::Well
+            ExitStatus::Success
         };
         let problems = problems.iter().map(|problem| {
             if problem.input.is_none() {
                 problem.print();
             }
-            problem.verdict
+            problem.exit_status
         });
         problems.fold(results, Ord::max)
     }
 }
 
-/// Something that could not be read, loaded or done: what and where, and what may help.
+/// Something that could not be read, loaded or done: what, where, and what may help.
 #[derive(Debug)]
 pub(crate) struct Problem {
     what: String,
     hint: Option<String>,
-    verdict: ExitStatus,
+    exit_status: ExitStatus,
     input: Option<Box<InputProblem>>,
+    /// Why the input may be skipped if the user did not name it.
+    skip_reason: Option<&'static str>,
 }
 
 /// The input that a problem is about. Reports list such problems beside their findings.
 #[derive(Debug)]
 pub(crate) struct InputProblem {
     pub(crate) file: Arc<str>,
-    pub(crate) place: Option<Location>,
+    pub(crate) location: Option<Location>,
     pub(crate) message: String,
 }
 
@@ -75,21 +77,22 @@ impl Problem {
         Problem {
             what: what.into(),
             hint: None,
-            verdict: ExitStatus::Unreadable,
+            exit_status: ExitStatus::Unreadable,
             input: None,
+            skip_reason: None,
         }
     }
 
     /// An input that cannot be read or decoded.
-    pub(crate) fn in_file(file: &Arc<str>, place: Option<Location>, why: impl fmt::Display) -> Self {
+    pub(crate) fn in_file(file: &Arc<str>, location: Option<Location>, why: impl fmt::Display) -> Self {
         let message = why.to_string();
-        let what = match &place {
-            Some(place) => format!("{file}:{}:{}: {message}", place.line, place.column),
+        let what = match &location {
+            Some(at) => format!("{file}:{}:{}: {message}", at.line, at.column),
             None => format!("{file}: {message}"),
         };
         let input = InputProblem {
             file: Arc::clone(file),
-            place,
+            location,
             message,
         };
         Problem {
@@ -98,37 +101,54 @@ impl Problem {
         }
     }
 
+    /// A file that is skipped because it is not meant for a cluster.
+    pub(crate) fn skipped_file(file: &Arc<str>, reason: &'static str) -> Self {
+        Problem::in_file(file, None, reason).skippable(reason)
+    }
+
+    /// Marks the input as one that may be skipped if the user did not name it.
+    #[must_use]
+    pub(crate) fn skippable(mut self, reason: &'static str) -> Self {
+        self.skip_reason = Some(reason);
+        self
+    }
+
+    /// Returns why the input may be skipped if the user did not name it.
+    pub(crate) fn skip_reason(&self) -> Option<&'static str> {
+        self.skip_reason
+    }
+
     /// The input that the problem is about.
     pub(crate) fn input(&self) -> Option<&InputProblem> {
         self.input.as_deref()
     }
 
-    /// The advice for the user.
+    /// Returns the advice for the user.
     pub(crate) fn help(&self) -> Option<&str> {
         self.hint.as_deref()
     }
 
-    /// A command line that makes no sense.
+    /// A wrong command line.
     pub(crate) fn usage(what: impl Into<String>) -> Self {
         Problem {
-            verdict: ExitStatus::Usage,
+            exit_status: ExitStatus::Usage,
             ..Problem::plain(what)
         }
     }
 
-    /// Adds what the user may do about it.
+    /// Adds advice for the user.
     #[must_use]
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 
-    /// How a command ends that this ends.
-    pub(crate) fn verdict(&self) -> ExitStatus {
-        self.verdict
+    /// Returns the exit status of a command that the problem ends.
+    pub(crate) fn exit_status(&self) -> ExitStatus {
+        self.exit_status
     }
 
-    /// Tells the user, on standard error.
+    /// Prints the problem to standard error.
     pub(crate) fn print(&self) {
         let style = AnsiColor::Red.on_default().bold();
         say(style, "error", &self.what);
@@ -150,17 +170,17 @@ impl<T> From<Problem> for Result<T, Problem> {
     }
 }
 
-/// Tells the user of something that does not keep the command from working.
+/// Prints a warning to standard error.
 pub(crate) fn warn(text: &str) {
     say(AnsiColor::Yellow.on_default().bold(), "warning", text);
 }
 
-/// Tells the user of something that they asked to see.
+/// Prints a note to standard error.
 pub(crate) fn note(text: &str) {
     say(Style::new().dimmed(), "note", text);
 }
 
-/// Tells the user what may help.
+/// Prints a hint to standard error.
 pub(crate) fn hint(text: &str) {
     say(AnsiColor::Cyan.on_default(), "hint", text);
 }

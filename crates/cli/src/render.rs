@@ -1,16 +1,17 @@
-//! From what commands find to text on standard output.
+//! Rendering of reports.
 //!
-//! Each item of a report is rendered on its own, on whatever core found it; the pieces are written in their order, and
-//! those of long reports are not kept. Forms that say at the beginning how many there are keep their pieces.
+//! Each item is rendered on the core that found it. The pieces are written in order and not kept, except by formats that
+//! need all of them first.
 
 mod github;
 mod junit;
+mod markdown;
 mod sarif;
 mod text;
 
 use crate::args::{Output, OutputFormat};
 use crate::problem::Problem;
-use crate::report::{ReportItem, Severity, UnreadableInput};
+use crate::report::{CostRow, ReportItem, Severity, UnreadableInput};
 use scantling_value::{Limits, json, yaml};
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -18,7 +19,7 @@ use std::io::{BufWriter, Stdout, Write};
 use std::sync::Arc;
 use text::Palette;
 
-/// Renders items.
+/// Renders items of a report.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Renderer {
     form: OutputFormat,
@@ -30,8 +31,8 @@ pub(crate) struct Renderer {
 #[derive(Debug)]
 pub(crate) struct RenderedItem {
     text: String,
-    /// What forms that keep their pieces want to know of them.
-    kept: Option<PieceFacts>,
+    /// Facts for formats that need all pieces first.
+    facts: Option<PieceFacts>,
 }
 
 #[derive(Debug)]
@@ -40,6 +41,7 @@ struct PieceFacts {
     failed: bool,
     unreadable: bool,
     codes: Vec<String>,
+    cost: Option<CostRow>,
 }
 
 impl Renderer {
@@ -58,15 +60,16 @@ impl Renderer {
             OutputFormat::Yaml => yaml_text(item)?,
             OutputFormat::Text => text::render(&item.subject(), self.verbosity, &self.palette),
             OutputFormat::Github => github::render(&item.subject()),
-            OutputFormat::Junit | OutputFormat::Sarif => return self.kept(item),
+            OutputFormat::Junit | OutputFormat::Sarif | OutputFormat::Markdown => return self.kept(item),
         };
-        Ok(RenderedItem { text, kept: None })
+        Ok(RenderedItem { text, facts: None })
     }
 
     fn kept<I: ReportItem>(&self, item: &I) -> Result<RenderedItem, Problem> {
         let subject = item.subject();
         let text = match self.form {
             OutputFormat::Junit => junit::case(&subject),
+            OutputFormat::Markdown => markdown::rows(&subject),
             _ => sarif::results(&subject)?,
         };
         let has = |level| subject.findings.iter().any(|f| f.level == level);
@@ -74,11 +77,12 @@ impl Renderer {
             failed: has(Severity::Error),
             unreadable: has(Severity::Unreadable),
             codes: subject.findings.iter().map(|f| f.code.clone()).collect(),
+            cost: subject.cost,
             file: subject.file,
         };
         Ok(RenderedItem {
             text,
-            kept: Some(kept),
+            facts: Some(kept),
         })
     }
 }
@@ -88,7 +92,7 @@ pub(crate) struct Report {
     renderer: Renderer,
     command: &'static str,
     out: BufWriter<Stdout>,
-    /// What could not be written; a reader that has seen enough is no problem.
+    /// The first write error. A reader that closes the pipe is not an error.
     failed: Option<std::io::Error>,
     section: Option<&'static str>,
     /// The number of items in the section.
@@ -97,7 +101,7 @@ pub(crate) struct Report {
 }
 
 impl Report {
-    /// Begins a report of a kind, which a command makes.
+    /// Begins the report of a command.
     pub(crate) fn begin(kind: &str, command: &'static str, output: &Output) -> Self {
         let mut report = Report {
             renderer: Renderer::new(output),
@@ -111,12 +115,16 @@ impl Report {
         match output.output {
             OutputFormat::Json => report.write(&format!("{{\n  \"kind\": \"{kind}\"")),
             OutputFormat::Yaml => report.write(&format!("kind: {kind}\n")),
-            OutputFormat::Text | OutputFormat::Github | OutputFormat::Junit | OutputFormat::Sarif => {}
+            OutputFormat::Text
+            | OutputFormat::Github
+            | OutputFormat::Junit
+            | OutputFormat::Sarif
+            | OutputFormat::Markdown => {}
         }
         report
     }
 
-    /// What renders items for this report, on any core.
+    /// Returns the renderer of items, which can be used on any core.
     pub(crate) fn renderer(&self) -> Renderer {
         self.renderer
     }
@@ -129,7 +137,11 @@ impl Report {
         match self.renderer.form {
             OutputFormat::Json => self.write(&format!(",\n  \"{name}\": [")),
             OutputFormat::Yaml => self.write(&format!("{name}:")),
-            OutputFormat::Text | OutputFormat::Github | OutputFormat::Junit | OutputFormat::Sarif => {}
+            OutputFormat::Text
+            | OutputFormat::Github
+            | OutputFormat::Junit
+            | OutputFormat::Sarif
+            | OutputFormat::Markdown => {}
         }
     }
 
@@ -140,7 +152,7 @@ impl Report {
         match self.renderer.form {
             OutputFormat::Json => self.write(if first { "\n    " } else { ",\n    " }),
             OutputFormat::Yaml if first => self.write("\n"),
-            OutputFormat::Junit | OutputFormat::Sarif => {
+            OutputFormat::Junit | OutputFormat::Sarif | OutputFormat::Markdown => {
                 self.kept.push(piece);
                 return;
             }
@@ -156,7 +168,7 @@ impl Report {
         Ok(())
     }
 
-    /// Lists the problems that are about inputs.
+    /// Writes the problems with inputs as items.
     pub(crate) fn write_problems(&mut self, problems: &[Problem]) -> Result<(), Problem> {
         for item in problems.iter().filter_map(UnreadableInput::new) {
             self.write_item(&item)?;
@@ -176,8 +188,8 @@ impl Report {
         }
     }
 
-    /// Ends the report; `summary` says how much there was of what, as one line and in the form of the JSON contract.
-    pub(crate) fn end(mut self, summary: Option<(&str, &impl Serialize)>) -> Result<(), Problem> {
+    /// Ends the report. The summary is given as one line and in the form of the JSON contract.
+    pub(crate) fn end<S: Serialize>(mut self, summary: Option<(&str, &S)>) -> Result<(), Problem> {
         self.end_section();
         match (self.renderer.form, summary) {
             (OutputFormat::Json, Some((_, summary))) => {
@@ -201,6 +213,11 @@ impl Report {
                 let text = sarif::document(&self.kept)?;
                 self.write(&text);
             }
+            OutputFormat::Markdown => {
+                let line = summary.map(|(line, _)| line);
+                let text = markdown::document(self.command, line, &self.kept);
+                self.write(&text);
+            }
             OutputFormat::Yaml | OutputFormat::Text | OutputFormat::Github => {}
         }
         let flushed = self.out.flush();
@@ -214,12 +231,22 @@ impl Report {
     }
 }
 
-/// Something as JSON, for people to read as well.
+/// Returns the time that a command took, for its summary.
+pub(crate) fn elapsed(begun: std::time::Instant) -> String {
+    let seconds = begun.elapsed().as_secs_f64();
+    match seconds {
+        ..0.001 => ", in less than 1 ms".to_owned(),
+        ..1.0 => format!(", in {:.0} ms", seconds * 1000.0),
+        _ => format!(", in {seconds:.1} s"),
+    }
+}
+
+/// Returns a value as indented JSON.
 pub(crate) fn json_text(item: &impl Serialize) -> Result<String, Problem> {
     serde_json::to_string_pretty(item).map_err(|e| unwritable(&e))
 }
 
-/// An item of a list that is two levels deep. Strings of JSON have no line ends.
+/// Indents an item of a list that is two levels deep. JSON strings contain no line breaks.
 fn indented(text: &str) -> String {
     text.replace('\n', "\n    ")
 }
@@ -228,7 +255,7 @@ fn yaml_text(item: &impl Serialize) -> Result<String, Problem> {
     yaml_of(&[item])
 }
 
-/// Something as YAML.
+/// Returns a value as YAML.
 pub(crate) fn yaml_of(item: &impl Serialize) -> Result<String, Problem> {
     let text = serde_json::to_string(item).map_err(|e| unwritable(&e))?;
     let value = json::decode(text.as_bytes(), Limits::SERVER).map_err(|e| unwritable(&e))?;
@@ -239,7 +266,7 @@ fn unwritable(why: &dyn std::fmt::Display) -> Problem {
     Problem::new("cannot write the report", why)
 }
 
-/// Writes to standard output. A reader that has seen enough is no problem.
+/// Writes to standard output. A reader that closes the pipe is not an error.
 pub(crate) fn write(text: impl AsRef<[u8]>) -> Result<(), Problem> {
     let mut out = std::io::stdout().lock();
     written(out.write_all(text.as_ref()).and_then(|()| out.flush()))
@@ -254,8 +281,8 @@ fn written(result: std::io::Result<()>) -> Result<(), Problem> {
     }
 }
 
-/// The codes of all pieces, each once.
-fn codes(pieces: &[RenderedItem]) -> BTreeSet<&str> {
-    let kept = pieces.iter().filter_map(|p| p.kept.as_ref());
+/// Returns the codes of all pieces, each once.
+fn codes_of(pieces: &[RenderedItem]) -> BTreeSet<&str> {
+    let kept = pieces.iter().filter_map(|p| p.facts.as_ref());
     kept.flat_map(|k| k.codes.iter().map(String::as_str)).collect()
 }

@@ -1,12 +1,12 @@
-//! What commands report, in the form that all renderers understand.
+//! Reports of commands, in the form that all renderers take.
 
-use crate::locate::Location;
+use crate::locate::{Location, LocationQuery};
 use crate::problem::{InputProblem, Problem};
 use scantling_value::FieldError;
 use serde::Serialize;
 use std::sync::Arc;
 
-/// Something that is wrong with a field, as the causes of a `Status` say it.
+/// An error of a field, as the causes of a `Status` describe it.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Issue {
     /// The field.
@@ -15,53 +15,70 @@ pub(crate) struct Issue {
     pub(crate) reason: String,
     /// The text.
     pub(crate) message: String,
-    /// Where it stands.
+    /// Where the field is.
     #[serde(flatten)]
-    pub(crate) place: Option<Location>,
-    /// The value that it is about, where the text does not tell.
+    pub(crate) location: Option<Location>,
+    /// How the location is looked up.
+    #[serde(skip)]
+    pub(crate) query: Option<LocationQuery>,
+    /// The value, if the message does not contain it.
     #[serde(skip)]
     pub(crate) value: Option<String>,
     /// The value before the update.
     #[serde(skip)]
     pub(crate) old: Option<String>,
-    /// Where else in the file.
+    /// Other locations that the error is about.
     #[serde(skip)]
-    pub(crate) also: Vec<Location>,
-    /// What the user may do about it.
+    pub(crate) related: Vec<RelatedLocation>,
+    /// Advice for the user.
     #[serde(skip)]
     pub(crate) help: Option<String>,
 }
 
+/// Another location that an error is about, and how it is looked up.
+#[derive(Clone, Debug)]
+pub(crate) struct RelatedLocation {
+    pub(crate) query: Option<LocationQuery>,
+    pub(crate) location: Option<Location>,
+}
+
 impl Issue {
-    /// What a server says of a field, and where that stands.
-    pub(crate) fn new(error: &FieldError, place: Option<Location>) -> Self {
+    /// A server's error about a field.
+    pub(crate) fn new(error: &FieldError, query: Option<LocationQuery>) -> Self {
         Issue {
             field: error.field().to_owned(),
-            reason: error.reason().to_owned(),
-            message: error.message(),
-            place,
-            value: None,
-            old: None,
-            also: Vec::new(),
-            help: None,
+            query,
+            ..Issue::plain(error.reason(), error.message())
         }
     }
 
-    /// What is said of an object as a whole.
+    /// Visits the locations, for [`Locatable`](crate::locate::Locatable).
+    pub(crate) fn visit_locations(
+        &mut self,
+        visit: &mut dyn FnMut(&Option<LocationQuery>, &mut Option<Location>),
+    ) {
+        visit(&self.query, &mut self.location);
+        for related in &mut self.related {
+            visit(&related.query, &mut related.location);
+        }
+    }
+
+    /// An error about a whole object.
     pub(crate) fn plain(reason: &str, message: impl Into<String>) -> Self {
         Issue {
             field: String::new(),
             reason: reason.to_owned(),
             message: message.into(),
-            place: None,
+            location: None,
+            query: None,
             value: None,
             old: None,
-            also: Vec::new(),
+            related: Vec::new(),
             help: None,
         }
     }
 
-    /// What a client says of a kind that nobody defines.
+    /// The error of a client for a kind that no CRD defines.
     pub(crate) fn undefined(kind: &str, api_version: &str) -> Self {
         let message = format!("no matches for kind \"{kind}\" in version \"{api_version}\"");
         Issue::plain(UNDEFINED, message)
@@ -77,19 +94,21 @@ impl Issue {
     }
 }
 
-/// The reason of what is said of a kind that nobody defines.
+/// The reason of an error about a kind that no CRD defines.
 pub(crate) const UNDEFINED: &str = "NotFound";
 
-/// How bad a finding is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The severity of a finding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub(crate) enum Severity {
     /// The input cannot be read or decoded.
+    #[serde(rename = "error")]
     Unreadable,
     /// A server refuses it.
     Error,
     /// A server warns of it.
     Warning,
-    /// We would do it differently.
+    /// Scantling advises against it.
     Advice,
 }
 
@@ -107,7 +126,7 @@ impl Severity {
     }
 }
 
-/// One thing that was found.
+/// A finding.
 #[derive(Clone, Debug)]
 pub(crate) struct Finding {
     pub(crate) level: Severity,
@@ -115,7 +134,7 @@ pub(crate) struct Finding {
     pub(crate) code: String,
     /// The text, with the field.
     pub(crate) text: String,
-    pub(crate) place: Option<Location>,
+    pub(crate) location: Option<Location>,
     /// Further lines: `old: 3`.
     pub(crate) notes: Vec<String>,
 }
@@ -127,43 +146,58 @@ impl Finding {
             level: Severity::Error,
             code: issue.reason.clone(),
             text: issue.field_and_message(),
-            place: issue.place.clone(),
+            location: issue.location.clone(),
             notes: notes(issue),
         }
     }
 
     /// A server's warning.
-    pub(crate) fn warning(text: &str, place: Option<&Location>) -> Self {
+    pub(crate) fn warning(text: &str, location: Option<&Location>) -> Self {
         Finding {
             level: Severity::Warning,
             code: "Warning".to_owned(),
             text: text.to_owned(),
-            place: place.cloned(),
+            location: location.cloned(),
             notes: Vec::new(),
         }
     }
 }
 
-/// What was looked at, and what was found.
+/// A CRD, rule or object, and the findings about it.
 #[derive(Clone, Debug)]
 pub(crate) struct ReportSubject {
     /// The file.
     pub(crate) file: Arc<str>,
-    /// Where in it, as far as that is known.
-    pub(crate) place: Option<Location>,
-    /// What it is: `CronTab default/a`.
+    /// Where in the file, if known.
+    pub(crate) location: Option<Location>,
+    /// Its name: `CronTab default/a`.
     pub(crate) name: String,
     pub(crate) findings: Vec<Finding>,
-    /// What to say where nothing was found: `ok`, `skipped: no definition`.
+    /// The result if there is no error: `accepted`.
     pub(crate) outcome: String,
-    /// How that came about.
+    /// Details, for `--verbose`.
     pub(crate) details: Vec<String>,
-    /// Text that belongs to the result itself, shown whatever was found.
+    /// Text that is part of the result, shown in any case.
     pub(crate) body: Option<String>,
+    /// The cost of a rule or schema.
+    pub(crate) cost: Option<CostRow>,
+}
+
+/// The cost of a rule or schema, as a row of a table.
+#[derive(Clone, Debug)]
+pub(crate) struct CostRow {
+    /// The share of the limit.
+    pub(crate) share: f64,
+    pub(crate) total: u64,
+    /// The total cost in earlier CRDs, if they are known and have the rule.
+    pub(crate) previous: Option<Option<u64>>,
+    /// CRD, version and field.
+    pub(crate) at: String,
+    pub(crate) rule: String,
 }
 
 impl ReportSubject {
-    /// A text about the subject, after its name.
+    /// Returns a text about the subject, after its name.
     pub(crate) fn titled(&self, text: &str) -> String {
         if self.name.is_empty() {
             text.to_owned()
@@ -173,9 +207,9 @@ impl ReportSubject {
     }
 }
 
-/// One thing that a command reports about. Its serialised form is that of the JSON contract.
+/// An item of a report. Its serialised form is that of the JSON contract.
 pub(crate) trait ReportItem: Serialize {
-    /// The same in the form that all renderers understand.
+    /// Returns the item in the form that all renderers take.
     fn subject(&self) -> ReportSubject;
 }
 
@@ -198,9 +232,13 @@ pub(crate) struct UnreadableInput {
 impl UnreadableInput {
     /// The item for a problem that is about an input.
     pub(crate) fn new(problem: &Problem) -> Option<Self> {
-        let InputProblem { file, place, message } = problem.input()?;
+        let InputProblem {
+            file,
+            location,
+            message,
+        } = problem.input()?;
         let mut issue = Issue::plain("BadRequest", message);
-        issue.place.clone_from(place);
+        issue.location.clone_from(location);
         Some(UnreadableInput {
             file: Arc::clone(file),
             api_version: "",
@@ -226,12 +264,13 @@ impl ReportItem for UnreadableInput {
         };
         ReportSubject {
             file: Arc::clone(&self.file),
-            place: None,
+            location: None,
             name: String::new(),
             findings: vec![finding],
             outcome: String::new(),
             details: Vec::new(),
             body: None,
+            cost: None,
         }
     }
 }
@@ -242,15 +281,16 @@ fn notes(issue: &Issue) -> Vec<String> {
         .iter()
         .map(|value| format!("value: {}", shorten(value)));
     let old = issue.old.iter().map(|old| format!("old: {}", shorten(old)));
-    let also = issue
-        .also
+    let related = issue
+        .related
         .iter()
-        .map(|place| format!("also at {}:{}", place.line, place.column));
+        .filter_map(|related| related.location.as_ref());
+    let related = related.map(|at| format!("also at {}:{}", at.line, at.column));
     let help = issue.help.iter().map(|help| format!("help: {help}"));
-    value.chain(old).chain(also).chain(help).collect()
+    value.chain(old).chain(related).chain(help).collect()
 }
 
-/// A number of things.
+/// Returns a number with its unit: `1 object`, `2 objects`.
 pub(crate) fn count(number: usize, thing: &str) -> String {
     match number {
         1 => format!("1 {thing}"),
@@ -258,7 +298,7 @@ pub(crate) fn count(number: usize, thing: &str) -> String {
     }
 }
 
-/// Values can be endless.
+/// Shortens a value: values can be large.
 fn shorten(value: &str) -> String {
     const MAX: usize = 160;
     if value.chars().count() <= MAX {

@@ -13,7 +13,7 @@ pub(crate) const RULE_LIMIT: u64 = 10_000_000;
 pub(crate) const SCHEMA_LIMIT: u64 = 100_000_000;
 
 /// A step from a schema to one below it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum SchemaStep {
     /// `.properties[name]`
     Property(String),
@@ -23,7 +23,25 @@ pub(crate) enum SchemaStep {
     Additional,
 }
 
-/// A path of steps, as reports write it: `.properties[spec].items`.
+/// Returns the field that steps lead to, as users write it: `spec.rules[].filters[].type`. The root is empty.
+pub(crate) fn field_path(steps: &[SchemaStep]) -> String {
+    let mut out = String::new();
+    for step in steps {
+        match step {
+            SchemaStep::Property(name) if name.contains(['.', '[', ']']) => {
+                let _ = write!(out, "['{name}']");
+            }
+            SchemaStep::Property(name) => {
+                let dot = if out.is_empty() { "" } else { "." };
+                let _ = write!(out, "{dot}{name}");
+            }
+            SchemaStep::Items | SchemaStep::Additional => out.push_str("[]"),
+        }
+    }
+    out
+}
+
+/// Returns the path of steps in a schema, as the JSON contract has it: `.properties[spec].items`.
 pub(crate) fn schema_path(steps: &[SchemaStep]) -> String {
     let mut out = String::new();
     for step in steps {

@@ -18,7 +18,7 @@ pub(crate) use write::facts;
 
 /// Prints a sample of each CRD.
 pub(crate) fn run(flags: &args::Sample) -> Result<ExitStatus, Problem> {
-    let (sources, mut problems) = files::find(&flags.paths, flags.limits);
+    let (sources, mut problems) = files::find(&flags.paths, &flags.read);
     let mut catalog = Catalog::new(flags.target, Texts::Dropped);
     problems.extend(catalog.load(&sources, OtherObjects::Listed));
     let mut samples = Vec::new();

@@ -42,7 +42,7 @@ pub(crate) fn run(flags: &args::Serve) -> Result<ExitStatus, Problem> {
     runtime.shutdown_timeout(ABANDON_TIMEOUT);
     // The last reference carries everything over to the state at rest.
     served.map(drop)?;
-    Ok(ExitStatus::Well)
+    Ok(ExitStatus::Success)
 }
 
 /// The time that abandoned work gets to notice that its client is gone.

@@ -17,7 +17,7 @@ pub(crate) fn run(flags: &Store) -> Result<ExitStatus, Problem> {
         StoreCommand::Export { file } => write(&directory, file)?,
         StoreCommand::Import { file } => read(&directory, file)?,
     }
-    Ok(ExitStatus::Well)
+    Ok(ExitStatus::Success)
 }
 
 fn check(directory: &Path) -> Result<(), Problem> {

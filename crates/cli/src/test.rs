@@ -41,7 +41,7 @@ const POLL: Duration = Duration::from_millis(300);
 /// Waits until a file below the given paths changes.
 fn wait_for_change(flags: &args::Test) {
     let state = || -> Vec<(Arc<str>, Option<SystemTime>)> {
-        let (sources, _) = files::find(flags.paths.iter().chain(&flags.crds), flags.limits);
+        let (sources, _) = files::find(flags.paths.iter().chain(&flags.crds), &flags.read);
         let modified =
             |source: &InputSource| std::fs::metadata(&*source.name).and_then(|m| m.modified()).ok();
         sources
@@ -56,8 +56,8 @@ fn wait_for_change(flags: &args::Test) {
 }
 
 fn run_once(flags: &args::Test) -> Result<ExitStatus, Problem> {
-    let (sources, mut problems) = files::find(&flags.paths, flags.limits);
-    let (crds, more) = files::find(&flags.crds, flags.limits);
+    let (sources, mut problems) = files::find(&flags.paths, &flags.read);
+    let (crds, more) = files::find(&flags.crds, &flags.read);
     problems.extend(more);
     let mut shared = Catalog::new(flags.target, Texts::Dropped);
     if !crds.is_empty() {
@@ -211,7 +211,7 @@ impl Tests<'_> {
             Ok(suite) => suite,
             Err(error) => {
                 let locator = DocumentLocator::new(document);
-                let place = locator.places(&[locator.spot(&[], &error.at)]).pop().flatten();
+                let place = locator.locations(&[locator.path(&[], &error.at)]).pop().flatten();
                 results
                     .problems
                     .push(Problem::in_file(document.file, place, &error.message));
@@ -232,7 +232,7 @@ impl Tests<'_> {
         }
         let folder = Path::new(file).parent().unwrap_or(Path::new("."));
         let paths: Vec<PathBuf> = suite.crds.iter().map(|path| folder.join(path)).collect();
-        let (sources, mut problems) = files::find(&paths, self.flags.limits);
+        let (sources, mut problems) = files::find(&paths, &self.flags.read);
         let mut catalog = Catalog::new(self.flags.target, Texts::Dropped);
         problems.extend(catalog.load(&sources, OtherObjects::Listed));
         match problems.is_empty() {
@@ -252,7 +252,7 @@ impl Tests<'_> {
         results: &mut FileResults,
     ) -> Result<(), String> {
         let suite = openshift::read(value)?;
-        let limit = self.flags.limits.max_input_bytes;
+        let limit = self.flags.read.max_input_bytes;
         let read = |path: &Path| -> Result<Value, String> {
             let text = files::read(path, limit).map_err(|e| format!("{}: {e}", path.display()))?;
             yaml::decode(&text, Limits::SERVER).map_err(|e| format!("{}: {e}", path.display()))
@@ -295,9 +295,9 @@ impl Tests<'_> {
         let spots: Vec<_> = suite
             .cases
             .iter()
-            .map(|case| locator.spot(&[], &case.at))
+            .map(|case| locator.path(&[], &case.at))
             .collect();
-        let places = locator.places(&spots);
+        let places = locator.locations(&spots);
         let against: Vec<Against<'_>> = match targets {
             [] => vec![Against::Shared(self.shared)],
             targets => targets.iter().map(Against::Own).collect(),
@@ -434,7 +434,7 @@ impl ReportItem for CaseReport {
             level: Severity::Error,
             code: "TestFailure".to_owned(),
             text: text.clone(),
-            place: self.place.clone(),
+            location: self.place.clone(),
             notes: Vec::new(),
         };
         let name = match self.suite.is_empty() {
@@ -443,7 +443,7 @@ impl ReportItem for CaseReport {
         };
         ReportSubject {
             file: Arc::clone(&self.file),
-            place: self.place.clone(),
+            location: self.place.clone(),
             name,
             findings: self.failures.iter().map(finding).collect(),
             outcome: match self.older_message {
@@ -452,6 +452,7 @@ impl ReportItem for CaseReport {
             },
             details: vec![format!("rules cost {}", self.cel_cost)],
             body: None,
+            cost: None,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `scantling validate`: what a server would say to objects.
+//! `scantling validate`: validates objects as a server does.
 
 pub(crate) mod validator;
 
@@ -6,23 +6,42 @@ use crate::args;
 use crate::catalog::{Catalog, OtherObjects, StoredObjects, Texts};
 use crate::cluster;
 use crate::files;
-use crate::locate::Location;
+use crate::json_schemas::JsonSchemas;
+use crate::locate::{Locatable, Location, LocationQuery};
 use crate::problem::{ExitStatus, Problem, hint, note, warn};
-use crate::render::{RenderedItem, Report};
-use crate::report::{Finding, Issue, ReportItem, ReportSubject, UNDEFINED, count};
+use crate::render::{self, RenderedItem, Report};
+use crate::report::{Finding, Issue, ReportItem, ReportSubject, Severity, UNDEFINED, count};
 use crate::stream;
+use crate::tools;
+use crate::walk;
 use scantling_value::Value;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use std::sync::Arc;
+use std::time::Instant;
 use validator::{MissingSchemas, Skipped, Validator};
 
-/// Checks the objects.
+/// Validates the objects.
 pub(crate) fn run(flags: &args::Validate) -> Result<ExitStatus, Problem> {
-    let (sources, mut problems) = files::find(flags.inputs.all(), flags.limits);
-    let (crds, more) = files::find(&flags.crds, flags.limits);
+    let begun = Instant::now();
+    let (mut sources, mut problems) = files::find(flags.inputs.all(), &flags.read);
+    let limit = flags.read.max_input_bytes;
+    let built = flags
+        .inputs
+        .kustomize
+        .iter()
+        .map(|directory| tools::kustomize(directory, limit));
+    let charts = flags.inputs.helm.iter();
+    let rendered = charts.map(|chart| tools::helm(chart, &flags.inputs.helm_values, limit));
+    for output in built.chain(rendered) {
+        match output {
+            Ok(source) => sources.push(source),
+            Err(problem) => problems.push(problem),
+        }
+    }
+    let (crds, more) = files::find_schemas(&flags.crds, &flags.read);
     problems.extend(more);
-    let (olds, more) = files::find(&flags.old, flags.limits);
+    let (olds, more) = files::find(&flags.old, &flags.read);
     problems.extend(more);
     let mut catalog = Catalog::new(flags.target, Texts::Kept);
     let cluster = cluster::asked_for(&flags.cluster)?;
@@ -30,7 +49,7 @@ pub(crate) fn run(flags: &args::Validate) -> Result<ExitStatus, Problem> {
         Some(cluster) => problems.extend(catalog.load_from(cluster, |_| true)),
         None if flags.old_from_cluster => {
             return Err(Problem::usage("--old-from-cluster needs a cluster")
-                .hint("name one by --kubeconfig, --context, --server or --token"));
+                .hint("name one with --kubeconfig, --context, --server or --token"));
         }
         None => {}
     }
@@ -40,7 +59,10 @@ pub(crate) fn run(flags: &args::Validate) -> Result<ExitStatus, Problem> {
     problems.extend(more);
     stored.cluster = cluster.as_ref().filter(|_| flags.old_from_cluster);
 
+    let version = flags.target.kubernetes_version;
+    let json_schemas = JsonSchemas::new(&flags.schema_location, flags.schema_cache.as_deref(), version);
     let validator = Validator {
+        json_schemas: (!flags.schema_location.is_empty()).then_some(&json_schemas),
         stored: (flags.old_from_cluster || !flags.old.is_empty()).then_some(&stored),
         skip: &flags.skip,
         missing: if flags.ignore_missing_schemas {
@@ -50,6 +72,9 @@ pub(crate) fn run(flags: &args::Validate) -> Result<ExitStatus, Problem> {
         },
         show_object: flags.show_object,
         field_validation: flags.field_validation.into(),
+        overrides: &flags.overrides,
+        variables: &flags.var,
+        subresource: flags.subresource,
         ..Validator::new(&catalog, flags.target)
     };
     let mut report = Report::begin("ValidationReport", "validate", &flags.output);
@@ -67,7 +92,7 @@ pub(crate) fn run(flags: &args::Validate) -> Result<ExitStatus, Problem> {
                 ..DocumentReports::default()
             };
             checked.summary.skipped = checked.skipped.len();
-            for verdict in results.report {
+            for verdict in results.reports {
                 checked.summary.count(&verdict);
                 match renderer.piece(&verdict) {
                     Ok(piece) => checked.pieces.push(piece),
@@ -93,22 +118,30 @@ pub(crate) fn run(flags: &args::Validate) -> Result<ExitStatus, Problem> {
         summary.count(&definition);
         report.write_item(&definition)?;
     }
+    let all: Vec<_> = sources.iter().chain(&crds).chain(&olds).cloned().collect();
+    let (problems, skipped_files) = walk::skip_other_files(problems, &all);
+    summary.skipped_files = skipped_files.len();
+    summary.definitions = catalog.entries().len();
     report.write_problems(&problems)?;
-    let line = summary.line();
+    let line = summary.line(begun);
     report.end(flags.output.summary.then_some((line.as_str(), &summary)))?;
     for Skipped { file, title, reason } in &skipped {
         note(&format!("{file}: {title}: skipped: {reason}"));
     }
     if flags.output.verbose {
+        for file in &skipped_files {
+            note(&format!("{}: skipped: {}", file.file, file.reason));
+        }
         catalog.note_skipped();
     }
     if !flags.output.quiet {
         summary.remark(&problems);
     }
-    Ok(ExitStatus::after(summary.refused > 0, &problems))
+    let warned = summary.warnings > 0 && flags.output.fail_on.includes(Severity::Warning);
+    Ok(ExitStatus::after(summary.refused > 0 || warned, &problems))
 }
 
-/// What came of one document.
+/// The results for one document.
 #[derive(Default)]
 struct DocumentReports {
     pieces: Vec<RenderedItem>,
@@ -117,7 +150,7 @@ struct DocumentReports {
     problems: Vec<Problem>,
 }
 
-/// What became of one object.
+/// The result for one object.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ObjectReport {
@@ -127,14 +160,17 @@ pub(crate) struct ObjectReport {
     pub(crate) namespace: String,
     pub(crate) name: String,
     pub(crate) accepted: bool,
-    /// False where the CRD is invalid, so that nothing can be said of the object.
+    /// False if the CRD is invalid, so that the object could not be checked.
     #[serde(skip_serializing_if = "is_true")]
     pub(crate) checked: bool,
     pub(crate) errors: Vec<Issue>,
     pub(crate) warnings: Vec<String>,
-    /// Beside the warnings, where any place is known.
-    #[serde(skip_serializing_if = "no_place")]
+    /// The locations of the warnings, if any is known.
+    #[serde(skip_serializing_if = "no_location")]
     pub(crate) warning_positions: Vec<Option<Location>>,
+    /// How the locations of the warnings are looked up.
+    #[serde(skip)]
+    pub(crate) warning_queries: Vec<Option<LocationQuery>>,
     pub(crate) cel_cost: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) object: Option<Box<RawValue>>,
@@ -142,13 +178,16 @@ pub(crate) struct ObjectReport {
     pub(crate) stored: Option<Value>,
     #[serde(skip)]
     pub(crate) update: bool,
-    /// The definition that it was checked against.
+    /// Whether only a JSON schema was available.
+    #[serde(skip)]
+    pub(crate) json_schema: bool,
+    /// The CRD that it was validated against.
     #[serde(skip)]
     pub(crate) by: Option<Arc<str>>,
 }
 
 impl ObjectReport {
-    /// An object about which nothing is known yet.
+    /// A report without results.
     fn new(file: &Arc<str>, kind: &str) -> Self {
         ObjectReport {
             file: Arc::clone(file),
@@ -161,23 +200,26 @@ impl ObjectReport {
             errors: Vec::new(),
             warnings: Vec::new(),
             warning_positions: Vec::new(),
+            warning_queries: Vec::new(),
             cel_cost: 0,
             object: None,
             stored: None,
             update: false,
+            json_schema: false,
             by: None,
         }
     }
+}
 
-    /// Takes the places of errors, of what else the last error is about, and of warnings.
-    fn placed(&mut self, [errors, also, warnings]: [Vec<Option<Location>>; 3]) {
-        for (issue, place) in self.errors.iter_mut().zip(errors) {
-            issue.place = place;
+impl Locatable for ObjectReport {
+    fn visit_locations(&mut self, visit: &mut dyn FnMut(&Option<LocationQuery>, &mut Option<Location>)) {
+        for issue in &mut self.errors {
+            issue.visit_locations(visit);
         }
-        if let Some(issue) = self.errors.last_mut() {
-            issue.also = also.into_iter().flatten().collect();
+        self.warning_positions.resize(self.warning_queries.len(), None);
+        for (query, location) in self.warning_queries.iter().zip(&mut self.warning_positions) {
+            visit(query, location);
         }
-        self.warning_positions = warnings;
     }
 }
 
@@ -185,7 +227,7 @@ fn is_true(value: &bool) -> bool {
     *value
 }
 
-fn no_place(places: &[Option<Location>]) -> bool {
+fn no_location(places: &[Option<Location>]) -> bool {
     places.iter().all(Option::is_none)
 }
 
@@ -198,9 +240,17 @@ struct ValidateSummary {
     #[serde(rename = "notChecked")]
     not_checked: usize,
     skipped: usize,
-    /// How many of those that were refused are of kinds without a definition.
+    /// Files, or documents of files, that are not meant for a cluster.
+    #[serde(rename = "skippedFiles")]
+    skipped_files: usize,
+    /// The number of CRDs in use.
+    definitions: usize,
+    /// How many of those that were refused are of kinds without a CRD.
     #[serde(skip)]
     undefined: usize,
+    /// The number of objects for which only a JSON schema was available.
+    #[serde(rename = "jsonSchema")]
+    json_schema: usize,
 }
 
 impl ValidateSummary {
@@ -211,6 +261,7 @@ impl ValidateSummary {
             self.refused += 1;
         }
         let undefined = |e: &Issue| e.reason == UNDEFINED && e.help.is_none();
+        self.json_schema += usize::from(report.json_schema);
         self.not_checked += usize::from(!report.checked);
         self.undefined += usize::from(report.errors.iter().any(undefined));
         self.warnings += report.warnings.len();
@@ -223,6 +274,7 @@ impl ValidateSummary {
         self.not_checked += other.not_checked;
         self.skipped += other.skipped;
         self.undefined += other.undefined;
+        self.json_schema += other.json_schema;
     }
 
     /// Says what users may not expect.
@@ -230,16 +282,22 @@ impl ValidateSummary {
         if self.accepted + self.refused == 0 && problems.is_empty() {
             warn(&format!("no object was checked ({} skipped)", self.skipped));
         }
+        if self.json_schema > 0 {
+            let objects = count(self.json_schema, "object");
+            hint(&format!(
+                "{objects} validated against JSON schemas only, which have no rules and no defaults"
+            ));
+        }
         if self.undefined > 0 {
             let objects = count(self.undefined, "object");
             hint(&format!(
-                "{objects} without a CRD: name the CRD files with --crds, or skip such kinds with \
-                 --ignore-missing-schemas or --skip"
+                "{objects} without a schema: name the CRDs with --crds, or skip such kinds with --ignore-missing-schemas \
+                 or --skip"
             ));
         }
     }
 
-    fn line(&self) -> String {
+    fn line(&self, begun: Instant) -> String {
         let ValidateSummary {
             accepted,
             refused,
@@ -249,7 +307,8 @@ impl ValidateSummary {
             ..
         } = self;
         let mut line = format!(
-            "{}: {accepted} accepted, {refused} refused, {}",
+            "{}, {}: {accepted} accepted, {refused} refused, {}",
+            count(self.definitions, "CRD"),
             count(accepted + refused, "object"),
             count(*warnings, "warning")
         );
@@ -258,7 +317,10 @@ impl ValidateSummary {
                 line.push_str(&format!(", {number} {what}"));
             }
         }
-        line
+        if self.skipped_files > 0 {
+            line.push_str(&format!(", {} skipped", count(self.skipped_files, "file")));
+        }
+        line + &render::elapsed(begun)
     }
 }
 
@@ -284,7 +346,7 @@ impl ReportItem for ObjectReport {
         let cost = format!("the rules that ran cost {}", self.cel_cost);
         ReportSubject {
             file: Arc::clone(&self.file),
-            place: None,
+            location: None,
             name: title(&self.kind, &self.namespace, &self.name),
             findings: errors
                 .chain(warnings.map(|(text, place)| Finding::warning(text, place)))
@@ -297,6 +359,7 @@ impl ReportItem for ObjectReport {
             .to_owned(),
             details: self.by.iter().map(ToString::to_string).chain([cost]).collect(),
             body: stored,
+            cost: None,
         }
     }
 }

@@ -1,19 +1,22 @@
-//! The command line as its users meet it: exit codes, bad input, positions.
+//! Exit codes, invalid inputs and locations.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 #[path = "support/program.rs"]
 mod program;
+#[path = "support/time.rs"]
+mod time;
 
 use expect_test::expect;
 use program::{fed, scantling};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use time::without_time;
 
 /// Runs a command at the root of the repository: standard output, standard error, exit code.
 fn run(arguments: &str, input: &str) -> (String, String, i32) {
     let output = fed(scantling().args(arguments.split_whitespace()), input);
-    let text = |bytes| String::from_utf8(bytes).unwrap();
+    let text = |bytes| without_time(&String::from_utf8(bytes).unwrap());
     (
         text(output.stdout),
         text(output.stderr),
@@ -166,13 +169,16 @@ fn bad_input_is_named() {
     ] {
         assert_eq!(run(arguments, "").2, 2, "{arguments}");
     }
-    let unknown = "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n";
+    let unknown = "apiVersion: example.com/v1\nkind: Thing\nmetadata: {name: a}\n";
     assert_eq!(run(&format!("validate {crds} -"), unknown).2, 1);
     assert_eq!(
         run(&format!("validate {crds} --ignore-missing-schemas -"), unknown).2,
         0
     );
-    assert_eq!(run(&format!("validate {crds} --skip v1/Pod -"), unknown).2, 0);
+    assert_eq!(
+        run(&format!("validate {crds} --skip example.com/v1/Thing -"), unknown).2,
+        0
+    );
 }
 
 #[test]
@@ -249,7 +255,7 @@ fn large_lists_are_read_like_small_ones() {
 }
 
 #[test]
-fn what_can_be_read_once_is_read_once() {
+fn pipes_are_read_once() {
     let program = env!("CARGO_BIN_EXE_scantling");
     let script = format!(
         "'{program}' validate <(cat examples/crontab/definition.yaml) <(cat examples/crontab/object.yaml)"
@@ -274,7 +280,7 @@ fn what_can_be_read_once_is_read_once() {
 }
 
 #[test]
-fn a_reader_that_has_seen_enough_is_no_problem() {
+fn a_closed_pipe_is_not_an_error() {
     for arguments in [
         "completion bash",
         "version",
@@ -297,28 +303,34 @@ fn a_reader_that_has_seen_enough_is_no_problem() {
 }
 
 #[test]
-fn definitions_that_differ_are_told() {
+fn differing_crds_of_one_kind_are_reported() {
     let both = "validate --crds examples/crontab/definition.yaml --crds examples/crontab/tightened.yaml examples/crontab/object.yaml";
     let (_, err, _) = run(both, "");
     assert_eq!(
         err,
-        "warning: examples/crontab/tightened.yaml: the definition crontabs.stable.example.com differs from the one in \
-         examples/crontab/definition.yaml: this one counts\n"
+        "warning: examples/crontab/tightened.yaml: the CRD crontabs.stable.example.com differs from the one in \
+         examples/crontab/definition.yaml; this one is used\n"
     );
 }
 
 const CRDS: &str = "--crds examples/crontab/definition.yaml";
 
 #[test]
-fn warnings_and_strict_errors_have_places() {
+fn warnings_and_strict_errors_have_locations() {
     let input = "apiVersion: stable.example.com/v1\nkind: CronTab\nmetadata: {name: a}\nspec:\n  cronSpec: '* * * * *'\n  \
                  cronSpec: '* * * * *'\n  colour: blue\n  env: [{name: a, colour: blue}]\n";
-    let (warned, _, code) = run(&format!("validate {CRDS} -"), input);
+    let (warned, _, code) = run(&format!("validate {CRDS} --field-validation warn -"), input);
     assert_eq!(code, 0);
-    let (strict, _, code) = run(&format!("validate {CRDS} --field-validation strict -"), input);
+    let (strict, _, code) = run(&format!("validate {CRDS} -"), input);
     assert_eq!(code, 1);
-    let (json, _, _) = run(&format!("validate {CRDS} -o json -"), input);
-    let (github, _, _) = run(&format!("validate {CRDS} -o github -"), input);
+    let (json, _, _) = run(
+        &format!("validate {CRDS} --field-validation warn -o json -"),
+        input,
+    );
+    let (github, _, _) = run(
+        &format!("validate {CRDS} --field-validation warn -o github -"),
+        input,
+    );
     expect![[r#"
         <stdin>:6:3: warning: CronTab a: line 6: key "cronSpec" already set in map
           |
@@ -381,7 +393,7 @@ fn warnings_and_strict_errors_have_places() {
 }
 
 #[test]
-fn deprecated_versions_are_told() {
+fn deprecated_versions_are_reported() {
     let definition = std::fs::read_to_string(
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/crontab/definition.yaml"),
     );
@@ -399,7 +411,7 @@ fn deprecated_versions_are_told() {
 
 /// Each line of the fixture names the codes of the advice on what stands there.
 #[test]
-fn all_there_is_advice_on_is_told() {
+fn all_advice_has_locations() {
     let file = "crates/cli/tests/fixtures/lint-advice/definition.yaml";
     let (out, _, _) = run(&format!("lint -o json {file}"), "");
     let report: serde_json::Value = serde_json::from_str(&out).unwrap();
@@ -429,7 +441,7 @@ fn all_there_is_advice_on_is_told() {
 }
 
 #[test]
-fn namespaces_of_what_has_none_are_taken_off() {
+fn namespaces_of_cluster_scoped_objects_are_removed() {
     let definition = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\n\
         metadata: {name: as.example.com, namespace: odd}\nspec:\n  group: example.com\n  scope: Cluster\n  \
         names: {plural: as, singular: a, kind: A, listKind: AList}\n  versions:\n  - name: v1\n    served: true\n    \
@@ -442,14 +454,14 @@ fn namespaces_of_what_has_none_are_taken_off() {
 }
 
 #[test]
-fn what_was_not_checked_is_told() {
-    let pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n";
+fn unchecked_objects_are_reported() {
+    let thing = "apiVersion: example.com/v1\nkind: Thing\nmetadata: {name: a}\n";
     let mut all = String::new();
     for (arguments, input) in [
         (format!("validate {CRDS} -"), "---\n# nothing\n---\n"),
-        (format!("validate {CRDS} --ignore-missing-schemas -"), pod),
-        (format!("validate {CRDS} -"), pod),
-        (format!("validate {CRDS} -q -"), pod),
+        (format!("validate {CRDS} --ignore-missing-schemas -"), thing),
+        (format!("validate {CRDS} -"), thing),
+        (format!("validate {CRDS} -q -"), thing),
         (
             format!(
                 "validate {CRDS} --old examples/crontab/object.yaml --old examples/crontab/changed.yaml -"
@@ -481,7 +493,7 @@ fn encodings_do_not_matter() {
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/crontab/invalid.yaml"),
     );
     let text = text.unwrap();
-    let (wanted, _, _) = run(&format!("validate {CRDS} -"), &text);
+    let (wanted, _, _) = run(&format!("validate {CRDS} --field-validation warn -"), &text);
     assert!(wanted.contains("<stdin>:7:3: error"), "{wanted}");
     let units = |mark: [u8; 2], bytes: fn(u16) -> [u8; 2]| -> Vec<u8> {
         mark.into_iter()
@@ -501,7 +513,7 @@ fn encodings_do_not_matter() {
         let file = directory.path().join(format!("{n}.yaml"));
         std::fs::write(&file, bytes).unwrap();
         let name = file.to_str().unwrap();
-        let (found, err, code) = run(&format!("validate {CRDS} {name}"), "");
+        let (found, err, code) = run(&format!("validate {CRDS} --field-validation warn {name}"), "");
         assert_eq!((err.as_str(), code), ("", 1));
         assert_eq!(found.replace(name, "<stdin>"), wanted, "{n}");
     }
@@ -628,7 +640,7 @@ fn near_misses_of_known_kinds_are_errors() {
         object("stable.example.com/v1", "Crontab"),
         object("stable.exmaple.com/v1", "CronTab"),
         object("stable.example.com/v1", "Backup"),
-        object("apps/v1", "Deployment"),
+        object("other.example.com/v1", "Thing"),
     ]
     .concat();
     let (out, err, code) = run(
@@ -685,7 +697,7 @@ fn upgraded((old, old_version): (&str, &str), (new, new_version): (&str, &str), 
 }
 
 #[test]
-fn upgrade_judges_what_happens_to_objects() {
+fn upgrade_verdicts_match_the_effect_on_objects() {
     let spec = |schema: &str| format!("{{type: object, properties: {{a: {schema}}}}}");
     let mut all = String::new();
     for (old, new, object) in [
@@ -747,7 +759,7 @@ fn upgrade_judges_what_happens_to_objects() {
 
 /// A server decides about metadata, too. What only it knows is left out.
 #[test]
-fn metadata_are_shown_as_they_would_be_stored() {
+fn show_object_has_the_stored_metadata() {
     let object = |metadata: &str| {
         format!(
             "apiVersion: stable.example.com/v1\nkind: CronTab\nmetadata: {metadata}\nspec: {{cronSpec: '* * * * *'}}\n"
@@ -808,16 +820,18 @@ fn metadata_are_shown_as_they_would_be_stored() {
     .assert_eq(&all);
 }
 
-/// Definitions of old are judged as they were, and their age is told.
 #[test]
-fn definitions_of_old_are_told() {
+fn v1beta1_crds_are_reported_as_deprecated() {
     let definition = "apiVersion: apiextensions.k8s.io/v1beta1\nkind: CustomResourceDefinition\nmetadata: {name: as.b.c}\nspec:\n  \
         group: b.c\n  scope: Cluster\n  preserveUnknownFields: false\n  names: {plural: as, singular: a, kind: A, listKind: AList}\n  version: v1\n  validation:\n    \
         openAPIV3Schema:\n      type: object\n      properties: {spec: {type: object, properties: {a: {type: integer}}}}\n";
     let object = "apiVersion: b.c/v1\nkind: A\nmetadata: {name: a}\nspec: {a: 1, b: 2}\n";
     let (lint, _, code) = run("lint -", definition);
     assert_eq!(code, 0);
-    let (validate, _, code) = run("validate --show-object -", &format!("{definition}---\n{object}"));
+    let (validate, _, code) = run(
+        "validate --field-validation warn --show-object -",
+        &format!("{definition}---\n{object}"),
+    );
     assert_eq!(code, 0);
     expect![[r#"
         <stdin>: warning: as.b.c: apiextensions.k8s.io/v1beta1 CustomResourceDefinition is deprecated in v1.16+, unavailable in v1.22+; use apiextensions.k8s.io/v1 CustomResourceDefinition
@@ -841,7 +855,7 @@ fn definitions_of_old_are_told() {
 }
 
 #[test]
-fn evaluations_come_in_three_forms() {
+fn eval_has_three_output_formats() {
     let (_, err, code) = run("eval 1+1 -o junit", "");
     assert_eq!(code, 2);
     let (failed, _, code) = run("eval 1+ -o json", "");
@@ -865,7 +879,7 @@ fn evaluations_come_in_three_forms() {
 
 /// A list that cannot be cut has its places nevertheless, however large it is.
 #[test]
-fn large_lists_that_stay_whole_have_places() {
+fn large_lists_that_are_not_split_have_locations() {
     let mut text = String::from("kind: List\napiVersion: v1\nitems:\n");
     for n in 0..3 {
         let anchor = if n == 0 { "&a " } else { "" };
@@ -874,7 +888,10 @@ fn large_lists_that_stay_whole_have_places() {
         ));
         text.push_str(&format!("# {}\n", "x".repeat(2 << 20)));
     }
-    let (out, err, code) = run(&format!("validate {CRDS} -o github -"), &text);
+    let (out, err, code) = run(
+        &format!("validate {CRDS} --field-validation warn -o github -"),
+        &text,
+    );
     assert_eq!((err.as_str(), code), ("", 1));
     let places: Vec<&str> = out.lines().filter_map(|l| l.split(",title").next()).collect();
     expect![[r#"

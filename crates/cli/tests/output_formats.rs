@@ -1,20 +1,24 @@
-//! Every form of output of every command that has forms, as files in `snapshots/`; JUnit and SARIF are held against their
-//! schemas as well, and JSON against the contract that other programs rely on.
+//! Every output format of every command, as files in `snapshots/`; JUnit and SARIF are also validated against their schemas,
+//! and JSON against the contract that other programs rely on.
 //!
 //! After a change, `UPDATE_EXPECT=1 cargo test -p scantling --test output_formats` writes the new output.
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may panic")]
 #![expect(clippy::print_stdout, reason = "a test that is skipped says so")]
+
+#[path = "support/time.rs"]
+mod time;
 
 use expect_test::expect_file;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
+use time::without_time;
 
 const COMMANDS: [(&str, &str); 5] = [
     (
         "validate",
-        "validate --crds examples/crontab/definition.yaml examples/crontab/invalid.yaml examples/crontab/object.yaml",
+        "validate --crds examples/crontab/definition.yaml --field-validation warn examples/crontab/invalid.yaml examples/crontab/object.yaml",
     ),
     (
         "update",
@@ -34,8 +38,8 @@ const COMMANDS: [(&str, &str); 5] = [
     ),
 ];
 
-/// What is odd enough to break a form: texts with lines and marks of their own, names of files, nothing at all.
-const ODD: [&str; 11] = [
+/// Inputs that could break a format: texts with line breaks and markup, unusual file names, empty inputs.
+const UNUSUAL: [&str; 11] = [
     "validate crates/cli/tests/fixtures/unusual-texts/nothing.yaml",
     "validate crates/cli/tests/fixtures/unusual-texts",
     "validate --field-validation strict crates/cli/tests/fixtures/unusual-texts",
@@ -50,7 +54,10 @@ const ODD: [&str; 11] = [
 ];
 
 fn every_command() -> impl Iterator<Item = &'static str> {
-    COMMANDS.into_iter().map(|(_, arguments)| arguments).chain(ODD)
+    COMMANDS
+        .into_iter()
+        .map(|(_, arguments)| arguments)
+        .chain(UNUSUAL)
 }
 
 fn output(arguments: &str, form: &str) -> String {
@@ -66,13 +73,13 @@ fn output(arguments: &str, form: &str) -> String {
     );
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(!said.contains("error:"), "{arguments} -o {form}: {said}");
-    String::from_utf8(output.stdout).unwrap()
+    without_time(&String::from_utf8(output.stdout).unwrap())
 }
 
 #[test]
-fn every_form_of_every_command() {
+fn every_format_of_every_command() {
     for (name, arguments) in COMMANDS {
-        for form in ["text", "json", "yaml", "junit", "sarif", "github"] {
+        for form in ["text", "json", "yaml", "junit", "sarif", "github", "markdown"] {
             let path = format!("{}/tests/snapshots/{name}.{form}", env!("CARGO_MANIFEST_DIR"));
             expect_file![path].assert_eq(&output(arguments, form));
         }

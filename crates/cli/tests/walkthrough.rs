@@ -11,6 +11,8 @@
 
 #[path = "support/server.rs"]
 mod server;
+#[path = "support/time.rs"]
+mod time;
 
 use scantling_merge::json_patch::JsonPatch;
 use scantling_value::{Limits, yaml};
@@ -96,7 +98,7 @@ fn output(root: &Path, command: &str, server: &Server) -> String {
         .current_dir(root)
         .output()
         .unwrap();
-    let text = String::from_utf8(output.stdout).unwrap();
+    let text = time::without_time(&String::from_utf8(output.stdout).unwrap());
     let mut text = text.replace(&server.address, "https://127.0.0.1:6443");
     match output.status.code() {
         Some(0) => {}

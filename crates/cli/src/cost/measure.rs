@@ -53,12 +53,13 @@ impl ReportItem for ObjectCost {
     fn subject(&self) -> ReportSubject {
         ReportSubject {
             file: Arc::clone(&self.file),
-            place: None,
+            location: None,
             name: title(&self.kind, &self.namespace, &self.name),
             findings: Vec::new(),
             outcome: format!("the rules that ran cost {}", self.cel_cost),
             details: Vec::new(),
             body: None,
+            cost: None,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The place that an expression looks at.
+//! The value that an expression is evaluated for.
 
 use crate::args;
 use crate::catalog::{Catalog, OtherObjects, Texts};
@@ -12,17 +12,17 @@ use scantling_value::Value;
 use std::path::Path;
 use std::sync::Arc;
 
-/// A place in a definition's schema and in the objects of its kind, or, without a definition, any document.
+/// A field of a CRD and of objects of its kind or, without a CRD, any document.
 pub(super) struct EvalTarget {
-    /// What expressions see there.
+    /// What expressions see.
     pub(super) shape: Arc<Shape>,
     resource: Option<Arc<Resource>>,
     at: String,
-    limits: args::ReadLimits,
+    read: args::ReadFlags,
 }
 
 impl EvalTarget {
-    /// The place that the flags name.
+    /// Finds the field that the flags name.
     pub(super) fn find(flags: &args::Eval) -> Result<Self, Problem> {
         let resource = flags.crd.as_deref().map(|crd| resource(crd, flags)).transpose()?;
         let shape = match &resource {
@@ -38,34 +38,51 @@ impl EvalTarget {
             shape,
             resource,
             at: flags.at.clone(),
-            limits: flags.limits,
+            read: flags.read.clone(),
         })
     }
 
-    /// What stands at the place in the first document of a file. Rules see an object as it is stored: without fields
-    /// that its definition does not know, and with its defaults.
+    /// Returns the value of the field in the first document of a file. Rules see an object as it is stored: pruned and
+    /// defaulted.
     pub(super) fn value_in(&self, file: &Path) -> Result<Value, Problem> {
-        let mut document = first_document(file, self.limits)?;
+        let mut document = first_document(file, &self.read)?;
         let Some(resource) = &self.resource else {
             return Ok(document);
         };
         scantling_admit::prune_and_default_stored(resource, &mut document)
             .map_err(|why| Problem::plain(format!("{}: {why}", file.display())))?;
-        let found = steps(&self.at).try_fold(&document, |v, step| match step.parse::<usize>() {
-            Ok(index) if v.as_array().is_some() => v.as_array()?.get(index),
-            _ => v.get(step),
-        });
+        let found = steps(&self.at)
+            .into_iter()
+            .try_fold(&document, |v, step| match step.parse::<usize>() {
+                Ok(index) if v.as_array().is_some() => v.as_array()?.get(index),
+                _ => v.get(step),
+            });
         let nothing = || Problem::plain(format!("{} has nothing at {}", file.display(), self.at));
         found.cloned().ok_or_else(nothing)
     }
 }
 
-fn steps(at: &str) -> impl Iterator<Item = &str> {
-    at.split(['.', '[', ']']).filter(|step| !step.is_empty())
+/// The steps of a path such as `spec.rules[].filters[0]['a.b']`; `[]` is the step to the first element of a list.
+fn steps(at: &str) -> Vec<&str> {
+    let (mut steps, mut rest) = (Vec::new(), at.trim_start_matches('.'));
+    while !rest.is_empty() {
+        let (step, after) = if let Some(inside) = rest.strip_prefix("['") {
+            inside.split_once("']").unwrap_or((inside, ""))
+        } else if let Some(inside) = rest.strip_prefix('[') {
+            let (step, after) = inside.split_once(']').unwrap_or((inside, ""));
+            (if step.is_empty() { "0" } else { step }, after)
+        } else {
+            let end = rest.find(['.', '[']).unwrap_or(rest.len());
+            rest.split_at_checked(end).unwrap_or((rest, ""))
+        };
+        steps.push(step);
+        rest = after.strip_prefix('.').unwrap_or(after);
+    }
+    steps
 }
 
-fn first_document(file: &Path, limits: args::ReadLimits) -> Result<Value, Problem> {
-    let (sources, problems) = files::find([file], limits);
+fn first_document(file: &Path, read: &args::ReadFlags) -> Result<Value, Problem> {
+    let (sources, problems) = files::find([file], read);
     if let Some(problem) = problems.into_iter().next() {
         return Err(problem);
     }
@@ -81,9 +98,9 @@ fn first_document(file: &Path, limits: args::ReadLimits) -> Result<Value, Proble
     }
 }
 
-/// The version of the definition in a file that the flags name.
+/// Returns the version of the CRD that the flags name.
 fn resource(crd: &Path, flags: &args::Eval) -> Result<Arc<Resource>, Problem> {
-    let (sources, problems) = files::find([crd], flags.limits);
+    let (sources, problems) = files::find([crd], &flags.read);
     let mut catalog = Catalog::new(flags.target, Texts::Dropped);
     let more = catalog.load(&sources, OtherObjects::Listed);
     if let Some(problem) = problems.into_iter().chain(more).next() {
@@ -108,7 +125,7 @@ fn resource(crd: &Path, flags: &args::Eval) -> Result<Arc<Resource>, Problem> {
     Ok(Arc::clone(resource))
 }
 
-/// What expressions see at a place of a schema.
+/// Returns what expressions see at a field of a schema.
 fn shape(resource: &Resource, at: &str) -> Result<Arc<Shape>, Problem> {
     let mut schema = Arc::clone(resource.plan.root().schema());
     let mut shapes = Shapes::new();

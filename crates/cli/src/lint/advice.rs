@@ -1,11 +1,16 @@
-//! What a cluster accepts, and we would do differently.
+//! Advice on CRDs that a cluster accepts.
 
 mod keywords;
+mod rules;
 mod versions;
 
-use crate::locate::Location;
-use crate::rules::{self, Bound, EstimatedRule, RULE_LIMIT, SCHEMA_LIMIT, Saving, SchemaStep, schema_path};
-use scantling_schema::definition::{CrdVersion, Definition};
+use crate::catalog::CatalogEntry;
+use crate::locate::{DocumentLocator, Location, LocationQuery, path_from};
+use crate::report::Severity;
+use crate::rules::{
+    Bound, EstimatedRule, RULE_LIMIT, SCHEMA_LIMIT, Saving, SchemaStep, field_path, schema_path,
+};
+use scantling_schema::definition::CrdVersion;
 use scantling_schema::document::Schema;
 use scantling_schema::plan::PlanCompiler;
 use scantling_schema::prune::{self, NullPolicy, UnknownFields};
@@ -19,14 +24,20 @@ use std::sync::Arc;
 /// A piece of advice.
 #[derive(Debug, Serialize)]
 pub(super) struct Advice {
-    /// Which piece, for good: see the page of that name.
     pub(super) code: &'static str,
-    /// Where in the definition.
+    pub(super) severity: Severity,
+    /// The field of the CRD.
     pub(super) field: String,
-    /// What to do.
+    /// The version of the kind, if the advice is about one.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(super) version: String,
+    /// The field of the kind: `spec.rules[].filters[].type`.
+    pub(super) path: String,
     pub(super) message: String,
     #[serde(flatten)]
-    pub(super) place: Option<Location>,
+    pub(super) location: Option<Location>,
+    #[serde(skip)]
+    pub(super) query: Option<LocationQuery>,
 }
 
 /// From this share of a limit on, a rule is near it.
@@ -35,14 +46,19 @@ const NEAR: f64 = 0.5;
 /// A bound is advised if it lowers the estimated cost by this much: a hundredth of a rule's limit.
 const WORTH_BOUNDING: u64 = RULE_LIMIT / 100;
 
-/// The advice on a definition; `unknown` are the fields that a cluster does not know.
+/// Returns the advice on a CRD. `locator` and `index` name its text.
 pub(super) fn advice(
-    definition: &Definition,
-    unknown: &[PathBuf],
+    entry: &CatalogEntry,
     environments: &Environments,
+    locator: &DocumentLocator<'_>,
+    index: &[usize],
 ) -> Vec<Advice> {
-    let spec = &definition.spec;
-    let mut all: Vec<Advice> = unknown.iter().filter_map(behind_a_gate).collect();
+    let spec = &entry.definition.spec;
+    let mut all: Vec<Advice> = entry
+        .unknown
+        .iter()
+        .filter_map(|field| behind_a_gate(field, locator, index))
+        .collect();
     let mut interner = Interner::new();
     let schemas: Vec<_> = spec
         .versions()
@@ -63,11 +79,15 @@ pub(super) fn advice(
             continue;
         };
         let mut advisor = Advisor {
-            root: format!("spec.versions[{n}].schema.openAPIV3Schema"),
+            root: entry.schema_field(n),
+            root_segments: entry.schema_segments(n),
+            version: version.name.to_string(),
+            locator,
+            index,
             all: &mut all,
             compiler: &mut compiler,
         };
-        let rules = rules::rules(schema, environments);
+        let rules = crate::rules::rules(schema, environments);
         advisor.costs(&rules);
         advisor.bounds(document, schema, &rules, environments);
         advisor.node(schema, &mut Vec::new());
@@ -85,8 +105,8 @@ pub(super) fn advice(
     all
 }
 
-/// What to say of an extension that only we have, where its gate is off.
-fn behind_a_gate(field: &PathBuf) -> Option<Advice> {
+/// Returns the advice on an extension of Scantling whose feature gate is off.
+fn behind_a_gate(field: &PathBuf, locator: &DocumentLocator<'_>, index: &[usize]) -> Option<Advice> {
     let Segment::Field(extension) = field.segments().last()? else {
         return None;
     };
@@ -98,25 +118,34 @@ fn behind_a_gate(field: &PathBuf) -> Option<Advice> {
     };
     Some(Advice {
         code: "SCT0403",
+        severity: Severity::Advice,
         field: field.to_string(),
+        version: String::new(),
+        path: field.to_string(),
         message: format!(
-            "a Kubernetes cluster ignores this field; `scantling lint`, `validate` and `serve` take it with \
-             --feature-gates {gate}=true"
+            "a Kubernetes cluster ignores this field; `scantling compile` turns it into rules that any cluster enforces, and \
+             --feature-gates {gate}=true makes Scantling enforce it"
         ),
-        place: None,
+        location: None,
+        query: locator.path(index, field),
     })
 }
 
 struct Advisor<'a> {
+    /// The field of the schema in the CRD, and the same as segments.
     root: String,
+    root_segments: Vec<Segment<'static>>,
+    version: String,
+    locator: &'a DocumentLocator<'a>,
+    index: &'a [usize],
     all: &'a mut Vec<Advice>,
-    /// Compiles the schemas of defaults. Most CRDs have none, and making a compiler takes as long as some of them.
+    /// Compiles the schemas of defaults. Most CRDs have none, and creating a compiler takes as long as some of them.
     compiler: &'a mut Option<PlanCompiler>,
 }
 
 impl Advisor<'_> {
     fn add(&mut self, code: &'static str, at: &[SchemaStep], message: impl Into<String>) {
-        self.push(code, &schema_path(at), message);
+        self.push(code, at, None, message);
     }
 
     fn add_on_rule(
@@ -126,16 +155,46 @@ impl Advisor<'_> {
         index: usize,
         message: impl Into<String>,
     ) {
-        let rule = format!("{}.x-kubernetes-validations[{index}].rule", schema_path(at));
-        self.push(code, &rule, message);
+        self.push(code, at, Some(index), message);
     }
 
-    fn push(&mut self, code: &'static str, below_root: &str, message: impl Into<String>) {
+    fn push(
+        &mut self,
+        code: &'static str,
+        at: &[SchemaStep],
+        rule: Option<usize>,
+        message: impl Into<String>,
+    ) {
+        let mut field = self.root.clone() + &schema_path(at);
+        let mut segments = self.root_segments.clone();
+        for step in at {
+            match step {
+                SchemaStep::Property(name) => {
+                    segments.extend([Segment::Field("properties"), Segment::Field(name)])
+                }
+                SchemaStep::Items => segments.push(Segment::Field("items")),
+                SchemaStep::Additional => segments.push(Segment::Field("additionalProperties")),
+            }
+        }
+        if let Some(n) = rule {
+            field.push_str(&format!(".x-kubernetes-validations[{n}].rule"));
+            let rule = [
+                Segment::Field("x-kubernetes-validations"),
+                Segment::Index(n),
+                Segment::Field("rule"),
+            ];
+            segments.extend(rule);
+        }
+        let default = crate::codes::find(code).and_then(|code| code.severity);
         self.all.push(Advice {
             code,
-            field: self.root.clone() + below_root,
+            severity: default.unwrap_or(Severity::Advice),
+            field,
+            version: self.version.clone(),
+            path: field_path(at),
             message: message.into(),
-            place: None,
+            location: None,
+            query: self.locator.path(self.index, &path_from(&segments)),
         });
     }
 
@@ -153,7 +212,7 @@ impl Advisor<'_> {
             }
             if !rule.has_message {
                 let text = format!(
-                    "the rule `{}` has no message: users are shown the rule",
+                    "the rule `{}` has no message: users see the expression",
                     rule.text
                 );
                 self.add_on_rule("SCT0104", &rule.at, rule.index, text);
@@ -180,7 +239,7 @@ impl Advisor<'_> {
     ) {
         let mut all: Vec<Saving> = Vec::new();
         for rule in rules {
-            for saving in rules::savings(document, schema, rule, environments, WORTH_BOUNDING) {
+            for saving in crate::rules::savings(document, schema, rule, environments, WORTH_BOUNDING) {
                 match all.iter_mut().find(|other| other.bound == saving.bound) {
                     Some(other) => other.saved = other.saved.saturating_add(saving.saved),
                     None => all.push(saving),
@@ -203,18 +262,18 @@ impl Advisor<'_> {
 
     fn node(&mut self, schema: &Arc<Structural>, at: &mut Vec<SchemaStep>) {
         for (n, rule) in schema.rules.iter().enumerate() {
-            if let Some(keywords) = schema.ty.and_then(|ty| keywords::instead_of(&rule.rule, ty)) {
-                let text = format!("the rule says what {keywords} says, which costs nothing");
-                self.add_on_rule("SCT0105", at, n, text);
+            let is_resource = at.is_empty() || schema.is_embedded_resource();
+            for (code, text) in rules::mistakes(&rule.rule, schema, is_resource) {
+                self.add_on_rule(code, at, n, text);
             }
         }
         match schema.ty {
             Some(Type::Array) if is_unkeyed_conditions(schema, at) => {
-                let text = "conditions that are no list of type map with the key type: each write replaces all of them";
+                let text = "conditions are not a list of type map with the key `type`: each apply replaces all of them";
                 self.add("SCT0202", at, text);
             }
             Some(Type::Array) if schema.list_type().is_none() => {
-                let text = "the list has no x-kubernetes-list-type: server-side apply takes it as a whole";
+                let text = "the list has no x-kubernetes-list-type: server-side apply replaces it as a whole";
                 self.add("SCT0201", at, text);
             }
             Some(Type::Object)
@@ -222,31 +281,26 @@ impl Advisor<'_> {
                     .additional_schema()
                     .is_some_and(|s| s.ty == Some(Type::Object)) =>
             {
-                let text = "a map of objects: API conventions advise a list with a key in each element";
+                let text = "a map of objects: the API conventions prefer a list with a key in each element";
                 self.add("SCT0302", at, text);
             }
             Some(Type::Boolean) => {
-                let text = "a boolean: API conventions advise a string with named values, which can grow";
+                let text = "a boolean: the API conventions prefer a string with named values, to which more can be added";
                 self.add("SCT0301", at, text);
             }
             Some(Type::Number) => {
-                let text =
-                    "a floating-point number: API conventions advise an integer, or a quantity in a string";
+                let text = "a floating-point number: the API conventions prefer an integer, or a quantity in a string";
                 self.add("SCT0303", at, text);
             }
             _ => {}
         }
         if schema.nullable {
-            let text = "null is a value: clients cannot tell it from an absent field";
+            let text = "the field is nullable: typed clients cannot tell null from an absent field";
             self.add("SCT0306", at, text);
         }
         self.default(schema, at);
         if schema.preserves_unknown_fields() {
-            self.add(
-                "SCT0401",
-                at,
-                "fields that the schema does not know are kept, and never checked",
-            );
+            self.add("SCT0401", at, "unknown fields are preserved and never validated");
         }
         for (name, property) in &schema.properties {
             at.push(SchemaStep::Property(name.to_string()));
@@ -262,36 +316,40 @@ impl Advisor<'_> {
         }
     }
 
-    /// What conventions have to say on a field by its name.
+    /// Advice on a field by its name.
     fn field(&mut self, object: &Structural, name: &str, schema: &Structural, at: &[SchemaStep]) {
         if !is_lower_camel(name) {
-            self.add("SCT0304", at, "the name of the field is not written like thisOne");
+            self.add("SCT0304", at, "the name of the field is not in lower camel case");
+        }
+        if is_yaml_boolean(name) {
+            let text = format!("YAML 1.1 reads the plain key `{name}` as a boolean: users must quote it");
+            self.add("SCT0404", at, text);
         }
         if name.ends_with("Timestamp") && is_time(schema) {
-            let text = "times are called somethingTime by API conventions, not somethingTimestamp";
+            let text = "the API conventions call times somethingTime, not somethingTimestamp";
             self.add("SCT0304", at, text);
         }
         if let [SchemaStep::Property(status), _] = at
             && (status.as_str(), name, schema.ty) == ("status", "phase", Some(Type::String))
         {
-            let text = "a phase: API conventions advise conditions, which do not exclude each other";
+            let text = "a phase: the API conventions prefer conditions, which do not exclude each other";
             self.add("SCT0305", at, text);
         }
         let limits = object.validation.as_deref();
         if schema.default.is_some() && limits.is_some_and(|l| l.required.iter().any(|r| &**r == name)) {
-            let text = "the field is required and has a default: it may be left out all the same";
+            let text = "the field is required but has a default, so that objects may leave it out";
             self.add("SCT0503", at, text);
         }
     }
 
-    /// Defaults of which a part is dropped, and those that never apply.
+    /// Advice on defaults that are pruned or never apply.
     fn default(&mut self, schema: &Arc<Structural>, at: &[SchemaStep]) {
         let Some(default) = &schema.default else {
             return;
         };
         if let Some(SchemaStep::Items | SchemaStep::Additional) = at.last() {
             let text =
-                "a default of list elements or map values never applies: what is absent there has no place";
+                "a default of list elements or map values never applies: an absent element has no position";
             self.add("SCT0502", at, text);
         }
         let plan = self
@@ -314,7 +372,7 @@ impl Advisor<'_> {
                 [] => "its nulls".to_owned(),
                 fields => fields.join(", "),
             };
-            self.add("SCT0501", at, format!("a part of the default is dropped: {what}"));
+            self.add("SCT0501", at, format!("a part of the default is pruned: {what}"));
         }
     }
 
@@ -327,12 +385,24 @@ impl Advisor<'_> {
     fn status(&mut self, served: bool, schema: &Structural, version: &CrdVersion) {
         if !served && schema.property("status").is_some() {
             let text = format!(
-                "version {} has a status but no status subresource: whoever may write the object may write its status",
+                "version {} has a status but no status subresource: everyone who may update the object may update its status",
                 version.name
             );
             self.add("SCT0402", &[SchemaStep::Property("status".to_owned())], text);
         }
     }
+}
+
+/// Whether YAML 1.1 reads a plain word as a boolean.
+fn is_yaml_boolean(word: &str) -> bool {
+    let lower = word.to_ascii_lowercase();
+    let is_known = matches!(
+        lower.as_str(),
+        "y" | "n" | "yes" | "no" | "on" | "off" | "true" | "false"
+    );
+    // Mixed case such as `oN` is a string.
+    let capitalized = word.chars().skip(1).all(|c| c.is_ascii_lowercase());
+    is_known && (capitalized || word.chars().all(|c| c.is_ascii_uppercase()))
 }
 
 /// Whether a schema is that of `status.conditions`, without the key that makes them a map.

@@ -13,7 +13,7 @@ pub(super) fn render(subject: &ReportSubject) -> String {
             Severity::Advice => "notice",
         };
         let _ = write!(out, "::{command} file={}", property(&subject.file));
-        if let Some(place) = &finding.place {
+        if let Some(place) = &finding.location {
             let _ = write!(out, ",line={},col={}", place.line, place.column);
         }
         if !subject.name.is_empty() {

@@ -10,9 +10,9 @@ use std::fmt::Write as _;
 
 /// The whole report.
 pub(super) fn document(command: &str, pieces: &[RenderedItem]) -> String {
-    let file = |p: &RenderedItem| p.kept.as_ref().map(|k| k.file.clone()).unwrap_or_default();
-    let failed = |p: &&RenderedItem| p.kept.as_ref().is_some_and(|k| k.failed);
-    let unreadable = |p: &&RenderedItem| p.kept.as_ref().is_some_and(|k| k.unreadable);
+    let file = |p: &RenderedItem| p.facts.as_ref().map(|k| k.file.clone()).unwrap_or_default();
+    let failed = |p: &&RenderedItem| p.facts.as_ref().is_some_and(|k| k.failed);
+    let unreadable = |p: &&RenderedItem| p.facts.as_ref().is_some_and(|k| k.unreadable);
     let counts = |pieces: &[RenderedItem]| {
         let (failures, errors) = (pieces.iter().filter(failed), pieces.iter().filter(unreadable));
         let (tests, failures, errors) = (pieces.len(), failures.count(), errors.count());
@@ -89,7 +89,7 @@ pub(super) fn case(subject: &ReportSubject) -> String {
 }
 
 fn placed(file: &str, finding: &Finding) -> String {
-    match &finding.place {
+    match &finding.location {
         Some(place) => format!("{file}:{}:{}", place.line, place.column),
         None => file.to_owned(),
     }

@@ -1,7 +1,7 @@
 //! SARIF 2.1.0, for code scanning.
 
-use super::{RenderedItem, codes, unwritable};
-use crate::lint::page;
+use super::{RenderedItem, codes_of, unwritable};
+use crate::codes;
 use crate::problem::Problem;
 use crate::report::{Finding, ReportSubject, Severity};
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ const RESULTS: &str = "\"results\": []";
 
 /// The whole log.
 pub(super) fn document(pieces: &[RenderedItem]) -> Result<String, Problem> {
-    let rules: Vec<Value> = codes(pieces).into_iter().map(rule).collect();
+    let rules: Vec<Value> = codes_of(pieces).into_iter().map(rule).collect();
     let log = json!({
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
         "version": "2.1.0",
@@ -40,7 +40,7 @@ pub(super) fn document(pieces: &[RenderedItem]) -> Result<String, Problem> {
 
 /// A code, with its page where it has one.
 fn rule(code: &str) -> Value {
-    match page(code).and_then(|page| page.split_once("\n\n")) {
+    match codes::find(code).and_then(|code| code.page.split_once("\n\n")) {
         Some((title, text)) => json!({
             "id": code,
             "shortDescription": {"text": title},
@@ -67,7 +67,7 @@ fn result(subject: &ReportSubject, finding: &Finding) -> Value {
         Severity::Advice => "note",
     };
     let mut location = json!({"artifactLocation": {"uri": uri(&subject.file)}});
-    if let (Some(place), Some(location)) = (&finding.place, location.as_object_mut()) {
+    if let (Some(place), Some(location)) = (&finding.location, location.as_object_mut()) {
         let region = json!({"startLine": place.line, "startColumn": place.column});
         location.insert("region".to_owned(), region);
     }

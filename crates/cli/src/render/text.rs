@@ -1,13 +1,14 @@
-//! For people: each finding with its place in the file.
+//! Text for people: each finding with its line.
 
 use crate::args::Output;
 use crate::locate::Location;
 use crate::report::{Finding, ReportSubject, Severity};
 use anstyle::{AnsiColor, Style};
 use std::fmt::Write as _;
-use unicode_width::UnicodeWidthChar as _;
+use std::io::IsTerminal as _;
+use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
-/// The colours of a text, or none.
+/// The colours of the output, and the width of the terminal.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Palette {
     error: Style,
@@ -15,11 +16,18 @@ pub(super) struct Palette {
     advice: Style,
     ok: Style,
     faint: Style,
+    /// The width of the terminal, if the output goes to one.
+    width: Option<usize>,
 }
 
 impl Palette {
-    /// Colours on a terminal, and where the user wants them: `NO_COLOR` and its relatives are heard.
+    /// Uses colours on a terminal, unless `NO_COLOR` or a similar variable says otherwise.
     pub(super) fn for_standard_output() -> Self {
+        let width = if std::io::stdout().is_terminal() {
+            terminal_size::terminal_size().map(|(width, _)| usize::from(width.0))
+        } else {
+            None
+        };
         match anstream::AutoStream::choice(&std::io::stdout()) {
             anstream::ColorChoice::Never => Palette {
                 error: Style::new(),
@@ -27,6 +35,7 @@ impl Palette {
                 advice: Style::new(),
                 ok: Style::new(),
                 faint: Style::new(),
+                width,
             },
             _ => Palette {
                 error: AnsiColor::Red.on_default().bold(),
@@ -34,6 +43,7 @@ impl Palette {
                 advice: AnsiColor::Cyan.on_default().bold(),
                 ok: AnsiColor::Green.on_default(),
                 faint: Style::new().dimmed(),
+                width,
             },
         }
     }
@@ -47,14 +57,14 @@ impl Palette {
     }
 }
 
-/// How much is visible.
+/// The amount of output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verbosity {
-    /// Errors alone.
+    /// Errors only.
     Quiet,
-    /// What was found, and what became of each subject.
+    /// Findings and results.
     Normal,
-    /// And how that came about.
+    /// Details as well.
     Verbose,
 }
 
@@ -68,7 +78,7 @@ impl Verbosity {
     }
 }
 
-/// One subject as text.
+/// Renders one subject.
 pub(super) fn render(subject: &ReportSubject, verbosity: Verbosity, palette: &Palette) -> String {
     let mut out = String::new();
     let visible = |f: &&Finding| verbosity != Verbosity::Quiet || f.level.is_error();
@@ -77,7 +87,7 @@ pub(super) fn render(subject: &ReportSubject, verbosity: Verbosity, palette: &Pa
     }
     let ok = palette.ok;
     if verbosity != Verbosity::Quiet && !subject.findings.iter().any(|f| f.level.is_error()) {
-        origin(&mut out, subject, subject.place.as_ref());
+        origin(&mut out, subject, subject.location.as_ref());
         let _ = writeln!(out, ": {}: {ok}{}{ok:#}", subject.name, subject.outcome);
     }
     if verbosity == Verbosity::Verbose {
@@ -93,15 +103,18 @@ pub(super) fn render(subject: &ReportSubject, verbosity: Verbosity, palette: &Pa
 
 fn finding(out: &mut String, subject: &ReportSubject, finding: &Finding, palette: &Palette) {
     let (style, level, faint) = (palette.style(finding.level), finding.level.name(), palette.faint);
-    origin(out, subject, finding.place.as_ref());
-    let code = match finding.level {
-        Severity::Advice => format!("[{}]", finding.code),
-        Severity::Unreadable | Severity::Error | Severity::Warning => String::new(),
+    origin(out, subject, finding.location.as_ref());
+    let code = if finding.code.starts_with("SCT") {
+        format!("[{}]", finding.code)
+    } else {
+        String::new()
     };
-    // Texts of a server may have lines of their own, which belong below the first one.
+    // Messages of a server may have several lines.
     let text = finding.text.replace('\n', "\n      ");
-    let _ = writeln!(out, ": {style}{level}{code}{style:#}: {}", subject.titled(&text));
-    if let Some(place) = &finding.place {
+    let head = out.rsplit('\n').next().map_or(0, str::len) + level.len() + code.len() + 4;
+    let text = fit(&subject.titled(&text), head, palette.width);
+    let _ = writeln!(out, ": {style}{level}{code}{style:#}: {text}");
+    if let Some(place) = &finding.location {
         let number = place.line.to_string();
         let margin = " ".repeat(number.len());
         let (line, before) = excerpt(&place.text, place.column.saturating_sub(place.missing + 1));
@@ -114,7 +127,7 @@ fn finding(out: &mut String, subject: &ReportSubject, finding: &Finding, palette
     }
 }
 
-/// The file, and the place in it.
+/// Writes the file and the position in it.
 fn origin(out: &mut String, subject: &ReportSubject, place: Option<&Location>) {
     out.push_str(&subject.file);
     if let Some(place) = place {
@@ -127,7 +140,45 @@ fn note(out: &mut String, note: &str, palette: &Palette) {
     let _ = writeln!(out, "{faint}  ={faint:#} {note}");
 }
 
-/// The most characters of a line that are visible: those of generated files can be endless.
+/// A text on a terminal has at most this many lines; the rest is elided.
+const MAX_LINES: usize = 6;
+/// The indentation of further lines.
+const INDENT: &str = "      ";
+
+/// Breaks a text between words, so that it fits the terminal; `head` is the width of what stands before it. Without a
+/// terminal, the text stays as it is: other programs read it.
+fn fit(text: &str, head: usize, width: Option<usize>) -> String {
+    let Some(width) = width.filter(|width| *width >= 40) else {
+        return text.to_owned();
+    };
+    let (mut out, mut used, mut lines) = (String::new(), head, 1);
+    for word in text.split_inclusive(' ') {
+        let size = word.trim_end().width();
+        if used + size > width && used > INDENT.len() {
+            out.truncate(out.trim_end().len());
+            if lines == MAX_LINES {
+                out.push('…');
+                return out;
+            }
+            out.push('\n');
+            out.push_str(INDENT);
+            (used, lines) = (INDENT.len(), lines + 1);
+        }
+        if size > width - used {
+            // One long value: its beginning is enough.
+            out.extend(word.chars().take(width.saturating_sub(used + 1)));
+            out.push_str("… ");
+            used = width;
+        } else {
+            out.push_str(word);
+            used += word.width();
+        }
+    }
+    out.truncate(out.trim_end().len());
+    out
+}
+
+/// The number of characters of a line that are shown: lines of generated files can be very long.
 const WIDTH: usize = 160;
 
 /// The part of a line around one of its characters, and the space before that character.
@@ -163,7 +214,7 @@ fn excerpt(line: &str, at: usize) -> (String, String) {
 
 #[cfg(test)]
 mod tests {
-    use super::excerpt;
+    use super::{excerpt, fit};
 
     #[test]
     fn carets_stand_below_their_character() {
@@ -185,5 +236,24 @@ mod tests {
         for (line, at, visible, space) in cases {
             assert_eq!(excerpt(line, at), (visible, space), "{line}");
         }
+    }
+
+    #[test]
+    fn texts_fit_the_terminal() {
+        let text = "one two three four five six seven eight nine ten";
+        assert_eq!(fit(text, 30, None), text);
+        assert_eq!(
+            fit(text, 30, Some(40)),
+            "one two\n      three four five six seven eight\n      nine ten"
+        );
+        let long = "a".repeat(100);
+        assert_eq!(fit(&long, 10, Some(40)), format!("\n      {}…", "a".repeat(33)));
+        let many = "word ".repeat(100);
+        let fitted = fit(&many, 10, Some(40));
+        assert_eq!(fitted.lines().count(), 6);
+        assert!(
+            fitted.ends_with('…') && fitted.lines().all(|line| line.chars().count() <= 41),
+            "{fitted}"
+        );
     }
 }

@@ -279,18 +279,19 @@ impl ReportItem for Unexercised {
         };
         ReportSubject {
             file: Arc::clone(&self.file),
-            place: None,
+            location: None,
             name: format!("{} {}", self.kind, self.api_version),
             findings: vec![Finding {
                 level: Severity::Advice,
                 code: "NotExercised".to_owned(),
                 text,
-                place: None,
+                location: None,
                 notes: Vec::new(),
             }],
             outcome: String::new(),
             details: Vec::new(),
             body: None,
+            cost: None,
         }
     }
 }

@@ -1,31 +1,48 @@
-//! What changed between two definitions, and what each change means for those who use them.
+//! The changes between two CRDs, and the effect of each.
 
 use super::compatibility::{Compatibility, PRESERVE, is_on};
 use super::schemas::{self, Treatment};
+use crate::args::FailOn;
 use crate::catalog::{Catalog, CatalogEntry};
-use crate::locate;
+use crate::locate::Location;
+use crate::policy::{Directives, Fingerprint, Policy};
 use crate::report::{Finding, ReportItem, ReportSubject, Severity};
+use crate::rules::{field_path, schema_path};
 use scantling_schema::definition::{CrdVersion, Spec};
 use scantling_value::{Str, Value};
 use serde::Serialize;
 use std::sync::Arc;
 
-/// A change of a definition.
+/// A change of a CRD.
 #[derive(Debug, Serialize)]
 pub(super) struct DefinitionChange {
+    code: &'static str,
+    severity: Severity,
     version: String,
     path: String,
+    /// The field of the kind: `spec.rules[].filters[].type`.
+    at: String,
     what: String,
     verdict: Compatibility,
-    /// Where that stands in the new definition, as far as it is there.
+    /// The location in the new CRD.
     #[serde(flatten)]
-    place: Option<locate::Location>,
-    /// The field of the definition that it is about, where version and path do not tell.
+    location: Option<Location>,
+    /// The field of the CRD, if version and path do not tell.
     #[serde(skip)]
     field: Option<String>,
     /// The keyword or rule of the schema at the path.
     #[serde(skip)]
     member: String,
+}
+
+/// The severity of a change. A changed default is safe for stored objects, but new ones behave differently.
+fn severity(code: &str, verdict: Compatibility) -> Severity {
+    match verdict {
+        Compatibility::Breaking => Severity::Error,
+        Compatibility::SafeWithRatcheting => Severity::Warning,
+        Compatibility::Safe if code == "SCT1107" => Severity::Warning,
+        Compatibility::Safe => Severity::Advice,
+    }
 }
 
 impl DefinitionChange {
@@ -42,17 +59,27 @@ impl DefinitionChange {
         }
     }
 
-    /// What changes, after version and path as far as it is about them.
+    /// Returns the change, after version and field if it is about them.
     fn description(&self) -> String {
-        let place = format!("{} {}", self.version, self.path);
-        match place.trim() {
+        let at = format!("{} {}", self.version, self.at);
+        match at.trim() {
             "" => self.what.clone(),
-            place => format!("{place}: {}", self.what),
+            at => format!("{at}: {}", self.what),
+        }
+    }
+
+    /// Returns the identity of the finding for baselines.
+    fn fingerprint(&self, definition: &DefinitionDiff) -> Fingerprint {
+        Fingerprint {
+            code: self.code.to_owned(),
+            file: definition.file.to_string(),
+            name: definition.name.clone(),
+            at: self.description(),
         }
     }
 }
 
-/// A definition that both sides have, or one of them.
+/// The changes of one CRD.
 #[derive(Debug, Serialize)]
 pub(super) struct DefinitionDiff {
     name: String,
@@ -60,16 +87,19 @@ pub(super) struct DefinitionDiff {
     changes: Vec<DefinitionChange>,
     #[serde(skip)]
     file: Arc<str>,
+    #[serde(skip)]
+    directives: Directives,
 }
 
 impl DefinitionDiff {
     fn new(entry: &CatalogEntry, mut changes: Vec<DefinitionChange>) -> Self {
         let fields: Vec<String> = changes.iter().map(|c| c.field(entry)).collect();
-        for (change, place) in changes.iter_mut().zip(entry.places(&fields)) {
-            change.place = place;
+        for (change, location) in changes.iter_mut().zip(entry.locations(&fields)) {
+            change.location = location;
         }
         let verdicts = changes.iter().map(|c| c.verdict);
         DefinitionDiff {
+            directives: entry.directives(),
             name: entry.definition.name().to_owned(),
             verdict: verdicts.max().unwrap_or(Compatibility::Safe),
             changes,
@@ -77,38 +107,59 @@ impl DefinitionDiff {
         }
     }
 
-    /// Whether anyone breaks.
-    pub(super) fn breaks(&self) -> bool {
-        self.verdict == Compatibility::Breaking
+    /// Applies the policy to the changes. The verdict stays: it says what the upgrade does.
+    pub(super) fn apply_policy(&mut self, policy: &Policy) {
+        let mut changes = std::mem::take(&mut self.changes);
+        changes.retain_mut(|change| {
+            let line = change.location.as_ref().map(|at| at.line);
+            let finding = change.fingerprint(self);
+            match policy.severity(&finding, change.severity, &self.directives, line) {
+                Some(severity) => {
+                    change.severity = severity;
+                    true
+                }
+                None => false,
+            }
+        });
+        self.changes = changes;
+    }
+
+    /// Returns the identities of the reported changes for baselines.
+    pub(super) fn fingerprints(&self) -> impl Iterator<Item = Fingerprint> {
+        self.changes.iter().map(|change| change.fingerprint(self))
+    }
+
+    /// Whether there is a change that makes the command fail.
+    pub(super) fn fails(&self, fail_on: FailOn) -> bool {
+        self.changes
+            .iter()
+            .any(|change| fail_on.includes(change.severity))
     }
 }
 
 impl ReportItem for DefinitionDiff {
     fn subject(&self) -> ReportSubject {
         let finding = |c: &DefinitionChange| Finding {
-            level: match c.verdict {
-                Compatibility::Safe => Severity::Advice,
-                Compatibility::SafeWithRatcheting => Severity::Warning,
-                Compatibility::Breaking => Severity::Error,
-            },
-            code: "DefinitionChange".to_owned(),
+            level: c.severity,
+            code: c.code.to_owned(),
             text: format!("{} ({})", c.description(), c.verdict.as_str()),
-            place: c.place.clone(),
+            location: c.location.clone(),
             notes: Vec::new(),
         };
         ReportSubject {
             file: Arc::clone(&self.file),
-            place: None,
+            location: None,
             name: self.name.clone(),
             findings: self.changes.iter().map(finding).collect(),
             outcome: self.verdict.as_str().to_owned(),
             details: Vec::new(),
             body: None,
+            cost: None,
         }
     }
 }
 
-/// Compares all definitions.
+/// Compares all CRDs.
 pub(super) fn compare(before: &Catalog, after: &Catalog) -> Vec<DefinitionDiff> {
     let named = |catalog: &'_ Catalog, name: &str| {
         catalog
@@ -129,7 +180,12 @@ pub(super) fn compare(before: &Catalog, after: &Catalog) -> Vec<DefinitionDiff> 
     for old in before.entries() {
         if named(after, old.definition.name()).is_none() {
             let mut changes = ChangeList::default();
-            changes.add("", "the definition is gone".to_owned(), Compatibility::Breaking);
+            changes.add(
+                "SCT1001",
+                "",
+                "the CRD is removed".to_owned(),
+                Compatibility::Breaking,
+            );
             all.push(DefinitionDiff::new(old, changes.0));
         }
     }
@@ -140,25 +196,29 @@ pub(super) fn compare(before: &Catalog, after: &Catalog) -> Vec<DefinitionDiff> 
 struct ChangeList(Vec<DefinitionChange>);
 
 impl ChangeList {
-    fn add(&mut self, version: &str, what: String, verdict: Compatibility) {
+    fn add(&mut self, code: &'static str, version: &str, what: String, verdict: Compatibility) {
         self.0.push(DefinitionChange {
+            code,
+            severity: severity(code, verdict),
             version: version.to_owned(),
             path: String::new(),
+            at: String::new(),
             what,
             verdict,
-            place: None,
+            location: None,
             field: None,
             member: String::new(),
         });
     }
 
-    /// What a cluster does not let the new definition be.
+    /// Adds the errors with which a cluster refuses the new CRD.
     fn refusals(&mut self, old: &CatalogEntry, new: &CatalogEntry, catalog: &Catalog) {
         for error in catalog.refused_after(new, old) {
             let (field, message) = (error.field(), error.message());
             self.add(
+                "SCT1002",
                 "",
-                format!("a cluster refuses the definition: {field}: {message}"),
+                format!("a cluster refuses the CRD: {field}: {message}"),
                 Compatibility::Breaking,
             );
             if let Some(change) = self.0.last_mut() {
@@ -176,8 +236,9 @@ impl ChangeList {
         for before in old.versions() {
             let Some(after) = new.version(&before.name) else {
                 self.add(
+                    "SCT1003",
                     &before.name,
-                    "the version is gone".to_owned(),
+                    "the version is removed".to_owned(),
                     Compatibility::Breaking,
                 );
                 continue;
@@ -192,31 +253,43 @@ impl ChangeList {
                     let changes = schemas::compare(before, after_schema, treatment);
                     self.0.extend(changes.into_iter().map(|change| DefinitionChange {
                         version: after.name.to_string(),
-                        path: change.path,
+                        path: schema_path(&change.steps),
+                        at: field_path(&change.steps),
+                        code: change.code,
+                        severity: severity(change.code, change.compatibility),
                         what: change.what,
                         verdict: change.compatibility,
-                        place: None,
+                        location: None,
                         field: None,
                         member: change.member,
                     }));
                 }
                 (None, Some(_)) => self.add(
+                    "SCT1011",
                     &after.name,
-                    "there is a schema".to_owned(),
+                    "a schema is added".to_owned(),
                     Compatibility::Breaking,
                 ),
-                (Some(_), None) => {
-                    self.add(&after.name, "the schema is gone".to_owned(), Compatibility::Safe)
-                }
+                (Some(_), None) => self.add(
+                    "SCT1011",
+                    &after.name,
+                    "the schema is removed".to_owned(),
+                    Compatibility::Safe,
+                ),
                 (None, None) => {}
             }
         }
         for after in new.versions().iter().filter(|v| old.version(&v.name).is_none()) {
-            self.add(&after.name, "the version is new".to_owned(), Compatibility::Safe);
+            self.add(
+                "SCT1003",
+                &after.name,
+                "the version is added".to_owned(),
+                Compatibility::Safe,
+            );
         }
     }
 
-    /// What all versions share.
+    /// Compares what all versions share.
     fn shared(&mut self, old: &Spec, new: &Spec) {
         let names = [
             ("the kind", &old.names.kind, &new.names.kind),
@@ -226,80 +299,103 @@ impl ChangeList {
         ];
         for (what, before, after) in names.into_iter().filter(|(_, a, b)| a != b) {
             let what = format!("{what} changes from {before} to {after}");
-            self.add("", what, Compatibility::Breaking);
+            self.add("SCT1005", "", what, Compatibility::Breaking);
         }
         let stored = |spec: &Spec| spec.storage_version().map(|v| v.name.to_string());
         if let (Some(before), Some(after)) = (stored(old), stored(new))
             && before != after
         {
             let what = format!("objects are stored as {after} instead of {before}");
-            self.add("", what, Compatibility::Safe);
+            self.add("SCT1006", "", what, Compatibility::Safe);
         }
         match (old.preserves_unknown_fields(), new.preserves_unknown_fields()) {
             (true, false) => {
-                let what = "fields that no schema describes are dropped: preserveUnknownFields is off";
-                self.add("", what.to_owned(), Compatibility::Breaking);
+                let what = "fields that no schema declares are pruned: preserveUnknownFields is off";
+                self.add("SCT1007", "", what.to_owned(), Compatibility::Breaking);
             }
             (false, true) => {
-                let what = "fields that no schema describes stay: preserveUnknownFields is on";
-                self.add("", what.to_owned(), Compatibility::Safe);
+                let what = "fields that no schema declares are preserved: preserveUnknownFields is on";
+                self.add("SCT1007", "", what.to_owned(), Compatibility::Safe);
             }
             _ => {}
         }
     }
 
-    /// What there is of a version beside its schema.
+    /// Compares versions, except for their schemas.
     fn version(&mut self, old: (&Spec, &CrdVersion), new: (&Spec, &CrdVersion)) {
         let (before, after) = (old.1, new.1);
         let name = &after.name;
         match (before.served, after.served) {
             (true, false) => self.add(
+                "SCT1003",
                 name,
                 "the version is no longer served".to_owned(),
                 Compatibility::Breaking,
             ),
-            (false, true) => self.add(name, "the version is served".to_owned(), Compatibility::Safe),
+            (false, true) => self.add(
+                "SCT1003",
+                name,
+                "the version is served".to_owned(),
+                Compatibility::Safe,
+            ),
             _ => {}
         }
         if !before.deprecated && after.deprecated {
-            self.add(name, "the version is deprecated".to_owned(), Compatibility::Safe);
+            self.add(
+                "SCT1004",
+                name,
+                "the version is deprecated".to_owned(),
+                Compatibility::Safe,
+            );
         }
         self.subresources(old, new);
         let fields = |(spec, version): (&Spec, &CrdVersion)| spec.selectable_fields_of(version).to_vec();
         let (before, after): (Vec<Str>, Vec<Str>) = (fields(old), fields(new));
         for field in before.iter().filter(|field| !after.contains(field)) {
-            let what = format!("{field} can no longer be selected by");
-            self.add(name, what, Compatibility::Breaking);
+            let what = format!("{field} is no longer a selectable field");
+            self.add("SCT1010", name, what, Compatibility::Breaking);
         }
         for field in after.iter().filter(|field| !before.contains(field)) {
-            self.add(name, format!("{field} can be selected by"), Compatibility::Safe);
+            self.add(
+                "SCT1010",
+                name,
+                format!("{field} is a selectable field"),
+                Compatibility::Safe,
+            );
         }
     }
 
-    /// What is served beside the objects themselves.
+    /// Compares subresources.
     fn subresources(&mut self, old: (&Spec, &CrdVersion), new: (&Spec, &CrdVersion)) {
         let name = &new.1.name;
         let of = |(spec, version): (&Spec, &CrdVersion)| spec.subresources_of(version).cloned();
         let (before, after) = (of(old).unwrap_or_default(), of(new).unwrap_or_default());
         match (before.status, after.status) {
             (true, false) => self.add(
+                "SCT1008",
                 name,
                 "/status is no longer served".to_owned(),
                 Compatibility::Breaking,
             ),
-            // No object has a status yet.
+            // No object can have a status yet.
             (false, true) if !may_have_status(old) => {
-                self.add(name, "/status is served".to_owned(), Compatibility::Safe);
+                self.add(
+                    "SCT1008",
+                    name,
+                    "/status is served".to_owned(),
+                    Compatibility::Safe,
+                );
             }
             // Clients that wrote the status with the rest of the object no longer can.
             (false, true) => {
-                let what = "/status is served: it alone writes the status now".to_owned();
-                self.add(name, what, Compatibility::Breaking);
+                let what = "/status is served: other writes ignore the status".to_owned();
+                self.add("SCT1008", name, what, Compatibility::Breaking);
             }
             _ => {}
         }
         match (before.scale, after.scale) {
             (Some(_), None) => self.add(
+                "SCT1009",
                 name,
                 "/scale is no longer served".to_owned(),
                 Compatibility::Breaking,
@@ -308,12 +404,8 @@ impl ChangeList {
                 let schema = new.0.schema_of(new.1);
                 let paths = [&scale.spec_replicas_path, &scale.status_replicas_path];
                 match paths.into_iter().find(|path| !is_count(schema, path)) {
-                    None => self.add(name, "/scale is served".to_owned(), Compatibility::Safe),
-                    Some(path) => self.add(
-                        name,
-                        format!(
-                            "/scale is served: objects are refused whose {path} is none that a scale may have, and \
-                             the schema allows them"
+                    None => self.add("SCT1009", name, "/scale is served".to_owned(), Compatibility::Safe),
+                    Some(path) => self.add("SCT1009", name, format!("/scale is served: objects are refused whose {path} is not an integer of 32 bits, which the schema allows"
                         ),
                         Compatibility::Breaking,
                     ),
@@ -321,6 +413,7 @@ impl ChangeList {
             }
             (Some(before), Some(after)) if before != after => {
                 self.add(
+                    "SCT1009",
                     name,
                     "/scale reads other fields".to_owned(),
                     Compatibility::Breaking,

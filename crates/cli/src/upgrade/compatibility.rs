@@ -1,23 +1,23 @@
-//! What the change of a keyword does to what is accepted.
+//! The effect of a changed keyword on objects.
 
 use crate::rules::SchemaStep;
 use scantling_value::{Map, Value};
 use serde::Serialize;
 
-/// What a change means.
+/// The effect of a change on existing objects and clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Compatibility {
-    /// All that was accepted still is.
+    /// Everything that was accepted still is.
     Safe,
-    /// What is stored passes while it is not touched; what is new must comply.
+    /// Stored values are accepted while they stay unchanged; new values must comply.
     SafeWithRatcheting,
     /// Clients or stored objects break.
     Breaking,
 }
 
 impl Compatibility {
-    /// The same in words.
+    /// Returns the name.
     pub(super) fn as_str(self) -> &'static str {
         match self {
             Compatibility::Safe => "safe",
@@ -59,6 +59,26 @@ pub(super) enum PresenceChange {
     Stays,
     /// It was there, and is not.
     Ends,
+}
+
+/// Returns the code of a change of a keyword.
+pub(super) fn code(keyword: &str) -> &'static str {
+    match keyword {
+        "type" | INT_OR_STRING => "SCT1104",
+        "maximum" | "maxLength" | "maxItems" | "maxProperties" | "minimum" | "minLength" | "minItems"
+        | "minProperties" | "multipleOf" | "exclusiveMaximum" | "exclusiveMinimum" | "uniqueItems"
+        | "enum" | "required" | "pattern" | "format" => "SCT1105",
+        "allOf" | "anyOf" | "oneOf" | "not" => "SCT1106",
+        "default" => "SCT1107",
+        "nullable" => "SCT1108",
+        "x-kubernetes-list-type" | "x-kubernetes-list-map-keys" | "x-kubernetes-map-type" => "SCT1109",
+        PRESERVE | EMBEDDED => "SCT1112",
+        "x-kubernetes-immutable"
+        | "x-kubernetes-immutable-keys"
+        | "x-kubernetes-addition-only"
+        | "x-kubernetes-deletion-only" => "SCT1113",
+        _ => "SCT1114",
+    }
 }
 
 /// What it does that a keyword changes from one schema to another; nothing where it says the same in other words.

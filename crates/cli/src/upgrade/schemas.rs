@@ -1,18 +1,19 @@
-//! What changed between two schemas, and what each change means for objects.
+//! The changes between two schemas, and the effect of each on objects.
 //!
-//! A change that takes more than before is safe. One that takes less is let pass for what is not touched, wherever a
-//! write can leave it alone: no write leaves the root and its metadata alone. Whoever looks at a value from above (a
-//! limit on the whole, a rule) is affected by what changes it: a default, a null that is kept or dropped.
+//! A change that accepts more is safe. A change that accepts less is safe with ratcheting wherever an update can leave the
+//! value unchanged: every update changes the root and its metadata. Limits and rules of a parent are affected by changes of
+//! the values that they see: a default, a null that is kept or dropped.
 
 use super::compatibility::{self, Compatibility, EMBEDDED, Effect, PRESERVE, PresenceChange, is_on};
 use super::expressions::{self, Concern};
-use crate::rules::{SchemaStep, schema_path};
+use crate::rules::SchemaStep;
 use scantling_value::{Map, Value};
 
-/// What changed at one place of a schema.
+/// A change of one schema node.
 #[derive(Debug)]
 pub(super) struct SchemaChange {
-    pub(super) path: String,
+    pub(super) code: &'static str,
+    pub(super) steps: Vec<SchemaStep>,
     /// The keyword or rule below that path.
     pub(super) member: String,
     pub(super) what: String,
@@ -60,15 +61,15 @@ struct SchemaDiff<'a> {
 }
 
 impl<'a> SchemaDiff<'a> {
-    fn add(&mut self, what: String, compatibility: Compatibility) {
-        self.add_to(String::new(), what, compatibility);
+    fn add(&mut self, code: &'static str, what: String, compatibility: Compatibility) {
+        self.add_to(code, String::new(), what, compatibility);
     }
 
     /// Adds a change of a member of the schema at the place.
-    fn add_to(&mut self, member: String, what: String, compatibility: Compatibility) {
-        let path = schema_path(&self.steps);
+    fn add_to(&mut self, code: &'static str, member: String, what: String, compatibility: Compatibility) {
         self.changes.push(SchemaChange {
-            path,
+            code,
+            steps: self.steps.clone(),
             member,
             what,
             compatibility,
@@ -109,6 +110,7 @@ impl<'a> SchemaDiff<'a> {
             (Some(old), Some(new)) => self.below(step, old, new),
             // What was kept may go now.
             _ => self.add_to(
+                "SCT1112",
                 format!(".{keyword}"),
                 changes(keyword, before, after),
                 Compatibility::Breaking,
@@ -143,10 +145,14 @@ impl<'a> SchemaDiff<'a> {
                 self.seen(Observer::Above(PresenceChange::Ends))
             });
             let compatibility = default.max(self.seen(Observer::Rules));
-            self.add("the field is no longer described".to_owned(), compatibility);
+            self.add(
+                "SCT1101",
+                "the field is no longer declared".to_owned(),
+                compatibility,
+            );
         } else {
-            let what = "the field is gone: its values are dropped".to_owned();
-            self.add(what, Compatibility::Breaking);
+            let what = "the field is removed: its values are pruned".to_owned();
+            self.add("SCT1101", what, Compatibility::Breaking);
         }
         self.steps.pop();
     }
@@ -169,11 +175,11 @@ impl<'a> SchemaDiff<'a> {
             let compatibility = compatibility
                 .max(self.seen(Observer::Rules))
                 .max(self.with_default(field));
-            let what = "the field is described: so far its values were anything".to_owned();
-            self.add(what, compatibility);
+            let what = "the field is declared: its values were not validated before".to_owned();
+            self.add("SCT1103", what, compatibility);
         } else {
             let compatibility = self.with_default(field);
-            self.add("the field is new".to_owned(), compatibility);
+            self.add("SCT1102", "the field is added".to_owned(), compatibility);
         }
         self.steps.pop();
     }
@@ -226,10 +232,19 @@ impl<'a> SchemaDiff<'a> {
                     Compatibility::Breaking
                 };
             let member = format!(".x-kubernetes-validations[{n}]");
-            self.add_to(member, format!("the rule `{}` is new", rule.text), compatibility);
+            self.add_to(
+                "SCT1110",
+                member,
+                format!("the rule `{}` is added", rule.text),
+                compatibility,
+            );
         }
         for rule in before.iter().filter(|rule| !after.contains(rule)) {
-            self.add(format!("the rule `{}` is gone", rule.text), Compatibility::Safe);
+            self.add(
+                "SCT1111",
+                format!("the rule `{}` is removed", rule.text),
+                Compatibility::Safe,
+            );
         }
     }
 
@@ -237,7 +252,12 @@ impl<'a> SchemaDiff<'a> {
         if let Some(effect) = compatibility::effect(keyword, old, new) {
             let compatibility = self.effect(effect);
             let what = changes(keyword, old.get(keyword), new.get(keyword));
-            self.add_to(format!(".{keyword}"), what, compatibility);
+            self.add_to(
+                compatibility::code(keyword),
+                format!(".{keyword}"),
+                what,
+                compatibility,
+            );
         }
     }
 

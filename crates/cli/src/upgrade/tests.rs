@@ -3,8 +3,8 @@
 mod generate;
 
 use super::compatibility::Compatibility;
+use super::object::touched;
 use super::schemas::{self, Treatment};
-use super::touched;
 use expect_test::expect;
 use generate::Choices;
 use proptest::prelude::*;

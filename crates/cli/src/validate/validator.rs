@@ -1,42 +1,64 @@
-//! Asks what a server would say to an object.
+//! Validates objects against the catalog.
 
 use super::{ObjectReport, title};
 use crate::args;
+use crate::builtin::{BuiltinLookup, BuiltinMatch, BuiltinWrite};
 use crate::catalog::{Catalog, CatalogEntry, CatalogMatch, StoredObjects};
 use crate::files::InputSource;
 use crate::input::{Document, InputObject};
-use crate::locate::{DocumentLocator, Spots, path_of, place_all, value_at};
+use crate::json_schemas::{self, JsonSchemas};
+use crate::locate::{DocumentLocator, LocationQuery, locate_all, path_from, path_of, value_at};
+use crate::placeholders;
+use crate::policy::PathOverride;
 use crate::problem::Problem;
-use crate::report::Issue;
+use crate::report::{Issue, RelatedLocation};
 use rayon::prelude::*;
 use scantling_admit::{
-    AdmissionError, AdmitOptions, FieldValidation, NewObjectMeta, Request, Resource, WriteOperation, admit,
-    prune_and_default_stored,
+    AdmissionError, AdmitOptions, AdmitOutcome, FieldValidation, NewObjectMeta, Request, Resource,
+    WriteOperation, admit, prune_and_default_stored,
 };
 use scantling_merge::patch;
 use scantling_schema::meta::Scope;
+use scantling_schema::names::group_version;
 use scantling_schema::rules::Meter;
-use scantling_value::{FieldError, Map, Path, PathBuf, Value};
+use scantling_value::{FieldError, Map, Path, PathBuf, Segment, Value};
 use serde_json::value::RawValue;
 use std::sync::Arc;
 
-/// From so many objects on, those of one list are shared out among the cores.
+/// The groups of files that only clients read.
+const CLIENT_GROUPS: [&str; 5] = [
+    "kustomize.config.k8s.io",
+    "kubeadm.k8s.io",
+    "kind.x-k8s.io",
+    "kubelet.config.k8s.io",
+    "kubeproxy.config.k8s.io",
+];
+
+/// Lists of at least this many objects are validated on all cores.
 const SHARED: usize = 32;
 
 pub(crate) struct Validator<'a> {
     pub(crate) catalog: &'a Catalog,
     pub(crate) target: args::TargetFlags,
-    /// Where updates are asked for.
+    /// The stored objects, if updates are validated.
     pub(crate) stored: Option<&'a StoredObjects<'a>>,
     pub(crate) skip: &'a [String],
     pub(crate) missing: MissingSchemas,
     pub(crate) invalid_crds: InvalidCrds,
     pub(crate) show_object: bool,
     pub(crate) field_validation: FieldValidation,
+    /// Settings for some paths.
+    pub(crate) overrides: &'a [PathOverride],
+    /// Variables of Flux.
+    pub(crate) variables: &'a [args::Variable],
+    /// JSON schemas for kinds without a CRD.
+    pub(crate) json_schemas: Option<&'a JsonSchemas>,
+    /// The subresource that objects are written through.
+    pub(crate) subresource: Option<args::SubresourceFlag>,
     pub(crate) identity: NewObjectMeta,
 }
 
-/// What becomes of objects whose kind has no definition.
+/// The treatment of objects whose kind has no schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MissingSchemas {
     Reported,
@@ -63,19 +85,19 @@ pub(crate) struct Skipped {
 /// The results for the objects of one document.
 #[derive(Default)]
 pub(crate) struct DocumentResults {
-    pub(crate) report: Vec<ObjectReport>,
+    pub(crate) reports: Vec<ObjectReport>,
     pub(crate) skipped: Vec<Skipped>,
     pub(crate) problems: Vec<Problem>,
 }
 
 /// The result for one object.
 enum ObjectResult {
-    Validated(Box<(ObjectReport, Spots)>),
+    Validated(Box<ObjectReport>),
     Skipped(Skipped),
 }
 
 impl<'a> Validator<'a> {
-    /// One that takes every object for a new one.
+    /// Returns a validator that creates every object.
     pub(crate) fn new(catalog: &'a Catalog, target: args::TargetFlags) -> Self {
         Validator {
             catalog,
@@ -86,6 +108,10 @@ impl<'a> Validator<'a> {
             invalid_crds: InvalidCrds::Refused,
             show_object: false,
             field_validation: FieldValidation::Warn,
+            overrides: &[],
+            variables: &[],
+            json_schemas: None,
+            subresource: None,
             identity: NewObjectMeta {
                 uid: "00000000-0000-0000-0000-000000000000".into(),
                 created: "1970-01-01T00:00:00Z".into(),
@@ -94,9 +120,17 @@ impl<'a> Validator<'a> {
         }
     }
 
-    /// Judges all objects of a document.
+    /// Validates all objects of a document.
     pub(crate) fn document(&self, document: &Document<'_>) -> DocumentResults {
         let mut results = DocumentResults::default();
+        let text = placeholders::substitute(document.text, self.variables);
+        let document = &Document {
+            file: document.file,
+            text: &text,
+            start: document.start,
+            notation: document.notation,
+            within: document.within.clone(),
+        };
         let objects = match document.objects() {
             Ok(objects) => objects,
             Err(problem) => {
@@ -104,34 +138,73 @@ impl<'a> Validator<'a> {
                 return results;
             }
         };
-        let sent = DocumentLocator::new(document);
-        let validator = |object: InputObject| self.validator(document.file, Some(&sent), object, None);
+        let locator = DocumentLocator::new(document);
+        let validator = |object: InputObject| self.validator(document.file, Some(&locator), object, None);
         let report: Vec<Result<ObjectResult, Problem>> = if objects.len() < SHARED {
             objects.into_iter().map(validator).collect()
         } else {
             objects.into_par_iter().map(validator).collect()
         };
-        let mut verdicts = Vec::with_capacity(report.len());
+        let mut reports = Vec::with_capacity(report.len());
         for result in report {
             match result {
-                Ok(ObjectResult::Validated(report)) => verdicts.push(*report),
+                Ok(ObjectResult::Validated(report)) => reports.push(*report),
                 Ok(ObjectResult::Skipped(skipped)) => results.skipped.push(skipped),
                 Err(problem) => results.problems.push(problem),
             }
         }
-        results.report = place_all(&sent, verdicts, ObjectReport::placed);
+        locate_all(&locator, &mut reports);
+        results.reports = reports;
         results
     }
 
-    fn is_skipped(&self, object: &InputObject) -> bool {
+    /// Returns why an object is skipped, if it is.
+    fn skip_reason(&self, file: &str, object: &InputObject) -> Option<&'static str> {
         let (kind, version) = (object.kind(), object.api_version());
         let skipped =
             |s: &String| s == kind || s.strip_suffix(kind).and_then(|s| s.strip_suffix('/')) == Some(version);
-        self.skip.iter().any(skipped)
+        let (group, _) = group_version(version);
+        if self.skip.iter().any(skipped) {
+            Some("named by --skip")
+        } else if self
+            .overrides(file)
+            .any(|settings| settings.skip.iter().any(skipped))
+        {
+            Some("named by `skip` in the configuration")
+        } else if CLIENT_GROUPS.contains(&group) {
+            Some("a configuration file of a tool, not an object of a cluster")
+        } else {
+            None
+        }
     }
 
-    /// Judges an object that no document holds; nothing comes of one that is to be skipped. What each rule costs is
-    /// told to the meter.
+    /// The settings for a file.
+    fn overrides(&self, file: &str) -> impl Iterator<Item = &PathOverride> {
+        self.overrides.iter().filter(|settings| settings.matches(file))
+    }
+
+    fn missing(&self, file: &str) -> MissingSchemas {
+        match self
+            .overrides(file)
+            .filter_map(|settings| settings.ignore_missing_schemas)
+            .last()
+        {
+            Some(true) => MissingSchemas::Skipped,
+            Some(false) => MissingSchemas::Reported,
+            None => self.missing,
+        }
+    }
+
+    fn field_validation(&self, file: &str) -> FieldValidation {
+        let own = self
+            .overrides(file)
+            .filter_map(|settings| settings.field_validation)
+            .last();
+        own.map_or(self.field_validation, FieldValidation::from)
+    }
+
+    /// Validates an object that is not part of a document. Returns `None` if it is skipped. The meter gets the cost of each
+    /// rule.
     pub(crate) fn object(
         &self,
         file: &Arc<str>,
@@ -139,17 +212,16 @@ impl<'a> Validator<'a> {
         meter: Meter<'_>,
     ) -> Result<Option<ObjectReport>, Problem> {
         match self.validator(file, None, object, Some(meter))? {
-            ObjectResult::Validated(report) => Ok(Some(report.0)),
+            ObjectResult::Validated(report) => Ok(Some(*report)),
             ObjectResult::Skipped(_) => Ok(None),
         }
     }
 
-    /// Judges an object, and says which places are to be looked up for that: of errors, of what else the last error
-    /// is about, and of warnings.
+    /// Validates an object.
     fn validator(
         &self,
         file: &Arc<str>,
-        sent: Option<&DocumentLocator<'_>>,
+        locator: Option<&DocumentLocator<'_>>,
         object: InputObject,
         meter: Option<Meter<'_>>,
     ) -> Result<ObjectResult, Problem> {
@@ -158,8 +230,8 @@ impl<'a> Validator<'a> {
             let file = Arc::clone(file);
             Ok(ObjectResult::Skipped(Skipped { file, title, reason }))
         };
-        if self.is_skipped(&object) {
-            return skipped("named by --skip");
+        if let Some(reason) = self.skip_reason(file, &object) {
+            return skipped(reason);
         }
         let report = ObjectReport {
             api_version: object.api_version().to_owned(),
@@ -169,12 +241,15 @@ impl<'a> Validator<'a> {
         };
         let mut builder = ReportBuilder {
             report,
-            spots: Spots::default(),
-            sent,
+            locator,
             index: object.index.clone(),
         };
         if object.is_definition() {
             self.definition(&mut builder);
+            return Ok(builder.end());
+        }
+        if self.subresource == Some(args::SubresourceFlag::Scale) {
+            self.scale(&mut builder, object, meter)?;
             return Ok(builder.end());
         }
         let Some(found) = self
@@ -182,10 +257,31 @@ impl<'a> Validator<'a> {
             .find(&builder.report.api_version, &builder.report.kind)
         else {
             let (api_version, kind) = (&builder.report.api_version, &builder.report.kind);
-            // A kind that looks like a known one is a mistake, which the user must see.
+            match self.catalog.builtin_kinds().find(api_version, kind) {
+                BuiltinLookup::Found(found) => {
+                    self.builtin(&mut builder, found, object);
+                    return Ok(builder.end());
+                }
+                BuiltinLookup::OtherRelease(why) => {
+                    let issue = Issue {
+                        help: Some(why),
+                        ..Issue::undefined(kind, api_version)
+                    };
+                    builder.refuse_for(issue, "kind");
+                    return Ok(builder.end());
+                }
+                BuiltinLookup::Unknown => {}
+            }
+            if let Some(schemas) = self.json_schemas
+                && let Some(schema) = schemas.find(api_version, kind)?
+            {
+                builder.json_schema(&schema, &object.value)?;
+                return Ok(builder.end());
+            }
+            // A kind that resembles a known one is probably a mistake.
             let help = self.catalog.suggestion(api_version, kind);
-            if self.missing == MissingSchemas::Skipped && help.is_none() {
-                return skipped("no CRD");
+            if self.missing(file) == MissingSchemas::Skipped && help.is_none() {
+                return skipped("no schema");
             }
             let issue = Issue {
                 help,
@@ -202,10 +298,19 @@ impl<'a> Validator<'a> {
             return Ok(builder.end());
         }
         let resource = self.catalog.usable(found)?;
-        let old = match self.stored {
+        let mut old = match self.stored {
             Some(stored) => stored.find(&object, found)?,
             None => None,
         };
+        if self.subresource == Some(args::SubresourceFlag::Status) {
+            if !resource.status {
+                let why = format!("{} has no status subresource", found.entry.definition.name());
+                builder.refuse_for(Issue::plain("NotFound", why), "kind");
+                return Ok(builder.end());
+            }
+            // Without a stored object, it is the one that the status is written to.
+            old = old.or_else(|| Some(without_status(&object.value)));
+        }
         self.state(&mut builder, found, object, old, resource, meter);
         Ok(builder.end())
     }
@@ -220,8 +325,11 @@ impl<'a> Validator<'a> {
         });
         let report = |(entry, errors): (&CatalogEntry, &[FieldError])| {
             let fields: Vec<String> = errors.iter().map(|e| entry.written(e.field())).collect();
-            let places = entry.places(&fields);
-            let issues = errors.iter().zip(places).map(|(e, place)| Issue::new(e, place));
+            let locations = entry.locations(&fields);
+            let issues = errors.iter().zip(locations).map(|(e, location)| Issue {
+                location,
+                ..Issue::new(e, None)
+            });
             ObjectReport {
                 api_version: format!("apiextensions.k8s.io/{}", entry.api.as_str()),
                 name: entry.definition.name().to_owned(),
@@ -233,7 +341,7 @@ impl<'a> Validator<'a> {
         invalid.map(report).collect()
     }
 
-    /// A definition among the inputs is checked as one.
+    /// Validates a CRD among the inputs.
     fn definition(&self, builder: &mut ReportBuilder<'_>) {
         let (file, name) = (&builder.report.file, &builder.report.name);
         let entry = self.catalog.entries().iter().rev();
@@ -251,6 +359,57 @@ impl<'a> Validator<'a> {
         }
     }
 
+    /// Validates a write to `/scale` of the stored object with the same namespace and name.
+    fn scale(
+        &self,
+        builder: &mut ReportBuilder<'_>,
+        object: InputObject,
+        meter: Option<Meter<'_>>,
+    ) -> Result<(), Problem> {
+        if object.kind() != "Scale" || object.api_version() != "autoscaling/v1" {
+            let why = "a write to /scale is an object of kind Scale in autoscaling/v1";
+            builder.refuse_for(Issue::plain("BadRequest", why), "kind");
+            return Ok(());
+        }
+        let Some(stored) = self.stored else {
+            return Err(Problem::usage(
+                "--subresource scale needs the stored objects: name them with --old",
+            ));
+        };
+        let mut targets = Vec::new();
+        for old in stored.named(object.namespace(), object.name()) {
+            let found = self.catalog.find(old.get_str("apiVersion"), old.get_str("kind"));
+            if let Some(found) = found
+                && let Some(scale) = &self.catalog.usable(found)?.scale
+            {
+                targets.push((found, scale, old));
+            }
+        }
+        let [(found, scale, old)] = targets.as_slice() else {
+            let what = match targets.len() {
+                0 => "no stored object",
+                _ => "more than one stored object",
+            };
+            let why = format!("{what} with this namespace and name has a scale subresource");
+            builder.refuse_for(Issue::plain("NotFound", why), "metadata");
+            return Ok(());
+        };
+        let replicas = object
+            .value
+            .at(["spec", "replicas"])
+            .and_then(Value::as_int)
+            .unwrap_or(0);
+        match scale.with_replicas(old, replicas) {
+            Ok(value) => {
+                let resource = self.catalog.usable(*found)?;
+                let object = InputObject { value, ..object };
+                self.state(builder, *found, object, Some((*old).clone()), resource, meter);
+            }
+            Err(why) => builder.refuse_for(Issue::plain("InternalError", why), "spec"),
+        }
+        Ok(())
+    }
+
     fn state(
         &self,
         builder: &mut ReportBuilder<'_>,
@@ -265,6 +424,8 @@ impl<'a> Validator<'a> {
             found_in_text,
             ..
         } = object;
+        builder.note_sops(&mut value);
+        let sent = value.clone();
         builder.report.by = Some(Arc::clone(&found.entry.title));
         let old = old.map(|mut old| {
             if let Some(members) = old.as_object_mut() {
@@ -289,30 +450,90 @@ impl<'a> Validator<'a> {
         apply_request_context(resource, &mut value, version);
         builder.report.update = old.is_some();
         let request = Request {
-            operation: match &old {
-                Some(old) => WriteOperation::Update(old),
-                None => WriteOperation::Create(&self.identity),
+            operation: match (&old, self.subresource) {
+                (Some(old), Some(args::SubresourceFlag::Status)) => WriteOperation::UpdateStatus(old),
+                (Some(old), _) => WriteOperation::Update(old),
+                (None, _) => WriteOperation::Create(&self.identity),
             },
             object: value,
             findings: &found_in_text,
         };
         let options = AdmitOptions {
             gates: self.target.feature_gates,
-            field_validation: self.field_validation,
+            field_validation: self.field_validation(&builder.report.file),
             meter,
             ..AdmitOptions::default()
         };
         let outcome = admit(resource, request, &options);
-        builder.warn(found, patch::warnings(&outcome.warnings));
+        builder.warn_version(found);
+        self.report_outcome(builder, outcome, old.as_ref(), &sent, unknown);
+    }
+
+    /// Validates an object of a built-in kind.
+    fn builtin(&self, builder: &mut ReportBuilder<'_>, found: BuiltinMatch, object: InputObject) {
+        let stored = self.stored.and_then(|stored| stored.local(&object)).cloned();
+        let InputObject {
+            mut value,
+            found_in_text,
+            ..
+        } = object;
+        builder.report.by = Some(found.title().into());
+        builder.note_sops(&mut value);
+        let status = self.subresource == Some(args::SubresourceFlag::Status);
+        let mut old = stored.or_else(|| status.then(|| without_status(&value)));
+        let version = old.as_ref().map(|old| {
+            let version = old.at(["metadata", "resourceVersion"]).cloned();
+            version.unwrap_or_else(|| "1".into())
+        });
+        if let Some(old) = &mut old {
+            complete_metadata(found.scope(), old, version.as_ref());
+        }
+        let sent = value.clone();
+        let unknown = self
+            .show_object
+            .then(|| UnknowableMetadata::new(&value, old.as_ref()));
+        complete_metadata(found.scope(), &mut value, version.as_ref());
+        builder.report.update = old.is_some();
+        let outcome = found.admit(BuiltinWrite {
+            object: value,
+            found_in_text: &found_in_text,
+            old: old.clone(),
+            status,
+            field_validation: self.field_validation(&builder.report.file),
+            identity: &self.identity,
+        });
+        let strict = match &outcome.error {
+            Some(AdmissionError::Strict(findings)) => findings.clone(),
+            _ => Vec::new(),
+        };
+        self.report_outcome(builder, outcome, old.as_ref(), &sent, unknown);
+        let releases = strict
+            .iter()
+            .filter_map(|finding| found.field_exists(&sent, finding));
+        if let (Some(issue), Some(help)) = (builder.report.errors.last_mut(), releases.last()) {
+            issue.help = Some(help);
+        }
+    }
+
+    /// Adds the outcome of a write to the report.
+    fn report_outcome(
+        &self,
+        builder: &mut ReportBuilder<'_>,
+        outcome: AdmitOutcome,
+        old: Option<&Value>,
+        sent: &Value,
+        unknown: Option<UnknowableMetadata>,
+    ) {
+        builder.warn(patch::warnings(&outcome.warnings));
         builder.report.cel_cost = outcome.stats.rule_cost;
         match &outcome.error {
             None => {}
             Some(AdmissionError::Invalid(errors) | AdmissionError::Immutable(errors)) => {
-                builder.refuse(errors, &outcome.object, old.as_ref());
+                builder.refuse(errors, &outcome.object, old, sent);
             }
             Some(AdmissionError::Strict(found)) => {
                 builder.refuse_undecodable(&format!("strict decoding error: {}", found.join(", ")));
-                builder.place_strict(&patch::warnings(found));
+                builder.locate_strict(&patch::warnings(found));
             }
             Some(AdmissionError::Undecodable(why) | AdmissionError::Internal(why)) => {
                 builder.refuse_undecodable(why)
@@ -325,8 +546,21 @@ impl<'a> Validator<'a> {
     }
 }
 
-/// Adds what a request says beside the object: the namespace in its path, and which state it is a change of.
+/// Returns an object as it is before its status is written for the first time.
+fn without_status(object: &Value) -> Value {
+    let mut object = object.clone();
+    if let Some(members) = object.as_object_mut() {
+        members.remove("status");
+    }
+    object
+}
+
+/// Adds what a request says outside the object: the namespace of its path, and the version that it updates.
 pub(crate) fn apply_request_context(resource: &Resource, object: &mut Value, version: Option<&Value>) {
+    complete_metadata(resource.scope, object, version);
+}
+
+fn complete_metadata(scope: Scope, object: &mut Value, version: Option<&Value>) {
     let Some(members) = object.as_object_mut() else {
         return;
     };
@@ -337,11 +571,11 @@ pub(crate) fn apply_request_context(resource: &Resource, object: &mut Value, ver
     let Some(metadata) = metadata.as_object_mut() else {
         return;
     };
-    match resource.scope {
+    match scope {
         Scope::Namespaced => {
             metadata.get_or_insert_with("namespace", || "default".into());
         }
-        // The path has none, and a cluster takes it off.
+        // The path has no namespace, and a cluster removes it.
         Scope::Cluster => {
             metadata.remove("namespace");
         }
@@ -351,23 +585,23 @@ pub(crate) fn apply_request_context(resource: &Resource, object: &mut Value, ver
     }
 }
 
-/// The metadata that are not to be known without the server that stores an object.
+/// The metadata that only the server knows.
 struct UnknowableMetadata(Vec<&'static str>);
 
 impl UnknowableMetadata {
-    /// Those of an object as it was sent, and of the one that it takes the place of.
+    /// Returns those of an object, and of the stored object that it replaces.
     fn new(object: &Value, old: Option<&Value>) -> Self {
         let has = |object: &Value, field: &str| object.at(["metadata", field]).is_some();
         let mut fields = vec!["resourceVersion", "managedFields"];
         match old {
             None => fields.extend(["uid", "creationTimestamp"]),
-            // What a file leaves out of the state before is there nevertheless.
+            // The stored object has them even if its file does not.
             Some(old) => {
                 let kept = ["uid", "creationTimestamp", "generation"];
                 fields.extend(kept.into_iter().filter(|field| !has(old, field)));
             }
         }
-        // Whoever sends the object says which one is meant; names may be generated.
+        // The request names the object; names may be generated.
         fields.extend(
             ["namespace", "name"]
                 .into_iter()
@@ -377,19 +611,17 @@ impl UnknowableMetadata {
     }
 }
 
-/// What is written about an object, and where it comes from.
+/// Builds the report of one object.
 struct ReportBuilder<'d> {
     report: ObjectReport,
-    /// What is to be looked up for it.
-    spots: Spots,
-    /// Objects of a cluster have none.
-    sent: Option<&'d DocumentLocator<'d>>,
+    /// Objects of a cluster have no text.
+    locator: Option<&'d DocumentLocator<'d>>,
     index: Vec<usize>,
 }
 
 impl ReportBuilder<'_> {
     fn end(self) -> ObjectResult {
-        ObjectResult::Validated(Box::new((self.report, self.spots)))
+        ObjectResult::Validated(Box::new(self.report))
     }
 
     /// Refuses a CRD. The errors name fields of the internal type, which are elsewhere in the text.
@@ -397,38 +629,71 @@ impl ReportBuilder<'_> {
         self.report.accepted = errors.is_empty();
         for error in errors {
             let field = entry.written(error.field());
-            self.report.errors.push(Issue::new(error, None));
-            let [spots, ..] = &mut self.spots;
-            spots.push(self.sent.and_then(|sent| sent.spelled(&self.index, &field)));
+            let query = self
+                .locator
+                .and_then(|locator| locator.field(&self.index, &field));
+            self.report.errors.push(Issue::new(error, query));
+        }
+    }
+
+    /// Removes the metadata of SOPS from an encrypted object, with a warning.
+    fn note_sops(&mut self, object: &mut Value) {
+        if placeholders::remove_sops(object) {
+            let query = self.query(&PathBuf::from(&Path::ROOT.field("sops")));
+            self.report
+                .warnings
+                .push("encrypted by SOPS: encrypted values are not validated".to_owned());
+            self.report.warning_queries.push(query);
+        }
+    }
+
+    /// Adds warnings about the version of an object.
+    fn warn_version(&mut self, found: CatalogMatch<'_>) {
+        let Some(version) = found.version() else {
+            return;
+        };
+        let mut warnings = Vec::new();
+        if !version.served {
+            warnings.push(format!(
+                "{} {} is not served",
+                self.report.api_version, self.report.kind
+            ));
+        }
+        warnings.extend(found.entry.definition.spec.deprecation(version));
+        for warning in warnings {
+            let query = self
+                .locator
+                .and_then(|locator| locator.message(&self.index, "apiVersion"));
+            self.report.warnings.push(warning);
+            self.report.warning_queries.push(query);
         }
     }
 
     /// Adds a server's warnings.
-    fn warn(&mut self, found: CatalogMatch<'_>, warnings: Vec<String>) {
-        let report = &mut self.report;
-        if let Some(version) = found.version() {
-            if !version.served {
-                let text = format!("{} {} is not served", report.api_version, report.kind);
-                report.warnings.push(text);
-            }
-            let spec = &found.entry.definition.spec;
-            report.warnings.extend(spec.deprecation(version));
-        }
-        if let Some(sent) = self.sent {
-            let [_, _, spots] = &mut self.spots;
-            // What concerns the version as a whole stands where the version is named.
-            spots.extend(
-                report
-                    .warnings
-                    .iter()
-                    .map(|_| sent.said(&self.index, "apiVersion")),
-            );
-            spots.extend(warnings.iter().map(|text| sent.said(&self.index, text)));
-        }
-        report.warnings.extend(warnings);
+    fn warn(&mut self, warnings: Vec<String>) {
+        let queries = warnings
+            .iter()
+            .map(|text| self.locator?.message(&self.index, text));
+        self.report.warning_queries.extend(queries);
+        self.report.warnings.extend(warnings);
     }
 
-    fn refuse(&mut self, errors: &[FieldError], object: &Value, old: Option<&Value>) {
+    /// Adds errors. `sent` is the object as it was read: an error about a value that is not final, such as a variable of
+    /// Flux, is only a warning.
+    fn refuse(&mut self, errors: &[FieldError], object: &Value, old: Option<&Value>, sent: &Value) {
+        let is_final = |error: &&FieldError| {
+            let value = value_at(sent, &path_of(error, sent));
+            !value.is_some_and(placeholders::is_unresolved)
+        };
+        let (errors, open): (Vec<&FieldError>, Vec<&FieldError>) = errors.iter().partition(is_final);
+        for error in open {
+            let query = self.query(&path_of(error, sent));
+            let issue = Issue::new(error, None).field_and_message();
+            self.report
+                .warnings
+                .push(format!("not validated, because the value is not final: {issue}"));
+            self.report.warning_queries.push(query);
+        }
         self.report.accepted = self.report.accepted && errors.is_empty();
         for error in errors {
             let path = path_of(error, object);
@@ -441,12 +706,49 @@ impl ReportBuilder<'_> {
     }
 
     fn add(&mut self, issue: Issue, path: &PathBuf) {
-        self.report.errors.push(issue);
-        let [spots, ..] = &mut self.spots;
-        spots.push(self.sent.and_then(|sent| sent.spot(&self.index, path)));
+        let query = self.query(path);
+        self.report.errors.push(Issue { query, ..issue });
     }
 
-    /// Refuses for what a field says.
+    fn query(&self, path: &PathBuf) -> Option<LocationQuery> {
+        self.locator.and_then(|locator| locator.path(&self.index, path))
+    }
+
+    /// Validates an object against a JSON schema.
+    fn json_schema(&mut self, schema: &jsonschema::Validator, object: &Value) -> Result<(), Problem> {
+        self.report.by = Some("by a JSON schema, which has no rules and no defaults".into());
+        self.report.json_schema = true;
+        for error in json_schemas::validate(schema, object)? {
+            let names: Vec<String> = error
+                .pointer
+                .split('/')
+                .skip(1)
+                .map(|name| name.replace("~1", "/").replace("~0", "~"))
+                .collect();
+            let mut segments = Vec::new();
+            let mut value = Some(object);
+            for name in &names {
+                segments.push(match value {
+                    Some(Value::Array(_)) => Segment::Index(name.parse().unwrap_or(0)),
+                    _ => Segment::Field(name),
+                });
+                value = value.and_then(|v| match v {
+                    Value::Array(items) => items.get(name.parse::<usize>().ok()?),
+                    v => v.get(name),
+                });
+            }
+            let path = path_from(&segments);
+            self.report.accepted = false;
+            let issue = Issue {
+                field: path.to_string(),
+                ..Issue::plain("JSONSchema", error.message)
+            };
+            self.add(issue, &path);
+        }
+        Ok(())
+    }
+
+    /// Adds an error about a field.
     fn refuse_for(&mut self, issue: Issue, field: &str) {
         self.report.accepted = false;
         self.add(issue, &PathBuf::from(&Path::ROOT.field(field)));
@@ -461,20 +763,24 @@ impl ReportBuilder<'_> {
         self.refuse_for(Issue::plain("BadRequest", text), "");
     }
 
-    /// The one error about all that strict decoding found points at the first of it, and names the places of the rest.
-    fn place_strict(&mut self, found: &[String]) {
-        let Some(sent) = self.sent else {
+    /// Locates the one error about all strict findings at the first of them; the others are related locations.
+    fn locate_strict(&mut self, findings: &[String]) {
+        let Some(locator) = self.locator else {
             return;
         };
-        let mut said = found.iter().filter_map(|text| sent.said(&self.index, text));
-        let [first, rest, _] = &mut self.spots;
-        if let Some(spot) = first.last_mut() {
-            *spot = said.next();
+        let mut queries = findings
+            .iter()
+            .filter_map(|text| locator.message(&self.index, text));
+        if let Some(issue) = self.report.errors.last_mut() {
+            issue.query = queries.next();
+            issue.related.extend(queries.map(|query| RelatedLocation {
+                query: Some(query),
+                location: None,
+            }));
         }
-        rest.extend(said.map(Some));
     }
 
-    /// Adds the object as it would be stored, as far as that is to be known.
+    /// Adds the object as it would be stored, without metadata that only the server knows.
     fn show(&mut self, mut stored: Value, UnknowableMetadata(fields): UnknowableMetadata) {
         let metadata = stored.as_object_mut().and_then(|o| o.get_mut("metadata"));
         if let Some(metadata) = metadata.and_then(Value::as_object_mut) {

@@ -1,56 +1,148 @@
-//! Rules that say what keywords of a schema can say.
+//! Rules that keywords of a schema can replace.
 
 use scantling_cel::ast::{Expr, ExprKind, Literal};
-use scantling_cel::syntax::{ParseOptions, parse};
-use scantling_schema::structural::Type;
+use scantling_schema::structural::{Structural, Type};
 use scantling_value::Value;
+use std::fmt;
 
-/// The keywords that say what a rule on values of a type says, as they would be written.
-pub(super) fn instead_of(rule: &str, ty: Type) -> Option<String> {
-    keywords(&parse(rule, &ParseOptions::default()).ok()?.root, ty)
+/// A keyword with its value.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Keyword {
+    Required(String),
+    /// The pattern, as JSON.
+    Pattern(String),
+    /// The values, as JSON.
+    Enum(Vec<String>),
+    Maximum {
+        bound: f64,
+        exclusive: bool,
+    },
+    Minimum {
+        bound: f64,
+        exclusive: bool,
+    },
+    /// `maxLength`, `maxItems` or `maxProperties`.
+    MaxSize(&'static str, i64),
+    /// `minLength`, `minItems` or `minProperties`.
+    MinSize(&'static str, i64),
 }
 
-fn keywords(rule: &Expr, ty: Type) -> Option<String> {
+impl fmt::Display for Keyword {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Keyword::Required(name) => write!(f, "required: [{name}]"),
+            Keyword::Pattern(pattern) => write!(f, "pattern: {pattern}"),
+            Keyword::Enum(values) => write!(f, "enum: [{}]", values.join(", ")),
+            Keyword::Maximum {
+                bound,
+                exclusive: false,
+            } => write!(f, "maximum: {bound}"),
+            Keyword::Maximum {
+                bound,
+                exclusive: true,
+            } => write!(f, "maximum: {bound} with exclusiveMaximum"),
+            Keyword::Minimum {
+                bound,
+                exclusive: false,
+            } => write!(f, "minimum: {bound}"),
+            Keyword::Minimum {
+                bound,
+                exclusive: true,
+            } => write!(f, "minimum: {bound} with exclusiveMinimum"),
+            Keyword::MaxSize(what, bound) => write!(f, "max{what}: {bound}"),
+            Keyword::MinSize(what, bound) => write!(f, "min{what}: {bound}"),
+        }
+    }
+}
+
+impl Keyword {
+    /// Whether a schema has the keyword, with this value or a narrower one.
+    pub(super) fn is_in(&self, schema: &Structural) -> bool {
+        let Some(limits) = schema.validation.as_deref() else {
+            return false;
+        };
+        let size = |what: &str, [length, items, properties]: [Option<i64>; 3]| match what {
+            "Length" => length,
+            "Items" => items,
+            _ => properties,
+        };
+        match self {
+            Keyword::Required(name) => limits.required.iter().any(|r| **r == **name),
+            Keyword::Pattern(pattern) => Value::from(&*limits.pattern).to_json() == *pattern,
+            Keyword::Enum(values) => {
+                !limits.enumeration.is_empty()
+                    && limits.enumeration.iter().all(|v| values.contains(&v.0.to_json()))
+            }
+            Keyword::Maximum { bound, exclusive } => limits.maximum.as_ref().is_some_and(|max| {
+                max.0 < *bound || max.0 <= *bound && (!exclusive || limits.exclusive_maximum)
+            }),
+            Keyword::Minimum { bound, exclusive } => limits.minimum.as_ref().is_some_and(|min| {
+                min.0 > *bound || min.0 >= *bound && (!exclusive || limits.exclusive_minimum)
+            }),
+            Keyword::MaxSize(what, bound) => {
+                size(what, [limits.max_length, limits.max_items, limits.max_properties])
+                    .is_some_and(|max| max <= *bound)
+            }
+            Keyword::MinSize(what, bound) => {
+                size(what, [limits.min_length, limits.min_items, limits.min_properties])
+                    .is_some_and(|min| min >= *bound)
+            }
+        }
+    }
+}
+
+/// Returns keywords as a text.
+pub(super) fn join(keywords: &[Keyword]) -> String {
+    let texts: Vec<String> = keywords.iter().map(ToString::to_string).collect();
+    texts.join(" and ")
+}
+
+/// Returns the keywords that replace a rule on values of a type.
+pub(super) fn instead_of(rule: &Expr, ty: Type) -> Option<Vec<Keyword>> {
     match &rule.kind {
+        // Fields whose names are not identifiers are written differently in rules.
         ExprKind::Select {
             operand,
             field,
             test: true,
-            // Fields whose names are no identifiers are written in another way in rules.
-        } => (is_self(operand) && !field.contains("__")).then(|| format!("required: [{field}]")),
+        } => (is_self(operand) && !field.contains("__")).then(|| vec![Keyword::Required(field.to_string())]),
         ExprKind::Call {
             function,
             target,
             args,
         } => match (&**function, target.as_deref(), args.as_slice()) {
-            ("_&&_", None, [a, b]) => Some(format!("{} and {}", keywords(a, ty)?, keywords(b, ty)?)),
+            ("_&&_", None, [a, b]) => {
+                let mut both = instead_of(a, ty)?;
+                both.extend(instead_of(b, ty)?);
+                Some(both)
+            }
             ("matches", Some(text), [pattern]) | ("matches", None, [text, pattern]) if is_self(text) => {
-                Some(format!("pattern: {}", constant(pattern)?))
+                Some(vec![Keyword::Pattern(constant(pattern)?)])
             }
-            ("@in", None, [value, list]) if is_self(value) => enumeration(list),
-            (operator, None, [a, b]) => {
-                comparison(operator, a, b, ty).or_else(|| comparison(turned(operator)?, b, a, ty))
-            }
+            ("@in", None, [value, list]) if is_self(value) => enumeration(list).map(|keyword| vec![keyword]),
+            (operator, None, [a, b]) => comparison(operator, a, b, ty)
+                .or_else(|| comparison(turned(operator)?, b, a, ty))
+                .map(|keyword| vec![keyword]),
             _ => None,
         },
         _ => None,
     }
 }
 
-/// What `value operator bound` says, of the value itself or of its size.
-fn comparison(operator: &str, value: &Expr, bound: &Expr, ty: Type) -> Option<String> {
+/// Returns the keyword for `value operator bound`, where the value is `self` or its size.
+fn comparison(operator: &str, value: &Expr, bound: &Expr, ty: Type) -> Option<Keyword> {
     if is_self(value) {
         return match (operator, ty) {
-            ("_==_", Type::String | Type::Integer) => Some(format!("enum: [{}]", constant(bound)?)),
-            ("_!=_", Type::String) if constant(bound)? == "\"\"" => Some("minLength: 1".to_owned()),
-            ("_<=_", Type::Integer | Type::Number) => Some(format!("maximum: {}", constant(bound)?)),
-            ("_>=_", Type::Integer | Type::Number) => Some(format!("minimum: {}", constant(bound)?)),
-            ("_<_", Type::Integer | Type::Number) => {
-                Some(format!("maximum: {} with exclusiveMaximum", constant(bound)?))
-            }
-            ("_>_", Type::Integer | Type::Number) => {
-                Some(format!("minimum: {} with exclusiveMinimum", constant(bound)?))
-            }
+            ("_==_", Type::String | Type::Integer) => Some(Keyword::Enum(vec![constant(bound)?])),
+            ("_!=_", Type::String) if constant(bound)? == "\"\"" => Some(Keyword::MinSize("Length", 1)),
+            ("_<=_" | "_<_", Type::Integer | Type::Number) => Some(Keyword::Maximum {
+                bound: number(bound)?,
+                exclusive: operator == "_<_",
+            }),
+            ("_>=_" | "_>_", Type::Integer | Type::Number) => Some(Keyword::Minimum {
+                bound: number(bound)?,
+                exclusive: operator == "_>_",
+            }),
             _ => None,
         };
     }
@@ -65,16 +157,24 @@ fn comparison(operator: &str, value: &Expr, bound: &Expr, ty: Type) -> Option<St
         _ => return None,
     };
     Some(match operator {
-        "_<=_" => format!("max{what}: {bound}"),
-        "_<_" => format!("max{what}: {}", bound.checked_sub(1)?),
-        "_>=_" => format!("min{what}: {bound}"),
-        "_>_" => format!("min{what}: {}", bound.checked_add(1)?),
-        "_!=_" if bound == 0 => format!("min{what}: 1"),
+        "_<=_" => Keyword::MaxSize(what, bound),
+        "_<_" => Keyword::MaxSize(what, bound.checked_sub(1)?),
+        "_>=_" => Keyword::MinSize(what, bound),
+        "_>_" => Keyword::MinSize(what, bound.checked_add(1)?),
+        "_!=_" if bound == 0 => Keyword::MinSize(what, 1),
         _ => return None,
     })
 }
 
-/// The operator that says the same with its sides exchanged.
+fn number(value: &Expr) -> Option<f64> {
+    match value.kind {
+        ExprKind::Literal(Literal::Int(n)) => Some(n as f64),
+        ExprKind::Literal(Literal::Double(n)) => Some(n),
+        _ => None,
+    }
+}
+
+/// Returns the operator with its sides exchanged.
 fn turned(operator: &str) -> Option<&'static str> {
     Some(match operator {
         "_==_" => "_==_",
@@ -87,16 +187,16 @@ fn turned(operator: &str) -> Option<&'static str> {
     })
 }
 
-fn enumeration(list: &Expr) -> Option<String> {
+fn enumeration(list: &Expr) -> Option<Keyword> {
     let ExprKind::List { elements, optional } = &list.kind else {
         return None;
     };
     let values: Option<Vec<String>> = elements.iter().map(constant).collect();
     let values = values.filter(|values| !values.is_empty() && optional.is_empty())?;
-    Some(format!("enum: [{}]", values.join(", ")))
+    Some(Keyword::Enum(values))
 }
 
-/// A constant as a schema writes it.
+/// Returns a constant as JSON.
 fn constant(value: &Expr) -> Option<String> {
     match &value.kind {
         ExprKind::Literal(Literal::String(text)) => Some(Value::from(&**text).to_json()),
@@ -128,10 +228,12 @@ fn is_size_of_self(value: &Expr) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{instead_of, join};
+    use scantling_cel::syntax::{ParseOptions, parse};
+    use scantling_schema::structural::Type;
 
     #[test]
-    fn keywords_say_what_rules_say() {
+    fn keywords_replace_rules() {
         let cases = [
             ("has(self.a)", Type::Object, Some("required: [a]")),
             (
@@ -169,10 +271,11 @@ mod tests {
             ("self == oldSelf", Type::String, None),
             ("self.a >= 0", Type::Object, None),
             ("self >= 0 || self == -5", Type::Integer, None),
-            ("self >=", Type::Integer, None),
         ];
         for (rule, ty, keywords) in cases {
-            assert_eq!(instead_of(rule, ty).as_deref(), keywords, "{rule}");
+            let ast = parse(rule, &ParseOptions::default()).unwrap();
+            let found = instead_of(&ast.root, ty).map(|found| join(&found));
+            assert_eq!(found.as_deref(), keywords, "{rule}");
         }
     }
 }

@@ -1,11 +1,11 @@
-//! What objects lose on their way from one version to another where nothing converts them.
+//! Fields that objects lose between versions without a conversion webhook.
 
 use crate::rules::SchemaStep;
 use scantling_schema::definition::CrdVersion;
 use scantling_schema::structural::{Additional, Structural, Type};
 use std::sync::Arc;
 
-/// The fields of a version that another version does not know, each with what becomes of it.
+/// Returns the fields of a version that another version does not declare, each with the effect.
 pub(super) fn lost(
     version: &CrdVersion,
     schema: &Arc<Structural>,
@@ -13,20 +13,20 @@ pub(super) fn lost(
     others: &Arc<Structural>,
 ) -> Vec<(Vec<SchemaStep>, String)> {
     let name = &other.name;
-    let fate = if other.storage {
+    let effect = if other.storage {
         format!(
-            "version {name}, in which objects are stored, does not know this field, and conversion is None: it is dropped"
+            "the storage version {name} does not declare this field, and conversion is None: the field is pruned"
         )
     } else if other.served && version.storage {
         format!(
-            "version {name} does not know this field, and conversion is None: an update through {name} drops it"
+            "version {name} does not declare this field, and conversion is None: an update in {name} prunes it"
         )
     } else {
         return Vec::new();
     };
     let mut missing = Vec::new();
     compare(schema, others, &mut Vec::new(), &mut missing);
-    missing.into_iter().map(|at| (at, fate.clone())).collect()
+    missing.into_iter().map(|at| (at, effect.clone())).collect()
 }
 
 /// The topmost fields of one schema that another drops.

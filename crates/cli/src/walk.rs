@@ -1,0 +1,220 @@
+//! Search of directories for manifests.
+
+use crate::args::ReadFlags;
+use crate::files::{self, InputSource};
+use crate::problem::Problem;
+use ignore::overrides::{Override, OverrideBuilder};
+use ignore::{DirEntry, WalkBuilder};
+use scantling_value::{Limits, Value, yaml};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The extensions of manifests.
+const MANIFESTS: [&str; 3] = ["yaml", "yml", "json"];
+/// Directories that are never searched unless `--no-ignore` is given. Hidden ones are left out as well.
+const IGNORED: [&str; 1] = ["!node_modules/"];
+/// The file with patterns of files to leave out.
+const IGNORE_FILE: &str = ".scantlingignore";
+/// The names that kustomize reads a kustomization from.
+const KUSTOMIZATIONS: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "Kustomization"];
+/// The size limit of a kustomization that is searched for patches.
+const MAX_KUSTOMIZATION_BYTES: u64 = 1 << 20;
+
+/// The result of a search. Files that are no manifests, although their name looks like one, are problems that may be
+/// skipped.
+#[derive(Default)]
+pub(crate) struct FoundFiles {
+    pub(crate) sources: Vec<InputSource>,
+    pub(crate) problems: Vec<Problem>,
+}
+
+/// Searches a directory for manifests, in the order of their names. `left` is the number of files and directories that
+/// may still be visited.
+pub(crate) fn search(directory: &Path, flags: &ReadFlags, left: &mut usize) -> FoundFiles {
+    let mut found = FoundFiles::default();
+    let excluded = match excluded(directory, flags) {
+        Ok(excluded) => excluded,
+        Err(e) => {
+            found.problems.push(Problem::usage(format!("--exclude: {e}")));
+            return found;
+        }
+    };
+    let respected = !flags.no_ignore;
+    let mut walk = WalkBuilder::new(directory);
+    walk.hidden(respected)
+        .ignore(respected)
+        .git_ignore(respected)
+        .git_exclude(respected)
+        .git_global(false)
+        .require_git(false)
+        .parents(respected)
+        .overrides(excluded)
+        .sort_by_file_name(std::cmp::Ord::cmp);
+    if respected {
+        walk.add_custom_ignore_filename(IGNORE_FILE);
+    }
+    let mut manifests = Vec::new();
+    for entry in walk.build() {
+        let Some(fewer) = left.checked_sub(1) else {
+            let what = format!(
+                "cannot read {}: there are more than {} files and directories",
+                directory.display(),
+                flags.max_input_files
+            );
+            found
+                .problems
+                .push(Problem::plain(what).hint("raise the limit with --max-input-files"));
+            break;
+        };
+        *left = fewer;
+        match entry {
+            Ok(entry) if entry.depth() == 0 => *left += 1,
+            Ok(entry) if is_manifest(&entry) => manifests.push(entry.into_path()),
+            Ok(_) => {}
+            Err(e) => found.problems.push(Problem::new("cannot read", e)),
+        }
+    }
+    let patches = kustomize_patches(&manifests);
+    let mut charts = Charts::default();
+    for path in manifests {
+        let reason = if charts.is_template(&path) {
+            Some("a Helm template: validate the output of `helm template`, or use --helm")
+        } else if patches.contains(&path) {
+            Some("a patch of a kustomization: use --kustomize")
+        } else {
+            None
+        };
+        let source = InputSource::file(&path, false, flags);
+        match reason {
+            Some(reason) => found.problems.push(Problem::skipped_file(&source.name, reason)),
+            None => found.sources.push(source),
+        }
+    }
+    found
+}
+
+fn excluded(directory: &Path, flags: &ReadFlags) -> Result<Override, ignore::Error> {
+    let mut patterns = OverrideBuilder::new(directory);
+    for pattern in IGNORED.iter().filter(|_| !flags.no_ignore) {
+        patterns.add(pattern)?;
+    }
+    for pattern in &flags.exclude {
+        patterns.add(&format!("!{pattern}"))?;
+    }
+    patterns.build()
+}
+
+/// Whether an entry is a manifest by its name. Links to directories are not followed: they could lead in a circle.
+fn is_manifest(entry: &DirEntry) -> bool {
+    let path = entry.path();
+    let extension = path.extension().and_then(|e| e.to_str());
+    let is_file = entry
+        .file_type()
+        .is_some_and(|ty| ty.is_file() || ty.is_symlink() && !path.is_dir());
+    is_file && extension.is_some_and(|e| MANIFESTS.contains(&e))
+}
+
+/// Which directories are Helm charts.
+#[derive(Default)]
+struct Charts(BTreeMap<PathBuf, bool>);
+
+impl Charts {
+    /// Whether a file is a template of a chart: it is below `templates` in a directory with a `Chart.yaml`.
+    fn is_template(&mut self, path: &Path) -> bool {
+        let mut above = path.ancestors().skip(1);
+        above.any(|folder| {
+            let chart = match (folder.file_name(), folder.parent()) {
+                (Some(name), Some(parent)) if name == "templates" => parent,
+                _ => return false,
+            };
+            *self
+                .0
+                .entry(chart.to_owned())
+                .or_insert_with(|| chart.join("Chart.yaml").is_file())
+        })
+    }
+}
+
+/// The files that kustomizations among the manifests apply as patches or read as configuration.
+fn kustomize_patches(manifests: &[PathBuf]) -> BTreeSet<PathBuf> {
+    let mut found = BTreeSet::new();
+    let is_kustomization = |path: &&PathBuf| {
+        let name = path.file_name().and_then(|name| name.to_str());
+        name.is_some_and(|name| KUSTOMIZATIONS.contains(&name))
+    };
+    for path in manifests.iter().filter(is_kustomization) {
+        // A kustomization that cannot be read is reported with the other manifests.
+        let Ok(bytes) = files::read(path, MAX_KUSTOMIZATION_BYTES) else {
+            continue;
+        };
+        let Ok(value) = yaml::decode(&bytes, Limits::SERVER) else {
+            continue;
+        };
+        let directory = path.parent().unwrap_or(Path::new(""));
+        let mut add = |file: Option<&str>| found.extend(file.map(|file| lexically_joined(directory, file)));
+        for (list, member) in [
+            ("patches", Some("path")),
+            ("patchesJson6902", Some("path")),
+            ("replacements", Some("path")),
+            ("helmCharts", Some("valuesFile")),
+            ("patchesStrategicMerge", None),
+            ("configurations", None),
+            ("transformers", None),
+            ("generators", None),
+        ] {
+            let items = value.get(list).and_then(Value::as_array).unwrap_or_default();
+            for item in items {
+                add(match member {
+                    Some(member) => item.get(member).and_then(Value::as_str),
+                    None => item.as_str().filter(|text| !text.contains('\n')),
+                });
+            }
+        }
+    }
+    found
+}
+
+/// A path without `.` and, as far as there are components to take away, `..`.
+fn lexically_joined(directory: &Path, file: &str) -> PathBuf {
+    let mut joined = directory.to_owned();
+    for component in Path::new(file).components() {
+        match component {
+            std::path::Component::CurDir => {}
+            std::path::Component::ParentDir => {
+                if !joined.pop() {
+                    joined.push("..");
+                }
+            }
+            other => joined.push(other),
+        }
+    }
+    joined
+}
+
+/// Divides problems: those that keep the command from its work, and files that are skipped because nobody named them and
+/// they do not look like manifests.
+pub(crate) fn skip_other_files(
+    problems: Vec<Problem>,
+    sources: &[InputSource],
+) -> (Vec<Problem>, Vec<SkippedFile>) {
+    let named: BTreeSet<&str> = sources.iter().filter(|s| s.named).map(|s| &*s.name).collect();
+    let (mut kept, mut skipped) = (Vec::new(), Vec::new());
+    for problem in problems {
+        match (problem.skip_reason(), problem.input()) {
+            (Some(reason), Some(input)) if !named.contains(&*input.file) => skipped.push(SkippedFile {
+                file: Arc::clone(&input.file),
+                reason: reason.to_owned(),
+            }),
+            _ => kept.push(problem),
+        }
+    }
+    (kept, skipped)
+}
+
+/// A file, or a document of one, that was skipped.
+#[derive(Debug)]
+pub(crate) struct SkippedFile {
+    pub(crate) file: Arc<str>,
+    pub(crate) reason: String,
+}

@@ -1,12 +1,14 @@
-//! The write pipeline of a custom resource as one pure function.
+//! The write pipeline of Kubernetes objects: custom resources and built-in kinds.
 //!
-//! [`admit`] takes what a request wants to write and what is stored, and returns what would be stored, or why not,
-//! in the words of a Kubernetes API server. It reads no clock and draws no random numbers: whoever calls it brings the
-//! time, the new object's `uid` and the end of a generated name.
+//! A write passes through stages, each of which is a type: [`Normalized`] (in the form of its schema, findings
+//! reported), [`Prepared`] (system fields set), [`Admitted`] (valid). A caller may act between stages. [`admit`] runs
+//! them all and returns the object to store, or the error of a Kubernetes API server.
 //!
-//! The stages of the pipeline are public, too, for those who need one of them alone: [`shape`] brings an object into
-//! the form of its schema, [`load`] does so for objects of the store, and [`check`] says what is wrong with an object.
-//! A [`ResourceCompiler`] makes the [`Resource`]s of definitions.
+//! The crate reads no clock and draws no random numbers: the caller passes the time, the `uid` of a new object and the
+//! suffix of a generated name.
+//!
+//! A [`ResourceCompiler`] compiles the versions of a CRD to [`Resource`]s; a [`BuiltinResource`] is a version of a
+//! built-in kind. [`prune_and_default_stored`] normalizes objects of the store, [`check`] validates values alone.
 //!
 //! ```
 //! use scantling_admit::{Gates, NewObjectMeta, WriteOperation, AdmitOptions, Request, ResourceCompiler, admit};
@@ -68,20 +70,28 @@
 )]
 
 mod admit;
+mod builtin;
 mod check;
 mod compiler;
+mod custom;
+mod metadata;
 mod normalize;
 mod outcome;
+mod pipeline;
 mod prepare;
 mod resource;
 mod scale;
 
-pub use admit::{AdmitOptions, Request, WriteOperation, admit, normalize, prepare_and_validate};
+pub use admit::{AdmitOptions, Request, RequestContext, WriteOperation, admit};
+pub use builtin::BuiltinResource;
 pub use check::{ValidationResult, check};
 pub use compiler::{CompileError, ResourceCompiler};
+pub use metadata::{NewObjectMeta, keep_system_fields};
 pub use normalize::{prune, prune_and_default, prune_and_default_stored};
 pub use outcome::{AdmissionError, AdmitOutcome, Stats};
-pub use prepare::NewObjectMeta;
+pub use pipeline::{
+    Admitted, AnyResource, NormalizeMode, Normalized, Prepared, Rejected, StageResult, report_findings,
+};
 pub use resource::{FieldValidation, Resource, ScalePaths};
 pub use scale::{ScaleValues, go_text};
 pub use scantling_schema::definition::Gates;

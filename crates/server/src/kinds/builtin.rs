@@ -11,13 +11,14 @@ use crate::openapi::models;
 use crate::rest::review::ReviewKind;
 use crate::tables::{self, Columns};
 use scantling_admit::{AdmissionError, FieldValidation, ScalePaths};
+pub(crate) use scantling_admit::{keep_system_fields, report_findings};
 use scantling_apitypes::{ApiResource, Scope, TypeTable};
 use scantling_merge::typed::ObjectType;
 use scantling_schema::Finding;
 use scantling_schema::definition::ApiVersion;
 use scantling_schema::meta;
 use scantling_schema::structural::Structural;
-use scantling_value::{Map, go};
+use scantling_value::go;
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
@@ -270,22 +271,6 @@ pub(crate) fn test_kinds() -> crate::kinds::kind::Kinds {
     all
 }
 
-/// Puts what metadata get from the server alone back as they were. Another uid stays, to be refused.
-pub(crate) fn keep_system_fields(new: &mut Map, old: &Map) {
-    for field in [
-        "creationTimestamp",
-        "deletionTimestamp",
-        "deletionGracePeriodSeconds",
-    ] {
-        if let Some(value) = old.get(field) {
-            new.insert(field, value.clone());
-        }
-    }
-    if let Some(uid) = old.get("uid") {
-        new.get_or_insert_with("uid", || uid.clone());
-    }
-}
-
 /// The selectable fields of kinds that have none of their own.
 pub(crate) const NAMES: [&str; 2] = ["metadata.name", "metadata.namespace"];
 
@@ -326,18 +311,6 @@ pub(crate) fn joined(found: &[String], unknown: Vec<String>) -> Vec<String> {
     let mut all: Vec<String> = seen.cloned().collect();
     all.extend(unknown);
     all
-}
-
-/// What becomes of findings: a refusal, warnings, or nothing.
-pub(crate) fn report_findings(
-    found: Vec<String>,
-    mode: FieldValidation,
-) -> Result<Vec<String>, AdmissionError> {
-    match mode {
-        FieldValidation::Strict if !found.is_empty() => Err(AdmissionError::Strict(found)),
-        FieldValidation::Ignore => Ok(Vec::new()),
-        _ => Ok(found),
-    }
 }
 
 /// Whether a field that stands twice is one that is unknown, or stands in it.

@@ -5,14 +5,13 @@ use crate::kinds::strategy::{Strategy, WriteContext};
 use crate::rest::conversion::Webhook;
 use crate::status::{ApiError, ApiResult};
 use scantling_admit::{
-    AdmissionError, AdmitOptions, AdmitOutcome, FieldValidation, Gates, Resource, WriteOperation, normalize,
-    prepare_and_validate, prune, prune_and_default_stored,
+    AdmissionError, AdmitOptions, AdmitOutcome, FieldValidation, Gates, NormalizeMode, Normalized, Resource,
+    WriteOperation, prune, prune_and_default_stored,
 };
 use scantling_merge::typed::ObjectType;
-use scantling_schema::meta::{self, MalformedFields};
 use scantling_schema::names::group_version;
 use scantling_schema::publish::{self, OpenApiVersion};
-use scantling_value::{Path, TextList, Value};
+use scantling_value::Value;
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -187,15 +186,11 @@ impl Strategy for Custom {
             return crate::kinds::builtin::report_findings(found.to_vec(), mode);
         }
         match own {
-            Some(resource) => normalize(resource, object, found, &options),
-            None => {
-                let fields = if is_own && !asked.preserve_unknown_fields {
-                    Fields::Unknown
-                } else {
-                    Fields::Kept
-                };
-                receive_foreign(object, found, fields, mode)
+            Some(resource) => normalize(resource, object, found, NormalizeMode::Request, &options),
+            None if is_own && !asked.preserve_unknown_fields => {
+                normalize(asked, object, found, NormalizeMode::UnknownVersion, &options)
             }
+            None => normalize(asked, object, found, NormalizeMode::OtherKind, &options),
         }
     }
 
@@ -204,10 +199,11 @@ impl Strategy for Custom {
         let resource = self
             .own_resource(&version.name)
             .map_err(AdmissionError::Internal)?;
-        scantling_schema::default::fill(resource.plan.root(), object)?;
-        if let Some(members) = object.as_object_mut() {
-            meta::coerce(members, &Path::ROOT, MalformedFields::Keep).map_err(AdmissionError::Undecodable)?;
-        }
+        let options = AdmitOptions {
+            gates: self.gates,
+            ..AdmitOptions::default()
+        };
+        normalize(resource, object, &[], NormalizeMode::Applied, &options)?;
         Ok(())
     }
 
@@ -225,7 +221,10 @@ impl Strategy for Custom {
             ..AdmitOptions::default()
         };
         match self.own_resource(&version.name) {
-            Ok(r) => prepare_and_validate(r, operation, object, &options),
+            Ok(resource) => Normalized::resume(resource, object)
+                .prepare(operation, &options)
+                .and_then(|prepared| prepared.validate())
+                .into(),
             Err(why) => AdmitOutcome {
                 object,
                 error: Some(AdmissionError::Internal(why)),
@@ -292,40 +291,25 @@ fn written_version(object: &Value) -> &str {
     group_version(object.text("apiVersion")).1
 }
 
-/// What becomes of the fields of an object that has no schema.
-#[derive(Clone, Copy, PartialEq)]
-enum Fields {
-    /// They are of another kind, and none of this one's business.
-    Kept,
-    /// They are of a version that the kind does not have, which knows none of them.
-    Unknown,
-}
-
-/// Brings an object into form that has no schema: it has metadata all the same.
-fn receive_foreign(
+/// Normalizes an object in place and returns warnings.
+fn normalize(
+    resource: &Resource,
     object: &mut Value,
     found: &[String],
-    fields: Fields,
-    mode: FieldValidation,
+    mode: NormalizeMode,
+    options: &AdmitOptions<'_>,
 ) -> Result<Vec<String>, AdmissionError> {
-    let Some(members) = object.as_object_mut() else {
-        return Ok(Vec::new());
-    };
-    let coerced =
-        meta::coerce(members, &Path::ROOT, MalformedFields::Refuse).map_err(AdmissionError::Undecodable)?;
-    let mut unknown = coerced.unknown;
-    if fields == Fields::Unknown {
-        members.retain(|name, _| {
-            let is_meta = matches!(name, "apiVersion" | "kind" | "metadata");
-            if !is_meta {
-                unknown.push_with(|| name.to_owned());
-            }
-            is_meta
-        });
+    match Normalized::new(resource, std::mem::take(object), found, mode, options) {
+        Ok(normalized) => {
+            let (normal, warnings) = normalized.into_parts();
+            *object = normal;
+            Ok(warnings)
+        }
+        Err(rejected) => {
+            *object = rejected.object;
+            Err(rejected.error)
+        }
     }
-    let mut found: TextList = found.iter().cloned().collect();
-    found.append(unknown, |path| format!("unknown field \"{path}\""));
-    crate::kinds::builtin::report_findings(found.into_texts(), mode)
 }
 
 /// A clock for what ratcheting and rules take.

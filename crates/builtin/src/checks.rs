@@ -87,13 +87,13 @@ impl Cursor<'_, '_> {
         }
     }
 
-    /// Whether the value is what a Go field holds that was never set: absent, or empty.
+    /// Returns whether the value is what a Go field holds that was never set: absent, or empty.
     pub(crate) fn is_empty(&self) -> bool {
         self.value().is_none_or(is_zero)
     }
 }
 
-/// Whether a value is the zero value of its type.
+/// Returns whether a value is the zero value of its type.
 fn is_zero(value: &Value) -> bool {
     match value {
         Value::Null | Value::Bool(false) | Value::Int(0) => true,

@@ -3,6 +3,11 @@
 //! A write is decoded, defaulted, prepared and validated; admission plugins do not take part. `KIND=Pod` limits the run to a
 //! kind and prints what differs: `KIND=Pod cargo test -p scantling-builtin --test recorded -- --nocapture`. Steps that are
 //! known to differ are in `data/recorded_differences.txt`; delete those that are equal.
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test panics, and prints what differs"
+)]
 
 use scantling_apitypes::{ApiResource, Extensions, TypeDef, TypeTable};
 use scantling_builtin::{BuiltinKind, Context, Operation, Subresource, User, Write, kind};
@@ -32,7 +37,7 @@ struct Step<'s> {
     answer: &'s Value,
 }
 
-/// What a write leads to.
+/// The result of a write.
 #[derive(Debug, Default, PartialEq)]
 struct Verdict {
     causes: BTreeSet<String>,
@@ -116,6 +121,13 @@ fn run(step: &Step<'_>, old: Option<&Value>) -> Option<Verdict> {
         Value::Object(old)
     });
     step.kind.default(&mut object, &context);
+    let once = object.clone();
+    step.kind.default(&mut object, &context);
+    assert!(
+        once == object,
+        "{}: defaulting twice differs from defaulting once",
+        step.id
+    );
     let write = Write {
         operation: old.as_ref().map_or(Operation::Create, Operation::Update),
         subresource: match step.subresource {
@@ -178,20 +190,18 @@ fn check_metadata(step: &Step<'_>, object: &Value, old: Option<&Value>) -> Error
     let facts = step.kind.facts();
     let at = Path::ROOT.field("metadata");
     let mut metadata = object.get("metadata").cloned().unwrap_or_default();
-    if let Some(metadata) = metadata.as_object_mut() {
-        if let Some(old) = old {
-            for field in [
-                "uid",
-                "creationTimestamp",
-                "deletionTimestamp",
-                "deletionGracePeriodSeconds",
-                "namespace",
-            ] {
-                match old.at(["metadata", field]) {
-                    Some(value) => metadata.insert(field, value.clone()),
-                    None => metadata.remove(field),
-                };
-            }
+    if let (Some(metadata), Some(old)) = (metadata.as_object_mut(), old) {
+        for field in [
+            "uid",
+            "creationTimestamp",
+            "deletionTimestamp",
+            "deletionGracePeriodSeconds",
+            "namespace",
+        ] {
+            match old.at(["metadata", field]) {
+                Some(value) => metadata.insert(field, value.clone()),
+                None => metadata.remove(field),
+            };
         }
     }
     match old {
@@ -278,7 +288,7 @@ fn strip_times(value: &mut Value) {
     }
 }
 
-/// What the recording says.
+/// The recorded result.
 fn recorded(step: &Step<'_>) -> Option<Verdict> {
     let text = |v: &Value, field: &str| v.get_str(field).to_owned();
     let body = step.answer.get("body")?;
@@ -405,7 +415,7 @@ fn writes_end_as_recorded() {
             let golden = scenarios()
                 .join("golden")
                 .join(format!("{}.json", name.replace('/', "__")));
-            // What policies and webhooks decide is not recorded by kind.
+            // Scenarios without a recording, and decisions of policies and webhooks, are not compared.
             let Ok(golden) = fs::read(golden) else { continue };
             let golden = json::decode(&golden, Limits::SERVER).unwrap();
             if name.contains("enforced") {

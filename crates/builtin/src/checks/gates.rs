@@ -45,6 +45,7 @@ fn plan() -> &'static Plan {
         let steps = |d: &TypeDef| {
             let steps = d.members().iter().filter_map(|field| {
                 let gate = field.attributes.value("gate").map(actual);
+                let gate = gate.filter(|_| !NEVER_DROPPED.contains(&(d.name, field.name)));
                 let into = held_struct(table, &field.ty).filter(|id| reaching.contains(id));
                 (gate.is_some() || into.is_some()).then_some(Step {
                     field: field.name,
@@ -57,6 +58,9 @@ fn plan() -> &'static Plan {
         reaching.iter().map(|id| (*id, steps(table.get(*id)))).collect()
     })
 }
+
+/// Fields that kube-apiserver keeps although their gate is disabled.
+const NEVER_DROPPED: &[(&str, &str)] = &[("ContainerStatus", "stopSignal")];
 
 /// The gate that a name in the table stands for: a comment of Kubernetes names one by its old name.
 fn actual(gate: &'static str) -> &'static str {
@@ -114,7 +118,7 @@ fn each_object(value: &mut Value, act: &mut dyn FnMut(&mut Map)) {
     }
 }
 
-/// Whether an object uses a field of a gate.
+/// Returns whether an object uses a field of a gate.
 fn uses(id: TypeId, value: &Value, gate: &str) -> bool {
     let mut steps = plan().get(&id).into_iter().flatten();
     steps.any(|step| {

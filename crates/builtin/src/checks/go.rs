@@ -103,7 +103,7 @@ fn write_named(table: &TypeTable, definition: &TypeDef, value: Option<&Value>, o
     }
 }
 
-/// Whether the internal type has JSON tags: it is the type of the API machinery.
+/// Returns whether the internal type has JSON tags: it is the type of the API machinery.
 fn has_tags(table: &TypeTable, definition: &TypeDef) -> bool {
     table.package(definition).id == "meta/v1"
 }
@@ -136,7 +136,7 @@ fn write_struct(table: &TypeTable, definition: &TypeDef, value: Option<&Value>, 
     out.push_str(if separator == '{' { "{}" } else { "}" });
 }
 
-/// Whether internal types embed the field's struct, so that its fields print as fields of the outer struct.
+/// Returns whether internal types embed the field's struct, so that its fields print as fields of the outer struct.
 fn is_embedded(field: &FieldDef) -> bool {
     field.name == "metadata" && field.go_name() == "ObjectMeta"
 }

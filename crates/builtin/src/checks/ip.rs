@@ -34,7 +34,7 @@ fn parse_strict(text: &str) -> Option<IpAddr> {
     text.parse().ok()
 }
 
-/// Whether an address is an IPv4 address written as an IPv6 address.
+/// Returns whether an address is an IPv4 address written as an IPv6 address.
 fn is_mapped(address: &IpAddr) -> bool {
     matches!(address, IpAddr::V6(v6) if v6.to_ipv4_mapped().is_some())
 }
@@ -179,7 +179,7 @@ impl Cidr {
         Cidr { address, ..self }
     }
 
-    /// Whether an address is in the network.
+    /// Returns whether an address is in the network.
     pub(crate) fn contains(self, address: IpAddr) -> bool {
         address.is_ipv4() == self.address.is_ipv4() && Cidr { address, ..self }.network() == self.network()
     }

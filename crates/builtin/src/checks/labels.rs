@@ -20,7 +20,7 @@ pub(crate) fn key(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
     errors.invalid_for(at, names::label_key(at.str()));
 }
 
-/// Whether a selector's values have to be valid label values.
+/// How the values of a selector are checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Values {
     /// They have to.
@@ -40,7 +40,7 @@ impl Values {
     }
 }
 
-/// Whether a selector can be evaluated: its keys, operators and values are valid.
+/// Returns whether a selector can be evaluated: its keys, operators and values are valid.
 pub(crate) fn is_valid(selector: Option<&Value>) -> bool {
     let mut errors = ErrorList::new();
     self::selector(&Cursor::at(selector, Path::ROOT), &mut errors);
@@ -96,14 +96,14 @@ pub(super) fn label_values(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
     }
 }
 
-/// Whether a selector has a value that is no valid label value. Updates of such objects do not check values.
+/// Returns whether a selector has a value that is not a valid label value. Updates of such objects do not check values.
 pub(crate) fn has_invalid_value(selector: Option<&Value>) -> bool {
     let expressions = selector.map_or(&[][..], |s| s.list("matchExpressions"));
     let mut values = expressions.iter().flat_map(|e| e.list("values"));
     values.any(|v| !names::label_value(v.as_str().unwrap_or("")).is_empty())
 }
 
-/// Whether a selector is absent or selects everything.
+/// Returns whether a selector is absent or selects everything.
 pub(crate) fn is_empty_selector(selector: Option<&Value>) -> bool {
     let is_empty = |s: &Value| s.list("matchExpressions").is_empty() && matched_labels(s).is_none();
     selector.is_none_or(is_empty)
@@ -114,7 +114,7 @@ fn matched_labels(selector: &Value) -> Option<&scantling_value::Map> {
     (!labels.is_empty()).then_some(labels)
 }
 
-/// Whether a label selector selects a set of labels. A requirement that is invalid selects nothing.
+/// Returns whether a label selector selects a set of labels. A requirement that is invalid selects nothing.
 pub(crate) fn selects(selector: Option<&Value>, labels: Option<&Value>) -> bool {
     let Some(selector) = selector else { return false };
     let label = |key: &str| labels.and_then(|l| l.get(key)).and_then(Value::as_str);

@@ -4,10 +4,10 @@ use super::{Report, names};
 use crate::Cursor;
 use scantling_value::{ErrorList, Value};
 
-/// Why a negative number is refused.
+/// The reason for refusing a negative number.
 pub(crate) const NEGATIVE: &str = "must be greater than or equal to 0";
 
-/// Why a number below 1 is refused.
+/// The reason for refusing a number below 1.
 pub(crate) const NOT_POSITIVE: &str = "must be greater than zero";
 
 /// The number is at least 0; absent counts as 0.

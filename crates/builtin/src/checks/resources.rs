@@ -36,24 +36,24 @@ pub(crate) fn positive(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
     }
 }
 
-/// Whether a resource is one of huge pages.
+/// Returns whether a resource is one of huge pages.
 pub(crate) fn is_huge_pages(name: &str) -> bool {
     name.starts_with(HUGE_PAGES)
 }
 
-/// Whether a resource belongs to Kubernetes itself.
+/// Returns whether a resource belongs to Kubernetes itself.
 pub(crate) fn is_native(name: &str) -> bool {
     !name.contains('/') || name.contains("kubernetes.io/")
 }
 
-/// Whether a resource is provided by a device plug-in or the like.
+/// Returns whether a resource is provided by a device plug-in or the like.
 pub(crate) fn is_extended(name: &str) -> bool {
     !is_native(name)
         && !name.starts_with("requests.")
         && names::label_key(&format!("requests.{name}")).is_empty()
 }
 
-/// Whether pods may request more of a resource than nodes have.
+/// Returns whether pods may request more of a resource than nodes have.
 pub(crate) fn allows_overcommit(name: &str) -> bool {
     is_native(name) && !is_huge_pages(name)
 }
@@ -90,7 +90,7 @@ fn is_quota_huge_pages(name: &str) -> bool {
     is_huge_pages(name) || name.starts_with("requests.hugepages-")
 }
 
-/// Whether a quota may limit a resource that has no domain.
+/// Returns whether a quota may limit a resource that has no domain.
 pub(crate) fn is_standard_in_quotas(name: &str) -> bool {
     name != "storage" && is_standard(name)
 }
@@ -128,7 +128,7 @@ pub(crate) fn container_name(resource: &str, at: &Cursor<'_, '_>, errors: &mut E
     }
 }
 
-/// Whether pods as a whole may request a resource.
+/// Returns whether pods as a whole may request a resource.
 pub(crate) fn is_pod_level(name: &str) -> bool {
     matches!(name, "cpu" | "memory") || is_huge_pages(name)
 }
@@ -173,14 +173,14 @@ fn check_huge_pages(resource: &str, quantity: &Quantity, at: &Cursor<'_, '_>, er
     }
 }
 
-/// What checks of resource requirements depend on.
+/// The parameters of checks of resource requirements.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Requirements<'a> {
-    /// Which resources there are.
+    /// The check of resource names.
     pub(crate) names: NameCheck,
     /// The claims of the pod.
     pub(crate) claims: &'a BTreeSet<&'a str>,
-    /// Whether the stored object has an amount of huge pages already that is no multiple of the page size.
+    /// Whether the stored object has an amount of huge pages already that is not a multiple of the page size.
     pub(crate) allows_partial_pages: bool,
 }
 

@@ -23,7 +23,7 @@ pub(crate) enum Rule {
     Between(i64, i64),
     /// A string of this form, where it is not empty.
     Form(fn(&str) -> Vec<String>),
-    /// A string of this form, where it is set, be it empty.
+    /// A string of this form, where it is set, even if it is empty.
     FormIfSet(fn(&str) -> Vec<String>),
     /// A string of this form; an empty one is reported as missing.
     RequiredForm(fn(&str) -> Vec<String>),

@@ -1,14 +1,14 @@
-//! What updates keep, count and refuse to change.
+//! Fields that updates keep, count or refuse to change.
 
 use super::{Report, go};
 use crate::{Cursor, Operation, Write};
 use scantling_apitypes::{Codec, GoType, TypeTable};
 use scantling_value::{ErrorList, Map, Str, Value};
 
-/// Why a change of an immutable field is refused.
+/// The reason for refusing to change an immutable field.
 pub(crate) const IMMUTABLE: &str = "field is immutable";
 
-/// Whether two values are the same to Kubernetes: an empty list or map equals an absent one. Values with quantities or
+/// Returns whether two values are the same to Kubernetes: an empty list or map equals an absent one. Values with quantities or
 /// fields that may be written or omitted when they are zero need [`same_of`].
 pub(crate) fn same(a: Option<&Value>, b: Option<&Value>) -> bool {
     let set = |v: &&Value| !is_unset(v);
@@ -31,14 +31,14 @@ fn is_unset(value: &Value) -> bool {
     }
 }
 
-/// Whether a test holds for all members of two objects.
+/// Returns whether a test holds for all members of two objects.
 fn all_members(a: &Map, b: &Map, holds: impl Fn(&str, Option<&Value>, Option<&Value>) -> bool) -> bool {
     let in_a = a.iter().all(|(key, value)| holds(key, Some(value), b.get(key)));
     let only_in_b = |(key, value): (&Str, &Value)| a.contains_key(key) || holds(key, None, Some(value));
     in_a && b.iter().all(only_in_b)
 }
 
-/// Whether two structs of a type are the same to Kubernetes: quantities are compared as numbers, and fields that are no
+/// Returns whether two structs of a type are the same to Kubernetes: quantities are compared as numbers, and fields that are no
 /// pointers equal their zero value where they are absent. The type is one of the table of API types, for example `core/v1`
 /// and `PodSpec`.
 pub(crate) fn same_of(package: &str, name: &str, a: Option<&Value>, b: Option<&Value>) -> bool {
@@ -120,7 +120,7 @@ pub(crate) fn immutable_struct(
     }
 }
 
-/// A member of an object that is kept as it was stored, be it absent.
+/// Puts a member back as it is stored, or removes it if it is not stored.
 pub(crate) fn keep(object: &mut Map, old: &Value, field: &str) {
     match old.get(field) {
         Some(value) => object.insert(field, value.clone()),
@@ -136,7 +136,7 @@ pub(crate) fn separate_status(object: &mut Map, write: &Write<'_>) {
             object.remove("status");
         }
         Operation::Update(old) if write.subresource == crate::Subresource::Status => {
-            keep(object, old, "spec")
+            keep(object, old, "spec");
         }
         Operation::Update(old) => keep(object, old, "status"),
     }

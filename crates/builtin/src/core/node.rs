@@ -126,10 +126,10 @@ fn unite_cidrs(spec: &mut Map) {
         .and_then(|list| list.first())
         .cloned();
     match (spec.get("podCIDR").cloned(), first) {
-        (Some(Value::String(single)), first) if !single.is_empty() => {
-            if first.as_ref().and_then(Value::as_str) != Some(single.as_str()) {
-                spec.insert("podCIDRs", vec![single].into());
-            }
+        (Some(Value::String(single)), first)
+            if !single.is_empty() && first.as_ref().and_then(Value::as_str) != Some(single.as_str()) =>
+        {
+            spec.insert("podCIDRs", vec![single].into());
         }
         (_, Some(first)) => {
             spec.insert("podCIDR", first);

@@ -9,13 +9,13 @@ use crate::checks::{Report, Rule, go, names, numbers};
 use scantling_value::{ErrorList, FieldError, Value};
 use std::collections::BTreeSet;
 
-/// When an image is pulled.
+/// The policies for pulling images.
 pub(super) const PULL_POLICY: Rule = Rule::RequiredOneOf(&["Always", "IfNotPresent", "Never"]);
 
 const MESSAGE_POLICY: Rule = Rule::RequiredOneOf(&["File", "FallbackToLogsOnError"]);
 const PROTOCOL: Rule = Rule::RequiredOneOf(&["SCTP", "TCP", "UDP"]);
 
-/// What checks of containers need to know of their pod.
+/// The facts about a pod that checks of its containers need.
 #[derive(Debug)]
 pub(super) struct Pod<'a> {
     pub(super) rules: &'a Rules<'a>,
@@ -24,7 +24,7 @@ pub(super) struct Pod<'a> {
     pub(super) restart_policy: &'a str,
     /// Whether the pod uses the host's user namespace.
     pub(super) has_host_users: bool,
-    /// How long the pod may take to end.
+    /// The grace period of the pod, in seconds.
     pub(super) grace: Option<i64>,
     /// The operating system, where the pod names one.
     pub(super) os: Option<&'a str>,

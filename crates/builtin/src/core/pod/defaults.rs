@@ -44,7 +44,7 @@ pub(super) fn pod(pod: &mut Map, context: &Context<'_>) {
     }
 }
 
-/// What a container may use at most, it requests, unless it says otherwise.
+/// Sets requests that are absent to the limits.
 fn request_limits(resources: &mut Map) {
     let Some(limits) = resources.get("limits").and_then(Value::as_object) else {
         return;

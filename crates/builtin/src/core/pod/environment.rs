@@ -162,7 +162,7 @@ pub(super) fn field_reference(at: &Cursor<'_, '_>, supported: &[&str], errors: &
     }
 }
 
-/// Whether pods have a field that may be referred to from somewhere.
+/// Returns whether pods have a field that may be referred to from somewhere.
 fn is_field(path: &str) -> bool {
     FIELDS.contains(&path)
         || matches!(

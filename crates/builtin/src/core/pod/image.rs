@@ -1,6 +1,6 @@
 //! References to container images.
 
-/// Whether an image is pulled always by default: its tag is `latest`, or it has neither tag nor digest. A malformed
+/// Returns whether an image is pulled always by default: its tag is `latest`, or it has neither tag nor digest. A malformed
 /// reference is not.
 pub(super) fn is_latest(image: &str) -> bool {
     parse(image).is_some_and(|reference| match reference {

@@ -115,7 +115,7 @@ fn projected_files<'v>(source: &Cursor<'v, '_>) -> Vec<File<'v>> {
     }
 }
 
-/// Calls a function for each pair of files of which one is in the way of the other, for a bounded number of pairs.
+/// Calls a function for each pair of files whose paths overlap. The number of calls is bounded.
 fn overlaps<'v>(files: &[File<'v>], mut report: impl FnMut(&File<'v>, &File<'v>)) {
     let is_within = |inner: &str, outer: &str| {
         let rest = inner.strip_prefix(outer);
@@ -136,7 +136,7 @@ fn overlaps<'v>(files: &[File<'v>], mut report: impl FnMut(&File<'v>, &File<'v>)
     }
 }
 
-/// The files that are in the way of another one. Usually there are none, so that no pairs have to be compared.
+/// Returns the files whose paths overlap with another one. Usually there are none, and no pairs are compared.
 fn involved<'f, 'v>(files: &'f [File<'v>]) -> Vec<&'f File<'v>> {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for file in files.iter().filter(|file| !file.path.is_empty()) {

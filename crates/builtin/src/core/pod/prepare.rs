@@ -1,4 +1,4 @@
-//! What a write of a pod sets, keeps and drops.
+//! Preparation of pods: fields that a write sets, keeps or drops.
 
 use super::annotations::APP_ARMOR;
 use super::defaults::CONTAINERS;

@@ -110,7 +110,7 @@ fn check_service_class(
     }
 }
 
-/// Checks that requests and limits that there were are still there.
+/// Checks that no request or limit is removed.
 fn check_removed(new: &Cursor<'_, '_>, old: Option<&Value>, what: &str, errors: &mut ErrorList) {
     for list in ["requests", "limits"] {
         let now = new.field(list);

@@ -38,7 +38,7 @@ fn keep_greater<'v>(greatest: &mut Amounts<'v>, others: &Amounts<'v>) {
     }
 }
 
-/// What the containers of a pod need together: `list` is `requests` or `limits`. Init containers run one after another, and
+/// Returns what the containers of a pod need together: `list` is `requests` or `limits`. Init containers run one after another, and
 /// sidecars beside all that follow them.
 fn aggregate<'v>(spec: &'v Value, list: &str) -> Amounts<'v> {
     let of = |container: &'v Value| amounts(container.at(["resources", list]));
@@ -186,7 +186,7 @@ fn request_sums(resources: &mut Map, spec: &Value) {
     insert(resources, "requests", added);
 }
 
-/// What all containers limit, their pod limits, too.
+/// Limits the pod as a whole where all of its containers have limits.
 fn limit_requests(resources: &mut Map, spec: &Value) {
     let sums = aggregate(spec, "limits");
     let all_limit =

@@ -1,4 +1,4 @@
-//! What the rules of pod specs depend on besides the spec: feature gates, and the stored spec.
+//! The parameters of the rules of pod specs: feature gates and the stored spec.
 //!
 //! An update must not refuse what a stored object has already. Each method answers whether one such exception applies. They
 //! are asked only where a spec uses the feature, since most specs use none.
@@ -10,7 +10,7 @@ use crate::checks::resources::quantity;
 use crate::{Context, Cursor};
 use scantling_value::{ErrorList, Map, Path, Str, Value};
 
-/// What the rules depend on.
+/// The parameters of the rules of pod specs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rules<'a> {
     /// Feature gates.
@@ -34,7 +34,7 @@ impl<'a> Rules<'a> {
         }
     }
 
-    /// Whether a feature gate is enabled.
+    /// Returns whether a feature gate is enabled.
     pub(super) fn enabled(&self, gate: &str) -> bool {
         (self.context.enabled)(gate)
     }
@@ -47,7 +47,7 @@ impl<'a> Rules<'a> {
         self.old_has(|old| containers_of(old).any(test))
     }
 
-    /// Whether values of selectors in pod affinities are checked.
+    /// Returns whether values of selectors in pod affinities are checked.
     pub(super) fn affinity_values(&self) -> Values {
         let terms = |old: &'a Value| {
             ["podAffinity", "podAntiAffinity"].into_iter().flat_map(|kind| {
@@ -65,7 +65,7 @@ impl<'a> Rules<'a> {
         unchecked_if(self.old_has(|old| terms(old).any(is_invalid)))
     }
 
-    /// Whether values of required node affinities are checked.
+    /// Returns whether values of required node affinities are checked.
     pub(super) fn node_affinity_values(&self) -> Values {
         const TERMS: [&str; 4] = [
             "affinity",
@@ -81,7 +81,7 @@ impl<'a> Rules<'a> {
         unchecked_if(self.old_has(has_invalid))
     }
 
-    /// Whether the label selectors of topology spread constraints are checked.
+    /// Returns whether the label selectors of topology spread constraints are checked.
     pub(super) fn checks_spread_selectors(&self) -> bool {
         let is_invalid = |constraint: &Value| {
             let mut errors = ErrorList::new();
@@ -92,7 +92,7 @@ impl<'a> Rules<'a> {
         !self.old_has(|old| old.list("topologySpreadConstraints").iter().any(is_invalid))
     }
 
-    /// Whether a path of a projected service-account token may leave the volume.
+    /// Returns whether a path of a projected service-account token may leave the volume.
     pub(super) fn allows_any_token_path(&self) -> bool {
         let sources = |old: &'a Value| {
             let volumes = old.list("volumes").iter();
@@ -105,7 +105,7 @@ impl<'a> Rules<'a> {
         self.old_has(|old| sources(old).any(is_outside))
     }
 
-    /// Whether names of environment variables follow the relaxed rules.
+    /// Returns whether names of environment variables follow the relaxed rules.
     pub(super) fn relaxes_environment(&self, name: &str) -> bool {
         if self.enabled("RelaxedEnvironmentVariableValidation") {
             return true;
@@ -121,7 +121,7 @@ impl<'a> Rules<'a> {
         !names::env_name(name).is_empty() && self.old_container_has(has_name)
     }
 
-    /// Whether environment variables may come from files.
+    /// Returns whether environment variables may come from files.
     pub(super) fn has_environment_files(&self) -> bool {
         let uses = |container: &Value| {
             let mut variables = container.list("env").iter();
@@ -130,7 +130,7 @@ impl<'a> Rules<'a> {
         self.enabled("EnvFiles") || self.old_container_has(uses)
     }
 
-    /// Whether containers have restart policies of their own.
+    /// Returns whether containers have restart policies of their own.
     pub(super) fn has_restart_rules(&self) -> bool {
         let uses = |old: &Value| {
             let sets_policy =
@@ -142,7 +142,7 @@ impl<'a> Rules<'a> {
         self.enabled("ContainerRestartRules") || self.old_has(uses)
     }
 
-    /// Whether a restart rule may restart all containers.
+    /// Returns whether a restart rule may restart all containers.
     pub(super) fn has_restart_all(&self) -> bool {
         let uses = |container: &Value| {
             let mut rules = container.list("restartPolicyRules").iter();
@@ -151,7 +151,7 @@ impl<'a> Rules<'a> {
         self.enabled("RestartAllContainersOnContainerExits") || self.old_container_has(uses)
     }
 
-    /// Whether the operators `Lt` and `Gt` of tolerations may be used.
+    /// Returns whether the operators `Lt` and `Gt` of tolerations may be used.
     pub(super) fn compares_taints(&self) -> bool {
         let uses = |old: &Value| {
             let mut tolerations = old.list("tolerations").iter();
@@ -160,7 +160,7 @@ impl<'a> Rules<'a> {
         self.enabled("TaintTolerationComparisonOperators") || self.old_has(uses)
     }
 
-    /// Whether pods with user namespaces may use the host's network.
+    /// Returns whether pods with user namespaces may use the host's network.
     pub(super) fn allows_host_network_with_user_namespace(&self) -> bool {
         let uses = |old: &Value| {
             let is = |field: &str| old.get(field).and_then(Value::as_bool);
@@ -169,19 +169,19 @@ impl<'a> Rules<'a> {
         self.enabled("UserNamespacesHostNetworkSupport") || self.old_has(uses)
     }
 
-    /// Whether pods with user namespaces may have block devices.
+    /// Returns whether pods with user namespaces may have block devices.
     pub(super) fn allows_devices_with_user_namespace(&self) -> bool {
         self.old_has(|old| old.get("hostUsers").and_then(Value::as_bool) == Some(false))
             && self.old_container_has(|container| !container.list("volumeDevices").is_empty())
     }
 
-    /// Whether SELinux labels may be changed by other means than recursion.
+    /// Returns whether SELinux labels may be changed by other means than recursion.
     pub(super) fn has_selinux_mount(&self) -> bool {
         self.enabled("SELinuxMount")
             || self.old_has(|old| old.at(["securityContext", "seLinuxChangePolicy"]).is_some())
     }
 
-    /// Whether sysctls of the host's namespaces may be set although the pod uses these namespaces.
+    /// Returns whether sysctls of the host's namespaces may be set although the pod uses these namespaces.
     pub(super) fn allows_host_sysctls(&self) -> bool {
         self.old_has(|old| {
             let mut sysctls = old.list_at(["securityContext", "sysctls"]).iter();
@@ -189,7 +189,7 @@ impl<'a> Rules<'a> {
         })
     }
 
-    /// Whether init containers that end may have the resize policy `RestartContainer`.
+    /// Returns whether init containers that end may have the resize policy `RestartContainer`.
     pub(super) fn allows_restart_of_init_containers(&self) -> bool {
         let uses = |container: &Value| {
             let mut policies = container.list("resizePolicy").iter();
@@ -199,7 +199,7 @@ impl<'a> Rules<'a> {
         self.old_has(|old| old.list("initContainers").iter().any(uses))
     }
 
-    /// Whether sidecars may have a resize policy.
+    /// Returns whether sidecars may have a resize policy.
     pub(super) fn has_sidecar_resize(&self) -> bool {
         let uses = |container: &Value| {
             container.get_str("restartPolicy") == "Always" && !container.list("resizePolicy").is_empty()
@@ -208,7 +208,7 @@ impl<'a> Rules<'a> {
             || self.old_has(|old| old.list("initContainers").iter().any(uses))
     }
 
-    /// Whether image volumes may lack a reference.
+    /// Returns whether image volumes may lack a reference.
     pub(super) fn allows_empty_image(&self) -> bool {
         let is_empty = |volume: &Value| {
             volume
@@ -218,7 +218,7 @@ impl<'a> Rules<'a> {
         self.old_has(|old| old.list("volumes").iter().any(is_empty))
     }
 
-    /// Whether containers without privilege escalation may have the capability `CAP_SYS_ADMIN`.
+    /// Returns whether containers without privilege escalation may have the capability `CAP_SYS_ADMIN`.
     pub(super) fn allows_sys_admin(&self) -> bool {
         self.old_container_has(|container| {
             let context = container.get("securityContext");
@@ -233,7 +233,7 @@ impl<'a> Rules<'a> {
     }
 }
 
-/// Whether a container has an amount of huge pages that is no multiple of the page size.
+/// Returns whether a container has an amount of huge pages that is not a multiple of the page size.
 fn has_partial_pages(spec: &Value) -> bool {
     let is_partial = |(name, amount): (&Str, &Value)| {
         let size = name

@@ -9,7 +9,7 @@ use crate::checks::{Report, Rule, apply, go, ip, labels, names, numbers, tolerat
 use scantling_value::{ErrorList, FieldError, Value};
 use std::collections::BTreeSet;
 
-/// What checks of a spec need to know of its pod.
+/// The facts about a pod that checks of its spec need.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Owner<'a> {
     /// The name; empty for templates and while it is generated.
@@ -299,7 +299,7 @@ fn hostname_override(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
     errors.invalid_for(&name, names::dns1123_subdomain(name.str()));
 }
 
-/// What a pod takes besides its containers is checked like the limits of a container.
+/// Checks the overhead of a pod, which follows the rules for limits of containers.
 fn overhead(at: &Cursor<'_, '_>, rules: &Rules<'_>, errors: &mut ErrorList) {
     if let Some(amounts) = at.value() {
         let limits = scantling_value::Map::from_iter([("limits", amounts.clone())]);

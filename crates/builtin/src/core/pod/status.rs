@@ -127,7 +127,7 @@ fn transitions(
     }
 }
 
-/// Whether a rule of some container restarts all of them.
+/// Returns whether a rule of some container restarts all of them.
 fn restarts_all(spec: &Value) -> bool {
     let containers = spec.list("initContainers").iter().chain(spec.list("containers"));
     let mut rules = containers.flat_map(|container| container.list("restartPolicyRules"));
@@ -387,7 +387,7 @@ fn allocated_resources(
     }
 }
 
-/// Why a container cannot have been given a resource, if it cannot.
+/// Returns why a container cannot have been given a resource, if it cannot.
 fn allocation_fault(resource: &str, container: &Value, pod: &Cursor<'_, '_>) -> Option<&'static str> {
     let requests = |name: &str| container.at(["resources", "requests", name]);
     let Some(claim) = resource.strip_prefix("claim:") else {

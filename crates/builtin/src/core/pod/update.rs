@@ -1,4 +1,4 @@
-//! What updates of pods may change.
+//! Updates of pods: which changes are allowed.
 
 use super::annotations::MIRROR;
 use super::containers::check_image_spaces;
@@ -74,7 +74,7 @@ fn check_deadline(new: &Cursor<'_, '_>, old: &Value, errors: &mut ErrorList) -> 
     true
 }
 
-/// Whether all tolerations are still there; how long they hold may differ.
+/// Returns whether all tolerations are still there; how long they hold may differ.
 fn has_all(new: &[Value], old: &[Value]) -> bool {
     let parts = |toleration: &'_ Value| {
         ["key", "operator", "value", "effect"].map(|field| toleration.get_str(field).to_owned())
@@ -175,7 +175,7 @@ fn restore_node_affinity(rest: &mut Map, old: &Value, stored: Option<&Value>) {
     }
 }
 
-/// Requirements may be added to the terms that there are; terms themselves may not.
+/// Requirements may be added to existing terms; terms may not be added.
 fn check_node_affinity(new: &Cursor<'_, '_>, old: Option<&Value>, errors: &mut ErrorList) {
     const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
     let old = old.map_or(&[][..], |old| old.list_at([REQUIRED, "nodeSelectorTerms"]));

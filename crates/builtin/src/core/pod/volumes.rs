@@ -352,7 +352,7 @@ pub(super) fn local_path(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
     }
 }
 
-/// Whether a path is one of a file in a volume.
+/// Returns whether a path is one of a file in a volume.
 pub(super) fn is_local_path(path: &str) -> bool {
     let mut errors = ErrorList::new();
     let path = Value::from(path);
@@ -413,7 +413,7 @@ fn iscsi_name(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
     }
 }
 
-/// What is wrong with an iSCSI name, if anything is.
+/// Returns what is wrong with an iSCSI name, if anything is.
 pub(crate) fn iscsi_fault(name: &str) -> Option<&'static str> {
     let is_word =
         |text: &str, length: usize| text.len() == length && text.bytes().all(|b| b.is_ascii_alphanumeric());
@@ -431,7 +431,7 @@ pub(crate) fn iscsi_fault(name: &str) -> Option<&'static str> {
     (!is_valid).then_some("must be valid format")
 }
 
-/// Whether a name ends like `iqn.2001-04.com.example:storage`.
+/// Returns whether a name ends like `iqn.2001-04.com.example:storage`.
 fn is_qualified_name(name: &str) -> bool {
     name.match_indices("iqn.").any(|(at, _)| {
         let rest = name.get(at + 4..).unwrap_or("");
@@ -507,7 +507,7 @@ fn quobyte(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
     Rule::Required.check(&at.field("volume"), errors);
 }
 
-/// Whether a text is `host:port`; either may be empty, and a host with colons is in brackets.
+/// Returns whether a text is `host:port`; either may be empty, and a host with colons is in brackets.
 fn is_host_and_port(text: &str) -> bool {
     let Some((host, port)) = text.rsplit_once(':') else {
         return false;

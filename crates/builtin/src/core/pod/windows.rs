@@ -75,7 +75,7 @@ pub(super) fn options(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
     }
 }
 
-/// What is wrong with the name of a user: `[domain\]user`.
+/// Returns what is wrong with the name of a user: `[domain\]user`.
 fn user_name_faults(name: &str) -> Vec<&'static str> {
     if name.is_empty() {
         return vec![" cannot be an empty string"];

@@ -8,6 +8,8 @@ use scantling_value::{Map, Value, deadline};
 enum EmptyCollections {
     Omitted,
     Kept,
+    /// As protobuf holds them: those that are always written are null.
+    Null,
 }
 
 impl TypeTable {
@@ -15,6 +17,14 @@ impl TypeTable {
     pub fn canonical(&self, definition: &TypeDef, mut members: Map) -> Map {
         if let Some(s) = definition.as_struct() {
             self.normalize_members(s, &mut members, EmptyCollections::Omitted);
+        }
+        members
+    }
+
+    /// An object as it comes back from storage in protobuf, which does not tell empty lists and maps from absent ones.
+    pub fn stored(&self, definition: &TypeDef, mut members: Map) -> Map {
+        if let Some(s) = definition.as_struct() {
+            self.normalize_members(s, &mut members, EmptyCollections::Null);
         }
         members
     }
@@ -69,6 +79,14 @@ impl TypeTable {
                 return false;
             };
             self.normalize(&field.ty, value, empty);
+            let is_container = || matches!(self.underlying(&field.ty), GoType::List(_) | GoType::Map(_));
+            if empty == EmptyCollections::Null
+                && field.presence == Presence::Required
+                && is_empty(value)
+                && is_container()
+            {
+                *value = Value::Null;
+            }
             field.presence != Presence::OmitEmpty || !is_zero(value, empty)
         });
         for field in s.members.iter().filter(|f| f.presence == Presence::Required) {
@@ -130,7 +148,7 @@ fn is_zero(v: &Value, empty: EmptyCollections) -> bool {
         Value::Null | Value::Bool(false) | Value::Int(0) => true,
         Value::Float(f) => *f == 0.0,
         Value::String(s) => s.is_empty(),
-        Value::Array(_) | Value::Object(_) => is_empty(v) && empty == EmptyCollections::Omitted,
+        Value::Array(_) | Value::Object(_) => is_empty(v) && empty != EmptyCollections::Kept,
         Value::Bool(true) | Value::Int(_) => false,
     }
 }

@@ -154,6 +154,9 @@ impl Server {
         });
         let store_failed = |e: StoreError| StartError(format!("the store does not answer: {e}"));
         make_namespaces(&api).await.map_err(store_failed)?;
+        if !config.crds_only {
+            make_priority_classes(&api).await.map_err(store_failed)?;
+        }
         let (controller, revision) = Controller::start(Arc::clone(&api)).await.map_err(store_failed)?;
         api.crds.applied(revision);
         api.ready.store(true, Ordering::Release);
@@ -245,6 +248,55 @@ fn random_token() -> String {
         uuid::Uuid::new_v4().simple(),
         uuid::Uuid::new_v4().simple()
     )
+}
+
+/// The priority classes that are there from the start: name, value, description.
+const PRIORITY_CLASSES: [(&str, i64, &str); 2] = [
+    (
+        "system-node-critical",
+        2_000_001_000,
+        "Used for system critical pods that must not be moved from their current node.",
+    ),
+    (
+        "system-cluster-critical",
+        2_000_000_000,
+        "Used for system critical pods that must run in the cluster, but can be moved to another node if necessary.",
+    ),
+];
+
+async fn make_priority_classes(api: &Api) -> Result<(), StoreError> {
+    for (name, priority, description) in PRIORITY_CLASSES {
+        let key = api.keys.object("", "priorityclasses", None, name)?;
+        let identity = crate::rest::write::identity();
+        let nothing = || Value::from(Map::new());
+        let fields = ["f:description", "f:preemptionPolicy", "f:value"].map(|f| (f, nothing()));
+        let mut manager =
+            crate::rest::managed::own_entry(&identity.created, Value::Object(fields.into_iter().collect()));
+        if let Some(manager) = manager.as_object_mut() {
+            manager.insert("apiVersion", "scheduling.k8s.io/v1".into());
+        }
+        let metadata = Map::from_iter([
+            ("name", Value::from(name)),
+            ("uid", identity.uid.into()),
+            ("creationTimestamp", identity.created.into()),
+            ("generation", Value::Int(1)),
+            ("managedFields", Value::Array(vec![manager])),
+        ]);
+        let object = Map::from_iter([
+            ("kind", Value::from("PriorityClass")),
+            ("apiVersion", "scheduling.k8s.io/v1".into()),
+            ("metadata", metadata.into()),
+            ("value", Value::Int(priority)),
+            ("description", description.into()),
+            ("preemptionPolicy", "PreemptLowerPriority".into()),
+        ]);
+        let value = Stored::whole(&object.into()).value;
+        match api.store.write(&key, Write::Create { value }).await {
+            Ok(_) | Err(StoreError::AlreadyExists { .. }) => {}
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(())
 }
 
 async fn make_namespaces(api: &Api) -> Result<(), StoreError> {

@@ -5,6 +5,7 @@ mod jsonpath;
 
 use crate::status::{ApiError, ApiResult};
 use crate::tables::jsonpath::JsonPath;
+use scantling_builtin::columns::Printing;
 use scantling_notation::duration::human_duration;
 use scantling_notation::timestamp::{self, Moment};
 use scantling_value::{Map, Value, deadline};
@@ -25,6 +26,8 @@ pub(crate) struct Column {
 pub(crate) struct Columns {
     definitions: Vec<Value>,
     cells: Vec<Cell>,
+    /// The columns of a built-in kind, which make all cells at once.
+    printer: Option<scantling_builtin::columns::Columns>,
 }
 
 /// Where the value of a cell comes from.
@@ -112,7 +115,35 @@ impl Columns {
             definitions.push(definition(column));
             cells.push(Cell::Found(column.kind.clone(), path));
         }
-        Columns { definitions, cells }
+        Columns {
+            definitions,
+            cells,
+            printer: None,
+        }
+    }
+
+    /// The columns of a built-in kind.
+    pub(crate) fn builtin(group: &str, kind: &str) -> Columns {
+        let printer = scantling_builtin::columns::columns(group, kind);
+        let declared = printer.definitions().iter().map(|c| Column {
+            name: c.name.to_owned(),
+            kind: c.kind.to_owned(),
+            format: c.format.to_owned(),
+            description: c.description.clone(),
+            priority: c.priority,
+            path: String::new(),
+        });
+        Columns {
+            definitions: declared.map(|c| definition(&c)).collect(),
+            cells: Vec::new(),
+            printer: Some(printer),
+        }
+    }
+
+    /// The `conditions` of an object's row.
+    pub(crate) fn row_conditions(&self, object: &Value) -> Vec<Value> {
+        let printer = self.printer.as_ref();
+        printer.map_or_else(Vec::new, |printer| printer.row_conditions(object))
     }
 
     /// Columns with what fills them.
@@ -121,6 +152,7 @@ impl Columns {
         Columns {
             definitions: declared.iter().map(definition).collect(),
             cells,
+            printer: None,
         }
     }
 
@@ -131,6 +163,15 @@ impl Columns {
 
     /// The cells of one object's row; `now` in seconds since the epoch.
     pub(crate) fn cells(&self, object: &Value, now: i64, room: &mut Room) -> ApiResult<Value> {
+        if let Some(printer) = &self.printer {
+            let printing = Printing {
+                now,
+                default_storage_class: "",
+            };
+            let cells = printer.cells(object, &printing);
+            cells.iter().try_for_each(|cell| room.take(cell))?;
+            return Ok(Value::Array(cells));
+        }
         let mut cells = Vec::with_capacity(self.cells.len());
         for column in &self.cells {
             let made = match column {

@@ -40,6 +40,9 @@ impl BuiltinKind for DaemonSet {
     }
 
     fn default(&self, object: &mut Map, context: &Context<'_>) {
+        // kube-apiserver holds the generation of the template in a field of its own, and always writes the annotation.
+        let generation = template_generation(object.get("metadata"));
+        set_template_generation(object, generation);
         let Some(spec) = object_in(object, "spec") else {
             return;
         };

@@ -54,7 +54,7 @@ struct Served {
 impl Served {
     fn new(definition: &Definition, incarnation: ServedIncarnation) -> Served {
         let metadata = &definition.metadata;
-        let uid = metadata.text("uid");
+        let uid = metadata.get_str("uid");
         let generation = metadata.get("generation").and_then(Value::as_int).unwrap_or(0);
         // A deletion is counted like a change, and changes nothing.
         let deletions = i64::from(metadata.get("deletionTimestamp").is_some());

@@ -175,7 +175,7 @@ pub(crate) fn subresource_kind(
         status: false,
         scale: None,
         subresources: Vec::new(),
-        columns: tables::core::default(),
+        columns: Columns::builtin(group, name),
         selectable: Vec::new(),
     };
     Some(Kind {
@@ -233,7 +233,7 @@ fn version(resource: &'static ApiResource, hub: (&str, &str)) -> Version {
         name: resource.version.to_owned(),
         served: true,
         storage: (resource.group, resource.version) == hub,
-        deprecation: None,
+        deprecation: deprecation(resource.group, resource.kind()).map(str::to_owned),
         status: has("status"),
         scale: has("scale").then(|| ScalePaths {
             spec_replicas: ".spec.replicas".into(),
@@ -246,16 +246,24 @@ fn version(resource: &'static ApiResource, hub: (&str, &str)) -> Version {
     }
 }
 
+/// The warning about a deprecated kind.
+fn deprecation(group: &str, kind: &str) -> Option<&'static str> {
+    match (group, kind) {
+        ("", "Endpoints") => {
+            Some("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice")
+        }
+        ("", "ComponentStatus") => Some("v1 ComponentStatus is deprecated in v1.19+"),
+        _ => None,
+    }
+}
+
 /// The columns of a kind in tables.
 fn columns(group: &str, kind: &str) -> Columns {
     match (group, kind) {
-        ("", "Namespace") => tables::core::namespaces(),
-        ("" | EVENTS, "Event") => tables::core::events(),
-        ("", "ConfigMap") => tables::core::config_maps(),
-        ("", "Secret") => tables::core::secrets(),
-        ("coordination.k8s.io", "Lease") => tables::core::leases(),
+        // Its fields have other names than those of the hub version.
+        (EVENTS, "Event") => tables::core::events(),
         (definitions::GROUP, _) => tables::core::definitions(),
-        _ => tables::core::default(),
+        _ => Columns::builtin(group, kind),
     }
 }
 

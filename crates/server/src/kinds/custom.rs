@@ -172,7 +172,7 @@ impl Strategy for Custom {
         let asked = self
             .own_resource(&version.name)
             .map_err(AdmissionError::Internal)?;
-        let said = |field| object.text(field);
+        let said = |field| object.get_str(field);
         let (api_version, kind) = (said("apiVersion"), said("kind"));
         let (group, name) = group_version(api_version);
         let is_own = group == group_version(&asked.api_version).0 && kind == asked.kind;
@@ -288,7 +288,7 @@ impl Strategy for Custom {
 
 /// The version that an object says it is of.
 fn written_version(object: &Value) -> &str {
-    group_version(object.text("apiVersion")).1
+    group_version(object.get_str("apiVersion")).1
 }
 
 /// Normalizes an object in place and returns warnings.

@@ -190,7 +190,7 @@ fn parameter(value: &Value) -> Vec<u8> {
 
 /// `Parameter { BodyParameter | NonBodyParameter { query | path } }`
 fn own_parameter(value: &Value) -> Vec<u8> {
-    let place = value.text("in");
+    let place = value.get_str("in");
     let mut m = Vec::new();
     if place == "body" {
         write_string(&mut m, 1, value, "description");

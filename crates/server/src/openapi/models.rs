@@ -187,11 +187,12 @@ impl Merging {
         }
         let mut own = schema.as_object().cloned().unwrap_or_default();
         let parts = ["properties", "items", "additionalProperties"].map(|part| own.remove(part));
-        let leaf = self.without_parts(&own.into());
         let [None, None, None] = parts else {
+            let leaf = Schema::new(&own.into()).structural(&mut self.interner);
+            let leaf = leaf.unwrap_or_default();
             return Arc::new(self.with_parts(Structural::clone(&leaf), parts, references));
         };
-        leaf
+        self.without_parts(&own.into())
     }
 
     fn with_parts(
@@ -212,6 +213,16 @@ impl Merging {
 
     /// A schema that has no schemas in it.
     fn without_parts(&mut self, schema: &Value) -> Arc<Structural> {
+        // An object of unknown fields has one owner.
+        let is_opaque = schema.get_str("type") == "object"
+            && schema.get("x-kubernetes-preserve-unknown-fields").is_none()
+            && schema.get("x-kubernetes-map-type").is_none();
+        let atomic = is_opaque.then(|| {
+            let mut members = schema.as_object().cloned().unwrap_or_default();
+            members.insert("x-kubernetes-map-type", "atomic".into());
+            Value::Object(members)
+        });
+        let schema = atomic.as_ref().unwrap_or(schema);
         let schema = Schema::new(schema).structural(&mut self.interner);
         schema.unwrap_or_default()
     }

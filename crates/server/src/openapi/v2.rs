@@ -194,7 +194,7 @@ fn shared_name(parameter: &Value) -> Option<String> {
         "required",
         "schema",
     ];
-    let text = |key| parameter.text(key);
+    let text = |key| parameter.get_str(key);
     let schema = parameter.at(["schema", "$ref"]).and_then(Value::as_str);
     let is_own = |schema: &str| !schema.starts_with("#/definitions/io.k8s.apimachinery");
     if matches!(text("name"), "name" | "fieldValidation" | "dryRun") || schema.is_some_and(is_own) {

@@ -178,9 +178,9 @@ impl Api {
     /// Stores objects that admission changed; false if one of them has changed meanwhile.
     pub(crate) async fn store_updates(&self, updates: &[Value]) -> ApiResult<bool> {
         for object in updates {
-            let text = |field: &str| object.text_at(["metadata", field]);
-            let (group, _) = scantling_schema::names::group_version(object.text("apiVersion"));
-            let Some(kind) = self.kind_named(group, object.text("kind")) else {
+            let text = |field: &str| object.str_at(["metadata", field]);
+            let (group, _) = scantling_schema::names::group_version(object.get_str("apiVersion"));
+            let Some(kind) = self.kind_named(group, object.get_str("kind")) else {
                 return Err(ApiError::internal_error(
                     "admission changed an object of an unknown kind",
                 ));

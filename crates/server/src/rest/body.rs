@@ -120,7 +120,7 @@ pub(crate) fn decode(
     };
     if form == Encoding::Cbor && !call.kind.built_in {
         // What says what it is in another type than text says nothing.
-        let said = |field| object.text(field);
+        let said = |field| object.get_str(field);
         let (api_version, kind) = (said("apiVersion"), said("kind"));
         let missing = |field: &str| format!("Object '{field}' is missing in '{}'", cbor::notation(text));
         if kind.is_empty() || api_version.matches('/').count() > 1 {
@@ -280,7 +280,7 @@ fn typed(call: &ResourceRequest<'_>, object: &mut Value, api_version: &str, kind
 
 /// The version in the body is that of the path. What is found in the body is told nevertheless.
 pub(crate) fn check_version_matches_path(call: &ResourceRequest<'_>, object: &Value) -> ApiResult<()> {
-    let found = object.text("apiVersion");
+    let found = object.get_str("apiVersion");
     let expected = call.api_version();
     if found == expected {
         return Ok(());

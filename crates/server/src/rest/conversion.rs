@@ -90,7 +90,7 @@ impl Webhook {
         let version = |api_version: &str| group_version(api_version).1.to_owned();
         let conversion = Conversion {
             crd_name: self.definition.clone(),
-            from_version: version(request.object.text("apiVersion")),
+            from_version: version(request.object.get_str("apiVersion")),
             to_version: version(request.wanted),
             succeeded: fault.is_none().to_string(),
         };

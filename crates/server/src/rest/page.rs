@@ -41,7 +41,7 @@ impl Continue {
         let bytes =
             decode_base64(token).map_err(|at| invalid(&format!("illegal base64 data at input byte {at}")))?;
         let token = json::decode(&bytes, Limits::SAFE).map_err(|e| invalid(&e))?;
-        let text = |key| token.text(key);
+        let text = |key| token.get_str(key);
         let version = text("v");
         if version != FORM {
             return Err(invalid(&format!(

@@ -140,7 +140,8 @@ impl Write<'_> {
         // Only where there is a scale it matters what the patch is.
         let patch = patch.as_ref().map_err(ApiError::clone)?;
         let live = managed::managed_scale(call, &object)?;
-        let made = patch.apply(&live, None).map_err(patch_error)?;
+        let schema = call.kind.built_in.then(scale::strategic_schema);
+        let made = patch.apply(&live, schema).map_err(patch_error)?;
         let refused =
             |why: &str| crate::rest::write::patch_refusal(patch.describe_result(&order::to_json(&live)), why);
         let (mut sent, unknown) = scale::check(made).map_err(|why| refused(&why))?;

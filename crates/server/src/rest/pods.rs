@@ -127,9 +127,42 @@ impl Write<'_> {
         if !ignores_budget(&pod) {
             self.respect_budget(&pod, &mut delete).await?;
         }
+        if !delete.dry_run {
+            self.mark_disrupted(&key, name).await?;
+        }
         match self.delete_object(name, &delete).await? {
             Deleted::Gone(_) | Deleted::Unread | Deleted::Held(_) => success(self),
         }
+    }
+
+    /// Records in the status of a Pod that it is evicted.
+    async fn mark_disrupted(&self, key: &str, name: &str) -> ApiResult<()> {
+        let call = self.call;
+        for _ in 0..MAX_TRIES {
+            let entry = call.live(key, name).await?;
+            let mut pod = read::stored(&entry)?;
+            if !metadata_str(&pod, "deletionTimestamp").is_empty() {
+                return Ok(());
+            }
+            let condition = Map::from_iter([
+                ("type", Value::from("DisruptionTarget")),
+                ("status", "True".into()),
+                ("lastProbeTime", Value::Null),
+                ("lastTransitionTime", timestamp().into()),
+                ("reason", "EvictionByEvictionAPI".into()),
+                ("message", "Eviction API: evicting".into()),
+            ]);
+            set_condition(&mut pod, condition);
+            let value = Stored::whole(&pod).value;
+            let expected = entry.mod_revision;
+            let update = scantling_store::Write::Update { value, expected };
+            match call.api.store.write(key, update).await {
+                Ok(_) => return Ok(()),
+                Err(StoreError::Conflict { .. } | StoreError::NotFound { .. }) => {}
+                Err(e) => return Err(store_error(e)),
+            }
+        }
+        Ok(())
     }
 
     /// Takes one disruption from the budget of a Pod, or refuses the eviction.
@@ -153,7 +186,7 @@ impl Write<'_> {
             }
             if !is_ready(pod) {
                 let status = |field| number(&budget, "status", field);
-                let always = budget.text_at(["spec", "unhealthyPodEvictionPolicy"]) == "AlwaysAllow";
+                let always = budget.str_at(["spec", "unhealthyPodEvictionPolicy"]) == "AlwaysAllow";
                 let is_healthy =
                     status("currentHealthy") >= status("desiredHealthy") && status("desiredHealthy") > 0;
                 if always || is_healthy {
@@ -189,7 +222,7 @@ pub(crate) async fn log(call: &ResourceRequest<'_>, name: &str) -> ApiResult<Rep
     let key = call.key(name)?;
     let entry = call.live(&key, name).await?;
     let pod = read::stored(&entry)?;
-    let node = pod.text_at(["spec", "nodeName"]);
+    let node = pod.str_at(["spec", "nodeName"]);
     if node.is_empty() {
         return Ok(Reply::plain_text(200, ""));
     }
@@ -233,7 +266,7 @@ fn check_bindable(pod: &Value, binding: &Value) -> Result<(), String> {
             "pod {name} is being deleted, cannot be assigned to a host"
         ));
     }
-    let node = pod.text_at(["spec", "nodeName"]);
+    let node = pod.str_at(["spec", "nodeName"]);
     if !node.is_empty() {
         return Err(format!(
             "pod {name} is already assigned to node {}",
@@ -260,7 +293,7 @@ fn bind_pod(pod: &mut Value, binding: &Value) {
     else {
         return;
     };
-    spec.insert("nodeName", binding.text_at(["target", "name"]).into());
+    spec.insert("nodeName", binding.str_at(["target", "name"]).into());
     status.remove("nominatedNodeName");
     for field in ["annotations", "labels"] {
         let added = binding.at(["metadata", field]).and_then(Value::as_object);
@@ -279,30 +312,42 @@ fn bind_pod(pod: &mut Value, binding: &Value) {
         ("lastProbeTime", Value::Null),
         ("lastTransitionTime", timestamp().into()),
     ]);
-    let conditions = status.get_or_insert_with("conditions", || Value::Array(Vec::new()));
-    if let Some(conditions) = conditions.as_array_mut() {
-        match conditions.iter_mut().find(|c| c.text("type") == "PodScheduled") {
-            Some(old) if old.text("status") == "True" => {}
+    members.insert("spec", spec.into());
+    members.insert("status", status.into());
+    members.insert("metadata", metadata.into());
+    set_condition(pod, condition);
+}
+
+/// Adds a condition to the status of a Pod, or replaces the one of its type.
+fn set_condition(pod: &mut Value, condition: Map) {
+    let Some(members) = pod.as_object_mut() else {
+        return;
+    };
+    let status = members.get_or_insert_with("status", || Map::new().into());
+    let conditions = status
+        .as_object_mut()
+        .map(|status| status.get_or_insert_with("conditions", || Value::Array(Vec::new())));
+    if let Some(conditions) = conditions.and_then(Value::as_array_mut) {
+        let same = |c: &&mut Value| c.get_str("type") == condition.get_str("type");
+        match conditions.iter_mut().find(same) {
+            Some(old) if old.get_str("status") == condition.get_str("status") => {}
             Some(old) => *old = condition.into(),
             None => conditions.push(condition.into()),
         }
     }
-    members.insert("spec", spec.into());
-    members.insert("status", status.into());
-    members.insert("metadata", metadata.into());
 }
 
 /// Whether a Pod can be evicted whatever budgets say: it does not run, or is being deleted.
 fn ignores_budget(pod: &Value) -> bool {
     matches!(
-        pod.text_at(["status", "phase"]),
+        pod.str_at(["status", "phase"]),
         "Succeeded" | "Failed" | "Pending"
     ) || !metadata_str(pod, "deletionTimestamp").is_empty()
 }
 
 fn is_ready(pod: &Value) -> bool {
     let mut conditions = pod.list_at(["status", "conditions"]).iter();
-    conditions.any(|c| c.text("type") == "Ready" && c.text("status") == "True")
+    conditions.any(|c| c.get_str("type") == "Ready" && c.get_str("status") == "True")
 }
 
 /// Whether a budget is for a Pod.
@@ -370,12 +415,12 @@ fn take_disruption(budget: &mut Value, pod: &str) -> ApiResult<()> {
 fn no_disruption(budget: &Value, name: &str) -> String {
     let status = |field| number(budget, "status", field);
     let mut conditions = budget.list_at(["status", "conditions"]).iter();
-    let condition = conditions.find(|c| c.text("type") == "DisruptionAllowed");
-    let refusing = condition.filter(|c| c.text("status") == "False" && !c.text("message").is_empty());
+    let condition = conditions.find(|c| c.get_str("type") == "DisruptionAllowed");
+    let refusing = condition.filter(|c| c.get_str("status") == "False" && !c.get_str("message").is_empty());
     match refusing {
-        Some(c) if c.text("reason") == "SyncFailed" => format!(
+        Some(c) if c.get_str("reason") == "SyncFailed" => format!(
             "The disruption budget {name} does not allow evicting pods currently because it failed sync: {}",
-            c.text("message")
+            c.get_str("message")
         ),
         _ if status("currentHealthy") <= status("desiredHealthy") => format!(
             "The disruption budget {name} needs {} healthy pods and has {} currently",
@@ -384,8 +429,8 @@ fn no_disruption(budget: &Value, name: &str) -> String {
         ),
         Some(c) => format!(
             "The disruption budget {name} does not allow evicting pods currently ({}): {}",
-            c.text("reason"),
-            c.text("message")
+            c.get_str("reason"),
+            c.get_str("message")
         ),
         None => format!("The disruption budget {name} does not allow evicting pods currently"),
     }

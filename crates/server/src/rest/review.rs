@@ -73,7 +73,7 @@ impl Write<'_> {
                 set(&mut object, "status", status.into());
             }
             ReviewKind::Rules => {
-                if object.text_at(["spec", "namespace"]).is_empty() {
+                if object.str_at(["spec", "namespace"]).is_empty() {
                     return Err(ApiError::bad_request("no namespace on request"));
                 }
                 set(&mut object, "metadata", Map::new().into());
@@ -142,7 +142,7 @@ fn check_access(object: &Value) -> ErrorList {
             continue;
         };
         let at = at.field(name);
-        let raw = selector.text("rawSelector");
+        let raw = selector.get_str("rawSelector");
         match (raw, selector.list("requirements")) {
             ("", []) => {
                 let why = format!(
@@ -163,7 +163,7 @@ fn check_access(object: &Value) -> ErrorList {
 
 /// The attributes that an access review asks about.
 fn asked(object: &Value) -> Attributes<'_> {
-    let text = |at, name| object.text_at(["spec", at, name]);
+    let text = |at, name| object.str_at(["spec", at, name]);
     let resource = |name| text("resourceAttributes", name);
     let path = |name| text("nonResourceAttributes", name);
     if object.at(["spec", "nonResourceAttributes"]).is_some() {

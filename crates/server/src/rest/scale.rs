@@ -6,7 +6,7 @@ use crate::codec::media::{Encoding, View};
 use crate::codec::protobuf;
 use crate::codec::typed;
 use crate::http::reply::Reply;
-use crate::kinds::builtin::findings;
+use crate::kinds::builtin::{Model, findings};
 use crate::rest::body;
 use crate::rest::conversion::Memo;
 use crate::rest::managed::SCALE_VERSION;
@@ -21,6 +21,7 @@ use crate::status::{ApiError, ApiResult, GroupResource};
 use crate::tables::{Column, Columns};
 use scantling_admit::{FieldValidation, ScalePaths, ScaleValues};
 use scantling_apitypes::{TypeDef, TypeTable};
+use scantling_schema::structural::Structural;
 use scantling_value::{FieldError, Limits, Map, Path, Value, go, json, yaml};
 use std::sync::LazyLock;
 
@@ -98,7 +99,7 @@ pub(crate) fn scale_to_patch(call: &ResourceRequest<'_>, object: &Value) -> ApiR
         status.insert("selector", selector.into());
     }
     let entries = [
-        ("kind", Value::from("ScalePaths")),
+        ("kind", Value::from("Scale")),
         ("apiVersion", SCALE_VERSION.into()),
         ("metadata", metadata.into()),
         ("spec", spec.into()),
@@ -123,7 +124,7 @@ pub(crate) async fn update(write: &mut Write<'_>, name: &str) -> ApiResult<Reply
     let call = write.call;
     let options = WriteOptions::parse(call.query, WriteKind::Update)?;
     let mut sent = if call.kind.built_in {
-        write.decode_other("autoscaling", "v1", "ScalePaths", &options)?
+        write.decode_other("autoscaling", "v1", "Scale", &options)?
     } else {
         let form = write.head.body_encoding()?;
         let (sent, found) = decode(&write.body, form, options.field_validation)
@@ -160,14 +161,14 @@ fn selector_text(selector: Option<&Value>) -> String {
         .and_then(Value::as_array)
         .unwrap_or_default()
     {
-        let key = expression.text("key");
+        let key = expression.get_str("key");
         let mut values: Vec<&str> = expression
             .list("values")
             .iter()
             .filter_map(Value::as_str)
             .collect();
         values.sort_unstable();
-        let text = match expression.text("operator") {
+        let text = match expression.get_str("operator") {
             "In" => format!("{key} in ({})", values.join(",")),
             "NotIn" => format!("{key} notin ({})", values.join(",")),
             "DoesNotExist" => format!("!{key}"),
@@ -181,14 +182,20 @@ fn selector_text(selector: Option<&Value>) -> String {
 }
 
 /// What is said of any scale that cannot be read.
-const NOT_DECODED: &str = "no kind is registered for the type v1.ScalePaths in scheme \
+const NOT_DECODED: &str = "no kind is registered for the type v1.Scale in scheme \
                            \"k8s.io/apiextensions-apiserver/pkg/apiserver/customresource_handler.go:781\"";
 /// The table of types in which a server looks up what a patch made of a scale.
 const SCHEME: &str = "k8s.io/client-go/scale/util.go:146";
 
 /// The type of scales.
 fn definition() -> &'static TypeDef {
-    TypeTable::latest().known("autoscaling/v1", "ScalePaths")
+    TypeTable::latest().known("autoscaling/v1", "Scale")
+}
+
+/// The schema by which strategic merge patches of scales merge.
+pub(crate) fn strategic_schema() -> &'static Structural {
+    static MODEL: LazyLock<Model> = LazyLock::new(|| Model::new("autoscaling", "v1", "Scale"));
+    MODEL.strategic()
 }
 
 /// Reads a scale; the texts are warnings about it.
@@ -229,10 +236,10 @@ pub(crate) fn check(document: Value) -> Result<(Value, Vec<String>), String> {
 fn check_type(document: &Value) -> Result<(), String> {
     let (api_version, kind) = body::type_meta(document)?;
     let fits = |found: &str, wanted: &str| found.is_empty() || found == wanted;
-    if !fits(api_version, SCALE_VERSION) || !fits(kind, "ScalePaths") {
+    if !fits(api_version, SCALE_VERSION) || !fits(kind, "Scale") {
         return Err(format!(
             "no kind {} is registered for version {} in scheme \"{SCHEME}\"",
-            go::quote(if kind.is_empty() { "ScalePaths" } else { kind }),
+            go::quote(if kind.is_empty() { "Scale" } else { kind }),
             go::quote(if api_version.is_empty() {
                 SCALE_VERSION
             } else {
@@ -263,7 +270,8 @@ pub(crate) fn reply(shape: Shape<'_>, scale: Value) -> ApiResult<Reply> {
         ])
     });
     if matches!(shape.wanted.view, View::MetadataList(_)) {
-        let why = "you requested PartialObjectMetadataList, but the requested object is not a list (*v1.ScalePaths)";
+        let why =
+            "you requested PartialObjectMetadataList, but the requested object is not a list (*v1.Scale)";
         return Err(ApiError::not_acceptable(why));
     }
     let shape = Shape {
@@ -285,7 +293,7 @@ pub(crate) async fn replace(
     if call.kind.built_in && replicas < 0 {
         let scale = GroupResource {
             group: "autoscaling",
-            kind: "ScalePaths",
+            kind: "Scale",
         };
         let spec = Path::ROOT.field("spec");
         let why = "must be greater than or equal to 0";

@@ -81,7 +81,7 @@ impl LabelSelector {
                 values.sort();
                 values
             };
-            let test = match expression.text("operator") {
+            let test = match expression.get_str("operator") {
                 "In" => Test::In(values()),
                 "NotIn" => Test::NotIn(values()),
                 "Exists" => Test::Exists,
@@ -89,7 +89,7 @@ impl LabelSelector {
                 _ => Test::In(Vec::new()),
             };
             requirements.push(Requirement {
-                key: expression.text("key").to_owned(),
+                key: expression.get_str("key").to_owned(),
                 test,
             });
         }

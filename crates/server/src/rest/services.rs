@@ -47,7 +47,7 @@ impl<'a> ResourceRequest<'a> {
         match allocate(members, old, &pools) {
             Ok(_) => Ok(Some(guard)),
             Err(AllocationError::Invalid(errors)) => {
-                let name = object.text_at(["metadata", "name"]);
+                let name = object.str_at(["metadata", "name"]);
                 Err(ApiError::invalid(self.about_kind(), name, &errors))
             }
             Err(AllocationError::Internal(why)) => Err(ApiError::internal_error(why)),

@@ -248,14 +248,17 @@ impl<'a> Shape<'a> {
 
     fn row(&self, object: Value, version: MetaVersion, room: &mut Room) -> ApiResult<Value> {
         let cells = self.columns.cells(&object, self.now, room)?;
+        let conditions = self.columns.row_conditions(&object);
         let object = match self.row_object {
             RowObject::None => Value::Null,
             RowObject::Object => object,
             RowObject::Metadata => partial(object, version),
         };
-        Ok(Value::Object(
-            [("cells", cells), ("object", object)].into_iter().collect(),
-        ))
+        let mut row = Map::from_iter([("cells", cells), ("object", object)]);
+        if !conditions.is_empty() {
+            row.insert("conditions", Value::Array(conditions));
+        }
+        Ok(row.into())
     }
 
     fn table_of_one(&self, object: Value, version: MetaVersion, headers: bool) -> ApiResult<Value> {
@@ -285,7 +288,7 @@ impl<'a> Shape<'a> {
 }
 
 fn metadata_str<'a>(object: &'a Value, field: &str) -> &'a str {
-    object.text_at(["metadata", field])
+    object.str_at(["metadata", field])
 }
 
 /// The metadata of an object, alone.

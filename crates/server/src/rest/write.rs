@@ -544,7 +544,7 @@ impl Write<'_> {
 
 /// A text of an object's metadata; empty where there is none.
 pub(crate) fn metadata_str<'v>(object: &'v Value, field: &str) -> &'v str {
-    object.text_at(["metadata", field])
+    object.str_at(["metadata", field])
 }
 
 /// Removes what no client can set of a new object: it counts for nobody as set by it.

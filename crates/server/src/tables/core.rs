@@ -28,21 +28,6 @@ fn name(object: &Value, _now: i64) -> Value {
     metadata_str(object, "name").into()
 }
 
-/// The table of a kind without columns of its own.
-pub(crate) fn default() -> Columns {
-    let created = Column {
-        kind: "date".to_owned(),
-        ..column("Created At", CREATED)
-    };
-    Columns::made([
-        (column("Name", NAME), Cell::Made(name)),
-        (
-            created,
-            Cell::Made(|d, _| metadata_str(d, "creationTimestamp").into()),
-        ),
-    ])
-}
-
 /// The table of definitions.
 pub(crate) fn definitions() -> Columns {
     let created = Column {
@@ -111,81 +96,6 @@ fn is_established(definition: &Value, _now: i64) -> Value {
     list(definition, &["status", "conditions"]).iter().any(is).into()
 }
 
-/// The table of namespaces.
-pub(crate) fn namespaces() -> Columns {
-    Columns::made([
-        (column("Name", NAME), Cell::Made(name)),
-        (
-            column("Status", "The status of the namespace"),
-            Cell::Made(|n, _| at(n, &["status", "phase"]).into()),
-        ),
-        (
-            column("Age", CREATED),
-            Cell::Made(|n, now| since(metadata_str(n, "creationTimestamp"), now).into()),
-        ),
-    ])
-}
-
-/// The table of config maps.
-pub(crate) fn config_maps() -> Columns {
-    const DATA: &str = "Data contains the configuration data. Each key must consist of alphanumeric characters, '-', \
-         '_' or '.'. Values with non-UTF-8 byte sequences must use the BinaryData field. The keys stored in Data must \
-         not overlap with the keys in the BinaryData field, this is enforced during validation process.";
-    Columns::made([
-        (column("Name", NAME), Cell::Made(name)),
-        (column("Data", DATA), Cell::Made(entries)),
-        (
-            column("Age", CREATED),
-            Cell::Made(|c, now| since(metadata_str(c, "creationTimestamp"), now).into()),
-        ),
-    ])
-}
-
-/// The table of secrets.
-pub(crate) fn secrets() -> Columns {
-    const TYPE: &str = "Used to facilitate programmatic handling of secret data. More info: \
-         https://kubernetes.io/docs/concepts/configuration/secret/#secret-types";
-    const DATA: &str = "Data contains the secret data. Each key must consist of alphanumeric characters, '-', '_' or \
-         '.'. The serialized form of the secret data is a base64 encoded string, representing the arbitrary (possibly \
-         non-string) data value here. Described in https://tools.ietf.org/html/rfc4648#section-4";
-    Columns::made([
-        (column("Name", NAME), Cell::Made(name)),
-        (column("Type", TYPE), Cell::Made(|s, _| at(s, &["type"]).into())),
-        (column("Data", DATA), Cell::Made(entries)),
-        (
-            column("Age", CREATED),
-            Cell::Made(|s, now| since(metadata_str(s, "creationTimestamp"), now).into()),
-        ),
-    ])
-}
-
-/// The table of leases.
-pub(crate) fn leases() -> Columns {
-    const HOLDER: &str = "holderIdentity contains the identity of the holder of a current lease. If Coordinated Leader \
-         Election is used, the holder identity must be equal to the elected LeaseCandidate.metadata.name field.";
-    Columns::made([
-        (column("Name", NAME), Cell::Made(name)),
-        (
-            column("Holder", HOLDER),
-            Cell::Made(|l, _| at(l, &["spec", "holderIdentity"]).into()),
-        ),
-        (
-            column("Age", CREATED),
-            Cell::Made(|l, now| since(metadata_str(l, "creationTimestamp"), now).into()),
-        ),
-    ])
-}
-
-/// How many entries a config map or a secret has.
-fn entries(holder: &Value, _now: i64) -> Value {
-    let count = |field: &str| {
-        let held = holder.get(field).and_then(Value::as_object);
-        held.map_or(0, scantling_value::Map::len)
-    };
-    let entries = count("data") + count("binaryData");
-    Value::Int(i64::try_from(entries).unwrap_or(i64::MAX))
-}
-
 /// The table of events: when and how often, what happened to which object, and who says so.
 pub(crate) fn events() -> Columns {
     const FIELD_PATH: &str = "If referring to a piece of an object instead of an entire object, this string should \
@@ -238,7 +148,7 @@ pub(crate) fn events() -> Columns {
 }
 
 fn at<'a>(object: &'a Value, path: &[&str]) -> &'a str {
-    object.text_at(path.iter().copied())
+    object.str_at(path.iter().copied())
 }
 
 /// A text of an event of either group, by the name that it has in the core group.

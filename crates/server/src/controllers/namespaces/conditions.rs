@@ -123,7 +123,7 @@ pub(super) fn update(namespace: &mut Value, left: &Left, now: &str) -> bool {
     };
     let mut changed = false;
     for condition in conditions(left) {
-        let text = |c: &Value, field: &str| c.text(field).to_owned();
+        let text = |c: &Value, field: &str| c.get_str(field).to_owned();
         let place = list.iter().position(|c| text(c, "type") == condition.ty);
         let status = if condition.is_true { "True" } else { "False" };
         let old = place.and_then(|i| list.get(i));

@@ -1,6 +1,6 @@
 //! Built-in kinds: decoded by the table of API types, with the behaviour that `scantling_builtin` gives them.
 
-use super::{Model, findings, keep_system_fields, report_joined_findings, selectable};
+use super::{Model, NAMES, findings, keep_system_fields, report_joined_findings, selectable};
 use crate::codec::typed;
 use crate::discovery::api_version;
 use crate::kinds::kind::{Kind, Version};
@@ -19,7 +19,7 @@ use scantling_schema::gates::is_on_by_default;
 use scantling_schema::meta::{self, Scope};
 use scantling_schema::names::group_version;
 use scantling_schema::structural::Structural;
-use scantling_value::{ErrorList, FieldError, Map, Path, Value};
+use scantling_value::{ErrorList, FieldError, Map, Path, Value, go};
 use std::collections::BTreeSet;
 
 /// A built-in kind whose objects are stored.
@@ -182,12 +182,26 @@ impl Typed {
         {
             behavior.warn(&object, &write, &mut warnings);
         }
+        let object = match errors.is_empty() {
+            true => self.as_stored(object, &write.context),
+            false => object,
+        };
         AdmitOutcome {
             object,
             error: (!errors.is_empty()).then_some(AdmissionError::Invalid(errors)),
             warnings,
             stats: Stats::default(),
         }
+    }
+
+    /// An object as it comes back from the store: empty lists are absent, and defaults are filled in again.
+    fn as_stored(&self, object: Value, context: &Context<'_>) -> Value {
+        let Value::Object(members) = object else {
+            return object;
+        };
+        let mut object = TypeTable::latest().stored(self.hub, members).into();
+        self.default(&mut object, context);
+        object
     }
 
     /// Validates the metadata that all kinds share.
@@ -316,7 +330,7 @@ impl Strategy for Typed {
 
     fn in_version(&self, object: Value, of: &str) -> Result<Value, String> {
         let mut object = object;
-        let from = object.text("apiVersion").to_owned();
+        let from = object.get_str("apiVersion").to_owned();
         let ((group, from), (to_group, to)) = (group_version(&from), group_version(of));
         if group == self.group && to_group == group && from != to {
             object = self.to_hub(from, object).map_err(|e| e.to_string())?;
@@ -419,7 +433,22 @@ impl Strategy for Typed {
     }
 
     fn selectable(&self, _kind: &Kind, _version: &Version, field: &str) -> Result<(), String> {
-        selectable(field, self.facts.selectable)
+        if self.facts.selectable.contains(&field) {
+            return Ok(());
+        }
+        // kube-apiserver has three texts, which depend on how a kind registers its fields.
+        Err(match (self.group, self.kind) {
+            ("batch", "Job") => format!("field label {} not supported for Job", go::quote(field)),
+            ("", "Pod" | "Node" | "ReplicationController" | "Event" | "Namespace" | "Secret" | "Service")
+            | ("events.k8s.io" | "certificates.k8s.io" | "resource.k8s.io", _) => {
+                format!("field label not supported: {field}")
+            }
+            _ => match selectable(field, &NAMES) {
+                // The kind registers a field that it does not support.
+                Ok(()) => format!("field label not supported: {field}"),
+                Err(why) => why,
+            },
+        })
     }
 
     fn unconditional_update(&self) -> bool {

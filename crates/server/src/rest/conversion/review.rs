@@ -105,7 +105,7 @@ impl ConversionRequest<'_> {
 
     /// What went wrong with a conversion of the object.
     pub(super) fn failed(&self, why: &str) -> String {
-        let said = |field| self.object.text(field);
+        let said = |field| self.object.get_str(field);
         let (api_version, kind) = (said("apiVersion"), said("kind"));
         format!(
             "conversion webhook for {} {why}",
@@ -144,7 +144,7 @@ impl ConversionRequest<'_> {
         let Some(response) = read.get("response") else {
             return Err(Fault::Malformed("no response provided".to_owned()));
         };
-        let text = |path: &[&str]| response.text_at(path.iter().copied()).to_owned();
+        let text = |path: &[&str]| response.str_at(path.iter().copied()).to_owned();
         let uid = text(&["uid"]);
         if is_strict && uid != self.uid {
             let why = format!(
@@ -168,7 +168,7 @@ impl ConversionRequest<'_> {
     /// that it had: only labels and annotations may change.
     fn fit(&self, mut converted: Value) -> Result<Value, String> {
         let (original, wanted) = (self.object, self.wanted);
-        let said = |object: &'_ Value, field: &str| object.text(field).to_owned();
+        let said = |object: &'_ Value, field: &str| object.get_str(field).to_owned();
         let found = said(&converted, "apiVersion");
         if found != wanted {
             return Err(format!(

@@ -14,7 +14,7 @@ impl Write<'_> {
         let mut twice = Vec::new();
         for owner in std::mem::take(owners) {
             if seen.contains(&owner) {
-                let uid = owner.text("uid");
+                let uid = owner.get_str("uid");
                 twice.push(uid.to_owned());
             } else {
                 seen.push(owner);

@@ -174,7 +174,7 @@ impl Write<'_> {
 
     /// Whether an object is a custom resource that says no version: built-in kinds know theirs by themselves.
     fn is_unversioned(&self, object: &Value) -> bool {
-        !self.call.kind.built_in && object.text("apiVersion").is_empty()
+        !self.call.kind.built_in && object.get_str("apiVersion").is_empty()
     }
 
     /// Built-in kinds are read field by field, so that what is found in a JSON text is told in its order.

@@ -30,7 +30,7 @@ fn said_version<'a>(call: &'a ResourceRequest<'_>, object: &'a Value) -> &'a str
     match object.get("apiVersion") {
         // Built-in kinds know their version by themselves.
         None if call.kind.built_in => &call.version.name,
-        _ => group_version(object.text("apiVersion")).1,
+        _ => group_version(object.get_str("apiVersion")).1,
     }
 }
 

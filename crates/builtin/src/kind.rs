@@ -32,6 +32,11 @@ pub trait BuiltinKind: Debug + Sync {
         None
     }
 
+    /// Why the object of this name cannot be deleted, if it cannot.
+    fn protection(&self, _name: &str) -> Option<&'static str> {
+        None
+    }
+
     /// Converts an object of a served version to the hub version.
     fn to_hub(&self, _version: &str, object: Value) -> Value {
         object
@@ -78,6 +83,8 @@ pub struct KindFacts {
     pub validates_metadata: bool,
     /// Whether finalizers must be standard ones or name a domain.
     pub qualifies_finalizers: bool,
+    /// The fields that a write to the object itself leaves as they are, for kinds with a status.
+    pub keeps: &'static [&'static [&'static str]],
     /// The fields that a write to the status leaves as they are.
     pub status_keeps: &'static [&'static [&'static str]],
     /// What a deletion does to dependents if its options do not say so.
@@ -114,6 +121,7 @@ impl KindFacts {
             has_generation: false,
             validates_metadata: true,
             qualifies_finalizers: true,
+            keeps: &[&["status"]],
             status_keeps: &[&["spec"]],
             garbage_collection: GarbageCollection::Delete,
             orphan_warning: None,

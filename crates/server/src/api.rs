@@ -10,6 +10,7 @@ use routes::{check_route, check_verb, is_long_running, routed};
 use crate::auth::authentication;
 use crate::auth::authentication::{Credential, Tokens, User};
 use crate::auth::authorization::Attributes;
+use crate::auth::service_accounts::TokenIssuer;
 use crate::codec::media::{self, Accept, Encoding, Encodings};
 use crate::codec::pretty;
 use crate::config::AuthorizationMode;
@@ -63,6 +64,8 @@ pub(crate) struct Api {
     pub(crate) documents: openapi::Documents,
     pub(crate) lines: crate::rest::lines::Lines,
     pub(crate) tokens: Tokens,
+    /// Signs the tokens of service accounts.
+    pub(crate) issuer: TokenIssuer,
     /// The user of requests without a credential, if there are such requests.
     pub(crate) anonymous: Option<Arc<User>>,
     pub(crate) authorization: AuthorizationMode,
@@ -190,7 +193,16 @@ impl Api {
                         .as_mut()
                         .map_or(Credential::Absent, |u| u.credential(&self.tokens))
                 };
-                self.tokens.authorization(authorization.as_deref()).or(protocols)
+                let known = self.tokens.authorization(authorization.as_deref()).or(protocols);
+                match (known, authorization.as_deref().and_then(authentication::bearer)) {
+                    (Credential::Rejected, Some(token)) => {
+                        match Box::pin(self.service_account_user(token)).await {
+                            Some(user) => Credential::Accepted(user),
+                            None => Credential::Rejected,
+                        }
+                    }
+                    (known, _) => known,
+                }
             }
         };
         if matches!(credential, Credential::Accepted(_)) {
@@ -580,6 +592,7 @@ impl Api {
         };
         match (&head.method, name, sub) {
             (&Method::POST, name, Some("binding")) => write.bind(name).await,
+            (&Method::POST, Some(name), Some("token")) => write.create_token(name).await,
             (&Method::POST, Some(name), Some("eviction")) => write.evict(name).await,
             (_, _, Some(sub @ ("exec" | "attach" | "portforward" | "proxy"))) if call.kind.built_in => {
                 Err(pods::not_implemented(sub))

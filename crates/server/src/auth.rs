@@ -3,3 +3,4 @@
 pub(crate) mod authentication;
 pub(crate) mod authorization;
 pub(crate) mod impersonation;
+pub(crate) mod service_accounts;

@@ -18,6 +18,7 @@ pub(crate) mod review;
 pub(crate) mod scale;
 pub(crate) mod selector;
 pub(crate) mod services;
+pub(crate) mod tokens;
 pub(crate) mod view;
 pub(crate) mod watch;
 pub(crate) mod write;

@@ -2,6 +2,7 @@
 
 use crate::api::Api;
 use crate::auth::authentication::{MASTERS, Tokens, User};
+use crate::auth::service_accounts::{KEY_FILE, TokenIssuer};
 use crate::codec::text::Stored;
 use crate::config::{Config, encodings};
 use crate::controllers::barrier::CrdBarrier;
@@ -101,6 +102,7 @@ impl Server {
         let (name, groups) = ("admin".to_owned(), vec![MASTERS.to_owned()]);
         tokens.add(&admin_token, User::authenticated(name.clone(), name, groups));
 
+        let issuer = token_issuer(config.certificate_dir.as_deref()).map_err(fail)?;
         let at = SocketAddr::new(config.bind_address, config.secure_port);
         let listener = TcpListener::bind(at).await.map_err(|e| {
             StartError(format!(
@@ -133,6 +135,7 @@ impl Server {
             lists: crate::rest::listing::SharedListings::default(),
             recent: crate::rest::watch::RecentObjects::default(),
             tokens,
+            issuer,
             anonymous: config.anonymous_auth.then(|| Arc::new(User::anonymous())),
             authorization: config.authorization_mode,
             encodings: encodings(gates),
@@ -240,6 +243,21 @@ impl Server {
             }
         }
     }
+}
+
+/// The issuer of service-account tokens; its key is kept beside the server's certificate, so that tokens survive a
+/// restart.
+fn token_issuer(dir: Option<&Path>) -> Result<TokenIssuer, String> {
+    let Some(path) = dir.map(|dir| dir.join(KEY_FILE)) else {
+        return TokenIssuer::generate().map(|(issuer, _)| issuer);
+    };
+    if path.exists() {
+        let pem = tls::read(&path)?;
+        return TokenIssuer::from_pem(&pem).map_err(|e| format!("{}: {e}", path.display()));
+    }
+    let (issuer, pem) = TokenIssuer::generate()?;
+    tls::write_private(&path, &pem)?;
+    Ok(issuer)
 }
 
 fn random_token() -> String {

@@ -17,6 +17,8 @@ const FACTS: KindFacts = KindFacts {
     scope: Scope::Cluster,
     names: NameRule::PathSegment,
     selectable: &["metadata.name", "spec.signerName"],
+    keeps: &[&["spec"], &["status"]],
+    status_keeps: &[&["spec"], &["status", "conditions"]],
     ..KindFacts::new("certificates.k8s.io", "CertificateSigningRequest")
 };
 

@@ -33,6 +33,11 @@ impl BuiltinKind for PriorityClass {
         &FACTS
     }
 
+    fn protection(&self, name: &str) -> Option<&'static str> {
+        let is_system = SYSTEM_CLASSES.iter().any(|(system, _)| *system == name);
+        is_system.then_some("this is a system priority class and cannot be deleted")
+    }
+
     fn default(&self, object: &mut Map, _context: &Context<'_>) {
         object.get_or_insert_with("preemptionPolicy", || "PreemptLowerPriority".into());
     }

@@ -139,11 +139,9 @@ impl Tokens {
 
     /// The credential in an `Authorization` header. Other schemes are none, and so is an empty token.
     pub(crate) fn authorization(&self, header: Option<&str>) -> Credential {
-        let mut words = header.unwrap_or_default().trim().split(' ');
-        let scheme = words.next().unwrap_or_default();
-        match words.next() {
-            Some(token) if !token.is_empty() && scheme.eq_ignore_ascii_case("bearer") => self.holder(token),
-            _ => Credential::Absent,
+        match header.and_then(bearer) {
+            Some(token) => self.holder(token),
+            None => Credential::Absent,
         }
     }
 
@@ -155,6 +153,14 @@ impl Tokens {
             None => Credential::Rejected,
         }
     }
+}
+
+/// The bearer token in an `Authorization` header.
+pub(crate) fn bearer(header: &str) -> Option<&str> {
+    let mut words = header.trim().split(' ');
+    let scheme = words.next()?;
+    let token = words.next().filter(|token| !token.is_empty())?;
+    scheme.eq_ignore_ascii_case("bearer").then_some(token)
 }
 
 /// What is said of an `Authorization` header with too much space before its token.

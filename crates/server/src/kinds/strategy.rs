@@ -98,6 +98,16 @@ pub(crate) trait Strategy: Debug + Send + Sync {
         None
     }
 
+    /// Why the object of this name cannot be deleted, if it cannot.
+    fn protection(&self, _name: &str) -> Option<&'static str> {
+        None
+    }
+
+    /// The fields that a write to the object itself leaves as they are, for kinds with a status.
+    fn kept(&self) -> &'static [&'static [&'static str]] {
+        &[&["status"]]
+    }
+
     /// The fields that a write to the status leaves as they are.
     fn kept_by_status(&self) -> &'static [&'static [&'static str]] {
         &[&["spec"], &["metadata"]]

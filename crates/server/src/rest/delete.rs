@@ -131,6 +131,9 @@ impl Write<'_> {
     /// Deletes one object of the call's collection.
     pub(crate) async fn delete_object(&self, name: &str, options: &DeleteOptions) -> ApiResult<Deleted> {
         let call = self.call;
+        if let Some(why) = call.kind.strategy.protection(name) {
+            return Err(ApiError::forbidden(call.group_resource(), name, why));
+        }
         let key = call.key(name)?;
         loop {
             let entry = call.live(&key, name).await?;

@@ -93,7 +93,7 @@ fn manager<'a>(versions: &'a KindVersions<'_>, part: Part) -> FieldManager<'a> {
             }
         }
         // What the version of the request leaves to another endpoint; other versions may differ.
-        _ if version.status => manager = manager.resets(&asked, ["status"]),
+        _ if version.status => manager = manager.resets_paths(&asked, kind.strategy.kept().iter().copied()),
         _ => {}
     }
     manager

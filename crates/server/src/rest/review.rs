@@ -1,8 +1,9 @@
 //! Reviews: questions that are answered and not stored. Who asks, and what may that one do?
 
 use crate::api::ResourceRequest;
-use crate::auth::authentication::User;
+use crate::auth::authentication::{Credential, User};
 use crate::auth::authorization::{self, Attributes, Resource, Subject};
+use crate::auth::service_accounts::ISSUER;
 use crate::codec::media::{self, View};
 use crate::codec::order;
 use crate::http::reply::Reply;
@@ -13,7 +14,7 @@ use crate::rest::write::{
     Ownership, Part, Source, Write, check_namespace_matches_path, remove_system_fields, timestamp,
 };
 use crate::status::{ApiError, ApiResult, GroupResource};
-use scantling_value::{BadValue, ErrorList, FieldError, Map, Path, Value};
+use scantling_value::{BadValue, ErrorList, FieldError, Map, Path, Value, go};
 
 /// What is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,6 +25,12 @@ pub(crate) enum ReviewKind {
     Rules,
     /// Who am I? `SelfSubjectReview`
     User,
+    /// May somebody do this? `SubjectAccessReview`
+    Subject,
+    /// May somebody do this in a namespace? `LocalSubjectAccessReview`
+    LocalSubject,
+    /// Whose token is this? `TokenReview`
+    Token,
 }
 
 impl ReviewKind {
@@ -33,6 +40,9 @@ impl ReviewKind {
             ("authorization.k8s.io", "SelfSubjectAccessReview") => Some(ReviewKind::Access),
             ("authorization.k8s.io", "SelfSubjectRulesReview") => Some(ReviewKind::Rules),
             ("authentication.k8s.io", "SelfSubjectReview") => Some(ReviewKind::User),
+            ("authorization.k8s.io", "SubjectAccessReview") => Some(ReviewKind::Subject),
+            ("authorization.k8s.io", "LocalSubjectAccessReview") => Some(ReviewKind::LocalSubject),
+            ("authentication.k8s.io", "TokenReview") => Some(ReviewKind::Token),
             _ => None,
         }
     }
@@ -55,15 +65,16 @@ impl Write<'_> {
         let user = self.head.user.as_deref().ok_or_else(ApiError::unauthorized)?;
         let mode = call.api.authorization;
         match review {
-            ReviewKind::Access => {
+            ReviewKind::Access | ReviewKind::Subject | ReviewKind::LocalSubject => {
                 check_namespace_matches_path(call, &mut object)?;
                 remove_system_fields(&mut object);
                 let by = self.manager(&options);
                 object = managed::after_update(call, Part::Whole, None, object, &by)
                     .await?
                     .object;
-                refuse(call, &check_access(&object))?;
-                let decided = authorization::decide(mode, user, &asked(&object));
+                refuse(call, &check_access(&object, review))?;
+                let subject = (review != ReviewKind::Access).then(|| reviewed_user(&object));
+                let decided = authorization::decide(mode, subject.as_ref().unwrap_or(user), &asked(&object));
                 let mut status = Map::from_iter([("allowed", Value::from(decided.is_ok()))]);
                 if let Err(reason) = decided
                     && !reason.is_empty()
@@ -71,6 +82,22 @@ impl Write<'_> {
                     status.insert("reason", reason.into());
                 }
                 set(&mut object, "status", status.into());
+            }
+            ReviewKind::Token => {
+                remove_system_fields(&mut object);
+                let by = self.manager(&options);
+                object = managed::after_update(call, Part::Whole, None, object, &by)
+                    .await?
+                    .object;
+                let token = object.str_at(["spec", "token"]).to_owned();
+                if token.is_empty() {
+                    let why = "token is required for TokenReview in authentication";
+                    return Err(ApiError::bad_request(why));
+                }
+                let status = self
+                    .review_token(&token, object.list_at(["spec", "audiences"]))
+                    .await;
+                set(&mut object, "status", status);
             }
             ReviewKind::Rules => {
                 if object.str_at(["spec", "namespace"]).is_empty() {
@@ -88,6 +115,71 @@ impl Write<'_> {
             }
         }
         shape.object(201, object)
+    }
+}
+
+impl Write<'_> {
+    /// The status of a token review.
+    async fn review_token(&self, token: &str, audiences: &[Value]) -> Value {
+        let api = self.call.api;
+        let refused = |error: String| {
+            let status = [("user", Value::from(Map::new())), ("error", error.into())];
+            Value::Object(status.into_iter().collect())
+        };
+        let accepted = |user: &User, audiences: Vec<&str>| {
+            let audiences = audiences.into_iter().map(Value::from).collect();
+            let status = [
+                ("authenticated", Value::from(true)),
+                ("user", user_info(user)),
+                ("audiences", Value::Array(audiences)),
+            ];
+            Value::Object(status.into_iter().collect())
+        };
+        let wanted: Vec<&str> = match audiences {
+            [] => vec![ISSUER],
+            audiences => audiences.iter().filter_map(Value::as_str).collect(),
+        };
+        if let Credential::Accepted(user) = api.tokens.holder(token)
+            && wanted.contains(&ISSUER)
+        {
+            return accepted(&user, vec![ISSUER]);
+        }
+        const INVALID: &str = "invalid bearer token";
+        let Some(claims) = api.issuer.verify(token) else {
+            return refused(INVALID.to_owned());
+        };
+        let own = claims.audiences();
+        let common: Vec<&str> = own.iter().copied().filter(|a| wanted.contains(a)).collect();
+        if common.is_empty() {
+            let list = |texts: &[&str]| {
+                let quoted: Vec<String> = texts.iter().map(|t| go::quote(t)).collect();
+                quoted.join(" ")
+            };
+            return refused(format!(
+                "[{INVALID}, token audiences [{}] is invalid for the target audiences [{}]]",
+                list(&own),
+                list(&wanted)
+            ));
+        }
+        match api.user_of_claims(&claims).await {
+            Some(user) => accepted(&user, common),
+            None => refused(INVALID.to_owned()),
+        }
+    }
+}
+
+/// The user that an access review is about.
+fn reviewed_user(review: &Value) -> User {
+    let texts = |list: &[Value]| list.iter().filter_map(Value::as_str).map(str::to_owned).collect();
+    let extra = review.at(["spec", "extra"]).and_then(Value::as_object);
+    let extra = extra.into_iter().flat_map(Map::iter);
+    User {
+        name: review.str_at(["spec", "user"]).to_owned(),
+        uid: review.str_at(["spec", "uid"]).to_owned(),
+        groups: texts(review.list_at(["spec", "groups"])),
+        extra: extra
+            .map(|(key, values)| (key.to_string(), texts(values.as_array().unwrap_or_default())))
+            .collect(),
     }
 }
 
@@ -109,7 +201,7 @@ fn refuse(call: &ResourceRequest<'_>, errors: &[FieldError]) -> ApiResult<()> {
 }
 
 /// Nobody but the server says anything about a question for access.
-fn check_metadata(object: &Value) -> ErrorList {
+fn check_metadata(object: &Value, review: ReviewKind) -> ErrorList {
     let metadata = object.get("metadata").unwrap_or(&Value::Null);
     let mut said = metadata.as_object().into_iter().flat_map(Map::keys);
     let root = Path::ROOT;
@@ -117,12 +209,15 @@ fn check_metadata(object: &Value) -> ErrorList {
         let found = BadValue::Raw(order::metadata_text(metadata));
         FieldError::invalid(&root.field("metadata"), found, "must be empty")
     };
-    let is_said = said.any(|field| field != "managedFields");
+    let is_said = said.any(|field| {
+        let is_own = review == ReviewKind::LocalSubject && field == "namespace";
+        field != "managedFields" && !is_own
+    });
     is_said.then(error).into_iter().collect()
 }
 
 /// What is wrong with a question for access.
-fn check_access(object: &Value) -> ErrorList {
+fn check_access(object: &Value, review: ReviewKind) -> ErrorList {
     let root = Path::ROOT;
     let spec = root.field("spec");
     let asked = |name| object.at(["spec", name]);
@@ -157,7 +252,27 @@ fn check_access(object: &Value) -> ErrorList {
             }
         }
     }
-    errors.extend(check_metadata(object));
+    if review != ReviewKind::Access {
+        let user = object.str_at(["spec", "user"]);
+        if user.is_empty() && object.list_at(["spec", "groups"]).is_empty() {
+            let why = "at least one of user or group must be specified";
+            errors.push_with(|| FieldError::invalid(&spec.field("user"), user, why));
+        }
+    }
+    if review == ReviewKind::LocalSubject {
+        let found = resource.map_or("", |r| r.get_str("namespace"));
+        if resource.is_some() && found != object.str_at(["metadata", "namespace"]) {
+            let why = "must match metadata.namespace";
+            errors.push_with(|| FieldError::invalid(&at.field("namespace"), found, why));
+        }
+        if let Some(path) = path {
+            let part = |name| path.get(name).cloned().unwrap_or_else(|| "".into());
+            let shown: Value = Map::from_iter([("Path", part("path")), ("Verb", part("verb"))]).into();
+            let why = "disallowed on this kind of request";
+            errors.push_with(|| FieldError::invalid(&spec.field("nonResourceAttributes"), shown, why));
+        }
+    }
+    errors.extend(check_metadata(object, review));
     errors
 }
 

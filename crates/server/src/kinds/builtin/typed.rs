@@ -388,6 +388,14 @@ impl Strategy for Typed {
         outcome
     }
 
+    fn protection(&self, name: &str) -> Option<&'static str> {
+        self.behavior?.protection(name)
+    }
+
+    fn kept(&self) -> &'static [&'static [&'static str]] {
+        self.facts.keeps
+    }
+
     fn kept_by_status(&self) -> &'static [&'static [&'static str]] {
         self.facts.status_keeps
     }

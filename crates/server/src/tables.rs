@@ -140,6 +140,15 @@ impl Columns {
         }
     }
 
+    /// Whether a table without rows has none at all instead of an empty list: so have kinds without columns of their own.
+    pub(crate) fn has_null_rows(&self) -> bool {
+        let is_default = |p: &scantling_builtin::columns::Columns| {
+            let names = p.definitions().iter().map(|c| c.name);
+            names.eq(["Name", "Created At"])
+        };
+        self.printer.as_ref().is_some_and(is_default)
+    }
+
     /// The `conditions` of an object's row.
     pub(crate) fn row_conditions(&self, object: &Value) -> Vec<Value> {
         let printer = self.printer.as_ref();

@@ -4,7 +4,7 @@ use super::{SHARED, object};
 use scantling_apitypes::openapi::{COMPONENTS, Descriptions};
 use scantling_apitypes::{ApiPackage, Extensions, TypeDef, TypeTable};
 use scantling_schema::document::Schema;
-use scantling_schema::structural::{Additional, Interner, Structural};
+use scantling_schema::structural::{Additional, Interner, PatchStrategy, Structural};
 use scantling_value::{Limits, Map, Value, yaml};
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
@@ -183,7 +183,12 @@ impl Merging {
 
     fn schema(&mut self, schema: &Value, references: usize) -> Arc<Structural> {
         if let Some(name) = referred(schema) {
-            return self.model(name, references);
+            let model = self.model(name, references);
+            // How a patch treats the field is said where the model is referred to.
+            return match schema.get_str("x-kubernetes-patch-strategy") {
+                "replace" => Arc::new(replaced_by_patches(&model)),
+                _ => model,
+            };
         }
         let mut own = schema.as_object().cloned().unwrap_or_default();
         let parts = ["properties", "items", "additionalProperties"].map(|part| own.remove(part));
@@ -226,6 +231,17 @@ impl Merging {
         let schema = Schema::new(schema).structural(&mut self.interner);
         schema.unwrap_or_default()
     }
+}
+
+/// A schema whose objects a strategic merge patch replaces.
+fn replaced_by_patches(schema: &Structural) -> Structural {
+    let mut schema = schema.clone();
+    let patch = PatchStrategy {
+        strategies: ["replace".into()].into(),
+        merge_key: None,
+    };
+    schema.extensions.get_or_insert_default().patch = Some(patch);
+    schema
 }
 
 /// The model that a schema refers to, alone or beside what is said of it at its place.

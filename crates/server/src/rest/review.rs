@@ -173,13 +173,16 @@ fn reviewed_user(review: &Value) -> User {
     let texts = |list: &[Value]| list.iter().filter_map(Value::as_str).map(str::to_owned).collect();
     let extra = review.at(["spec", "extra"]).and_then(Value::as_object);
     let extra = extra.into_iter().flat_map(Map::iter);
+    let user = User::authenticated(
+        review.str_at(["spec", "user"]).to_owned(),
+        review.str_at(["spec", "uid"]).to_owned(),
+        texts(review.list_at(["spec", "groups"])),
+    );
     User {
-        name: review.str_at(["spec", "user"]).to_owned(),
-        uid: review.str_at(["spec", "uid"]).to_owned(),
-        groups: texts(review.list_at(["spec", "groups"])),
         extra: extra
             .map(|(key, values)| (key.to_string(), texts(values.as_array().unwrap_or_default())))
             .collect(),
+        ..user
     }
 }
 

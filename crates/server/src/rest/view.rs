@@ -271,6 +271,10 @@ impl<'a> Shape<'a> {
     }
 
     fn table(&self, rows: Vec<Value>, meta: &ListMeta, version: MetaVersion, headers: bool) -> Value {
+        let rows = match rows.is_empty() && self.columns.has_null_rows() {
+            true => Value::Null,
+            false => Value::Array(rows),
+        };
         let columns = if headers {
             self.columns.definitions()
         } else {
@@ -281,7 +285,7 @@ impl<'a> Shape<'a> {
             ("apiVersion", version.api_version().into()),
             ("metadata", meta.to_value()),
             ("columnDefinitions", columns),
-            ("rows", Value::Array(rows)),
+            ("rows", rows),
         ];
         Value::Object(entries.into_iter().collect())
     }

@@ -272,14 +272,26 @@ mod tests {
     #[test]
     fn other_kinds() {
         let namespace = r#"{"metadata":{"name":"n","creationTimestamp":"2023-11-14T22:13:20Z"},"status":{"phase":"Active"}}"#;
-        assert_eq!(row(&namespaces(), namespace), r#"["n","Active","100s"]"#);
+        assert_eq!(
+            row(&Columns::builtin("", "Namespace"), namespace),
+            r#"["n","Active","100s"]"#
+        );
         let config_map = r#"{"metadata":{"name":"c","creationTimestamp":"2023-11-14T22:13:20Z"},"data":{"a":"","b":"1"},
             "binaryData":{"c":"YQ=="}}"#;
-        assert_eq!(row(&config_maps(), config_map), r#"["c",3,"100s"]"#);
+        assert_eq!(
+            row(&Columns::builtin("", "ConfigMap"), config_map),
+            r#"["c",3,"100s"]"#
+        );
         let secret = r#"{"metadata":{"name":"s","creationTimestamp":"2023-11-14T22:13:20Z"},"data":{"a":"YQ=="},"type":"Opaque"}"#;
-        assert_eq!(row(&secrets(), secret), r#"["s","Opaque",1,"100s"]"#);
+        assert_eq!(
+            row(&Columns::builtin("", "Secret"), secret),
+            r#"["s","Opaque",1,"100s"]"#
+        );
         let lease = r#"{"metadata":{"name":"l","creationTimestamp":"2023-11-14T22:13:20Z"},"spec":{"holderIdentity":"a"}}"#;
-        assert_eq!(row(&leases(), lease), r#"["l","a","100s"]"#);
+        assert_eq!(
+            row(&Columns::builtin("coordination.k8s.io", "Lease"), lease),
+            r#"["l","a","100s"]"#
+        );
         let definition = r#"{"metadata":{"name":"n","creationTimestamp":"2023-11-14T22:13:20Z"},"spec":{"scope":"Cluster",
             "group":"g","names":{"kind":"K","shortNames":["a","b"]},"versions":[{"name":"v2","served":true},
             {"name":"v1","served":true,"storage":true},{"name":"v0","served":false}]},

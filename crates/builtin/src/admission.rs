@@ -11,6 +11,7 @@
 //! Webhooks and policies run after the plugins of [`PLUGINS`] and before those of [`LAST_PLUGINS`], in both phases.
 //! A deletion only has a validating phase; its object is the stored one.
 
+mod certificate_subject_restriction;
 pub(crate) mod classes;
 mod default_ingress_class;
 mod default_storage_class;
@@ -19,12 +20,14 @@ mod deny_service_external_ips;
 mod limit_ranger;
 mod namespace_lifecycle;
 mod persistent_volume_claim_resize;
+mod pod_resize_validator;
 mod pod_resources;
 mod pod_security;
 mod pod_topology_labels;
 mod priority;
 mod resource_quota;
 mod runtime_class;
+mod service_account;
 mod storage_object_in_use_protection;
 mod taint_nodes_by_condition;
 
@@ -36,6 +39,7 @@ use std::fmt::Debug;
 pub const PLUGINS: &[&dyn Plugin] = &[
     &namespace_lifecycle::NamespaceLifecycle,
     &limit_ranger::LimitRanger,
+    &service_account::ServiceAccount,
     &taint_nodes_by_condition::TaintNodesByCondition,
     &pod_security::PodSecurity,
     &priority::Priority,
@@ -44,9 +48,11 @@ pub const PLUGINS: &[&dyn Plugin] = &[
     &storage_object_in_use_protection::StorageObjectInUseProtection,
     &persistent_volume_claim_resize::PersistentVolumeClaimResize,
     &runtime_class::RuntimeClass,
+    &certificate_subject_restriction::CertificateSubjectRestriction,
     &default_ingress_class::DefaultIngressClass,
     &deny_service_external_ips::DenyServiceExternalIPs,
     &pod_topology_labels::PodTopologyLabels,
+    &pod_resize_validator::PodResizeValidator,
 ];
 
 /// The plugins that run after webhooks and policies.

@@ -169,7 +169,7 @@ pub fn columns(group: &str, kind: &str) -> Columns {
             cells: |object, _| {
                 vec![
                     text::name(object),
-                    object.text_at(["metadata", "creationTimestamp"]).into(),
+                    object.str_at(["metadata", "creationTimestamp"]).into(),
                 ]
             },
             conditions,

@@ -54,7 +54,7 @@ impl Plugin for LimitRanger {
         for range in found.all() {
             let mut errors = Vec::new();
             for limit in range.list_at(["spec", "limits"]) {
-                match (request.resource, limit.text("type")) {
+                match (request.resource, limit.get_str("type")) {
                     ("pods", "Container") => check_containers(object, limit, &mut errors),
                     ("pods", "Pod") => {
                         let requests = of_containers(object, Bound::Requests);
@@ -81,7 +81,7 @@ fn set_defaults(pod: &mut Map, range: &Value) {
     let container_limits = range
         .list_at(["spec", "limits"])
         .iter()
-        .filter(|l| l.text("type") == "Container");
+        .filter(|l| l.get_str("type") == "Container");
     for limit in container_limits {
         for (field, defaults) in [("defaultRequest", &mut requests), ("default", &mut limits)] {
             let amounts = limit.get(field).and_then(Value::as_object).into_iter();
@@ -148,7 +148,7 @@ fn check_containers(pod: &Value, limit: &Value, errors: &mut Vec<String>) {
 }
 
 fn check_bounds(limit: &Value, requests: &Amounts, limits: &Amounts, errors: &mut Vec<String>) {
-    let kind = limit.text("type");
+    let kind = limit.get_str("type");
     for (name, least) in amounts(limit.get("min")) {
         errors.extend(check_least(
             kind,
@@ -179,7 +179,7 @@ fn check_bounds(limit: &Value, requests: &Amounts, limits: &Amounts, errors: &mu
 }
 
 fn check_claim(claim: &Value, limit: &Value, errors: &mut Vec<String>) {
-    let kind = limit.text("type");
+    let kind = limit.get_str("type");
     let requests = amounts(claim.at(["spec", "resources", "requests"]));
     for (name, least) in amounts(limit.get("min")) {
         errors.extend(check_least(kind, &name, &least, requests.get(&name), None));

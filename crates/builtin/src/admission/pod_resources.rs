@@ -69,7 +69,7 @@ pub(super) fn of_containers(pod: &Value, bound: Bound) -> Amounts {
     let mut highest = Amounts::new();
     for container in pod.list_at(["spec", "initContainers"]) {
         let mut own = amounts(container.at(path));
-        if container.text("restartPolicy") == "Always" {
+        if container.get_str("restartPolicy") == "Always" {
             add(&mut total, &own);
             add(&mut sidecars, &own);
             own.clone_from(&sidecars);

@@ -64,7 +64,7 @@ impl Plugin for PodSecurity {
         }
         match request.old {
             Some(old) if Policy::of(object).0.tightens(&Policy::of(old).0) => {
-                vec![Lookup::all("", "Pod").within(object.text_at(["metadata", "name"]))]
+                vec![Lookup::all("", "Pod").within(object.str_at(["metadata", "name"]))]
             }
             _ => Vec::new(),
         }
@@ -110,7 +110,7 @@ impl Plugin for PodSecurity {
 /// The refusal of a pod. A name that is still to be generated is left out.
 fn refuse(pod: &Value, request: &Request<'_>, why: &str) -> Box<Denial> {
     let mut denial = request.forbidden(pod, why);
-    if request.name.is_empty() && pod.text_at(["metadata", "name"]).is_empty() {
+    if request.name.is_empty() && pod.str_at(["metadata", "name"]).is_empty() {
         denial.message = format!("{} is forbidden: {why}", request.resource);
         denial.name.clear();
     }
@@ -129,16 +129,16 @@ fn warn(pod: &Value, level: LevelVersion, effects: &mut Effects) {
 fn changes_images(pod: &Value, old: &Value) -> bool {
     let is_changed = |field: &str| {
         let [new, old] = [pod, old].map(|p| p.list_at(["spec", field]));
-        let same = |(a, b): (&Value, &Value)| a.text("image") == b.text("image");
+        let same = |(a, b): (&Value, &Value)| a.get_str("image") == b.get_str("image");
         new.len() != old.len() || !new.iter().zip(old).all(same)
     };
     let stored = old.list_at(["spec", "ephemeralContainers"]);
     let is_new = |container: &Value| {
-        let same_name = |s: &&Value| s.text("name") == container.text("name");
+        let same_name = |s: &&Value| s.get_str("name") == container.get_str("name");
         stored
             .iter()
             .find(same_name)
-            .is_none_or(|s| s.text("image") != container.text("image"))
+            .is_none_or(|s| s.get_str("image") != container.get_str("image"))
     };
     is_changed("containers")
         || is_changed("initContainers")
@@ -157,13 +157,13 @@ fn check_namespace(
     if !errors.is_empty() && !is_stored {
         return Err(invalid(namespace, &errors));
     }
-    let name = namespace.text_at(["metadata", "name"]);
+    let name = namespace.str_at(["metadata", "name"]);
     warn_about_pods(name, found.all(), policy.enforce, &mut effects.warnings);
     Ok(())
 }
 
 fn invalid(namespace: &Value, errors: &ErrorList) -> Box<Denial> {
-    let name = namespace.text_at(["metadata", "name"]);
+    let name = namespace.str_at(["metadata", "name"]);
     let causes = errors.iter().map(|e| Cause {
         reason: e.reason(),
         message: e.message(),
@@ -198,7 +198,7 @@ fn warn_about_pods(namespace: &str, pods: &[Value], level: LevelVersion, warning
         let violations = evaluate(pod, level);
         if !violations.is_empty() {
             let names = names_by_reason.entry(violations.reasons()).or_default();
-            names.push(pod.text_at(["metadata", "name"]));
+            names.push(pod.str_at(["metadata", "name"]));
         }
     }
     if names_by_reason.is_empty() {
@@ -227,7 +227,7 @@ fn one_per_controller_first(pods: &[Value]) -> Vec<&Value> {
     let controller = |pod: &Value| {
         let mut owners = pod.list_at(["metadata", "ownerReferences"]).iter();
         let owner = owners.find(|o| o.get("controller").and_then(Value::as_bool) == Some(true));
-        owner.map(|o| o.text("uid").to_owned())
+        owner.map(|o| o.get_str("uid").to_owned())
     };
     let mut seen = BTreeSet::new();
     let is_first = |pod: &&Value| controller(pod).is_none_or(|uid| seen.insert(uid));

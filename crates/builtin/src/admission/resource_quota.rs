@@ -107,7 +107,7 @@ impl Plugin for ResourceQuota {
             if restricted.is_empty() || !matches_scopes(quota, object, request) {
                 continue;
             }
-            let name = quota.text_at(["metadata", "name"]);
+            let name = quota.str_at(["metadata", "name"]);
             if is_pod && let Some(why) = missing_amounts(object, &restricted) {
                 return Err(request.forbidden(object, format!("failed quota: {name}: {why}")));
             }
@@ -153,7 +153,7 @@ fn charge(quota: &Value, added: &Amounts, used: &Amounts, hard: &Amounts) -> Res
         };
         return Err(format!(
             "exceeded quota: {}, requested: {}, used: {}, limited: {}",
-            quota.text_at(["metadata", "name"]),
+            quota.str_at(["metadata", "name"]),
             show(added),
             show(used),
             show(hard)
@@ -238,7 +238,7 @@ fn usage(object: &Value, request: &Request<'_>) -> Amounts {
 }
 
 fn has_ended(pod: &Value) -> bool {
-    matches!(pod.text_at(["status", "phase"]), "Failed" | "Succeeded")
+    matches!(pod.str_at(["status", "phase"]), "Failed" | "Succeeded")
 }
 
 fn compute_usage(requests: &Amounts, limits: &Amounts) -> Amounts {
@@ -259,7 +259,7 @@ fn compute_usage(requests: &Amounts, limits: &Amounts) -> Amounts {
 fn service_usage(service: &Value) -> Amounts {
     let count = |n: usize| Quantity::from_int(i64::try_from(n).unwrap_or(i64::MAX));
     let ports = service.list_at(["spec", "ports"]);
-    let service_type = service.text_at(["spec", "type"]);
+    let service_type = service.str_at(["spec", "type"]);
     let allocates = service.at(["spec", "allocateLoadBalancerNodePorts"]) != Some(&Value::Bool(false));
     let has_node_port = |p: &&Value| !matches!(p.get("nodePort"), None | Some(Value::Null | Value::Int(0)));
     let node_ports = match service_type {
@@ -323,7 +323,7 @@ fn missing_amounts(pod: &Value, restricted: &BTreeSet<&str>) -> Option<String> {
             .into_iter()
             .filter(|name| restricted.contains(name) && !set.contains_key(*name))
         {
-            missing.entry(name).or_default().insert(container.text("name"));
+            missing.entry(name).or_default().insert(container.get_str("name"));
         }
     }
     let missing: Vec<String> = missing
@@ -360,13 +360,13 @@ fn matches_scopes(quota: &Value, object: &Value, request: &Request<'_>) -> bool 
 }
 
 fn pod_is_in_scope(pod: &Value, requirement: &Value) -> bool {
-    match requirement.text("scopeName") {
+    match requirement.get_str("scopeName") {
         "Terminating" => is_terminating(pod),
         "NotTerminating" => !is_terminating(pod),
         "BestEffort" => is_best_effort(pod),
         "NotBestEffort" => !is_best_effort(pod),
         "PriorityClass" => {
-            let class = pod.text_at(["spec", "priorityClassName"]);
+            let class = pod.str_at(["spec", "priorityClassName"]);
             let classes: BTreeSet<&str> = [class].into_iter().filter(|c| !c.is_empty()).collect();
             selects(requirement, &classes)
         }
@@ -376,13 +376,13 @@ fn pod_is_in_scope(pod: &Value, requirement: &Value) -> bool {
 }
 
 fn claim_is_in_scope(claim: &Value, requirement: &Value) -> bool {
-    if requirement.text("scopeName") != "VolumeAttributesClass" {
+    if requirement.get_str("scopeName") != "VolumeAttributesClass" {
         return false;
     }
     let names = [
-        claim.text_at(["spec", "volumeAttributesClassName"]),
-        claim.text_at(["status", "currentVolumeAttributesClassName"]),
-        claim.text_at(["status", "modifyVolumeStatus", "targetVolumeAttributesClassName"]),
+        claim.str_at(["spec", "volumeAttributesClassName"]),
+        claim.str_at(["status", "currentVolumeAttributesClassName"]),
+        claim.str_at(["status", "modifyVolumeStatus", "targetVolumeAttributesClassName"]),
     ];
     let names: BTreeSet<&str> = names.into_iter().filter(|n| !n.is_empty()).collect();
     selects(requirement, &names)
@@ -396,7 +396,7 @@ fn selects(requirement: &Value, names: &BTreeSet<&str>) -> bool {
             .iter()
             .any(|v| v.as_str() == Some(name))
     };
-    match requirement.text("operator") {
+    match requirement.get_str("operator") {
         "Exists" => !names.is_empty(),
         "DoesNotExist" => names.is_empty(),
         "In" => names.iter().any(is_listed),

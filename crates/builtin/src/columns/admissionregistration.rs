@@ -26,7 +26,7 @@ fn policy(object: &Value, printing: &Printing<'_>, field: &str) -> Vec<Value> {
     let kind = object.at(["spec", "paramKind"]).filter(|k| !k.is_null());
     let kind = kind.map_or_else(
         || UNSET.to_owned(),
-        |k| format!("{}/{}", k.text("apiVersion"), k.text("kind")),
+        |k| format!("{}/{}", k.get_str("apiVersion"), k.get_str("kind")),
     );
     vec![
         name(object),
@@ -38,7 +38,7 @@ fn policy(object: &Value, printing: &Printing<'_>, field: &str) -> Vec<Value> {
 
 fn binding(object: &Value, printing: &Printing<'_>) -> Vec<Value> {
     let reference = object.at(["spec", "paramRef"]);
-    let param = match reference.map(|r| (r.text("namespace"), r.text("name"), r.get("selector"))) {
+    let param = match reference.map(|r| (r.get_str("namespace"), r.get_str("name"), r.get("selector"))) {
         Some((_, "", Some(selector))) if !selector.is_null() => go_selector(selector),
         None | Some((_, "", _)) => UNSET.to_owned(),
         Some(("", name, _)) => format!("*/{name}"),
@@ -66,8 +66,8 @@ fn go_selector(selector: &Value) -> String {
         let values: Vec<&str> = r.list("values").iter().filter_map(Value::as_str).collect();
         format!(
             "LabelSelectorRequirement{{Key:{},Operator:{},Values:[{}],}},",
-            r.text("key"),
-            r.text("operator"),
+            r.get_str("key"),
+            r.get_str("operator"),
             values.join(" ")
         )
     });

@@ -89,14 +89,14 @@ fn controller_revision(object: &Value, printing: &Printing<'_>) -> Vec<Value> {
         || NONE.to_owned(),
         |owner| {
             let group = owner
-                .text("apiVersion")
+                .get_str("apiVersion")
                 .split_once('/')
                 .map_or("", |(group, _)| group);
             let kind = match group {
-                "" => owner.text("kind").to_owned(),
-                group => format!("{}.{group}", owner.text("kind")),
+                "" => owner.get_str("kind").to_owned(),
+                group => format!("{}.{group}", owner.get_str("kind")),
             };
-            format!("{}/{}", kind.to_lowercase(), owner.text("name"))
+            format!("{}/{}", kind.to_lowercase(), owner.get_str("name"))
         },
     );
     vec![

@@ -8,7 +8,7 @@ use scantling_value::Value;
 pub(super) const PRINTERS: &[Printer] = &[("autoscaling", "HorizontalPodAutoscaler", autoscaler)];
 
 fn autoscaler(object: &Value, printing: &Printing<'_>) -> Vec<Value> {
-    let target = ["kind", "name"].map(|field| object.text_at(["spec", "scaleTargetRef", field]));
+    let target = ["kind", "name"].map(|field| object.str_at(["spec", "scaleTargetRef", field]));
     let least = object.at(["spec", "minReplicas"]).and_then(Value::as_int);
     let specs = object.list_at(["spec", "metrics"]);
     vec![
@@ -44,7 +44,7 @@ fn metrics(specs: &[Value], statuses: &[Value]) -> String {
 }
 
 fn metric(spec: &Value, status: Option<&Value>) -> String {
-    let source = match spec.text("type") {
+    let source = match spec.get_str("type") {
         "External" => "external",
         "Pods" => "pods",
         "Object" => "object",
@@ -82,7 +82,7 @@ fn metric(spec: &Value, status: Option<&Value>) -> String {
         }
     };
     match is_resource {
-        true => format!("{}: {text}", spec.text_at([source, "name"])),
+        true => format!("{}: {text}", spec.str_at([source, "name"])),
         false => text,
     }
 }

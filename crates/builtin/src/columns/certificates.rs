@@ -31,7 +31,7 @@ fn signing_request(object: &Value, printing: &Printing<'_>) -> Vec<Value> {
 
 fn signing_status(request: &Value) -> String {
     let conditions = request.list_at(["status", "conditions"]);
-    let has = |kind: &str| conditions.iter().any(|c| c.text("type") == kind);
+    let has = |kind: &str| conditions.iter().any(|c| c.get_str("type") == kind);
     let mut status = match (has("Denied"), has("Approved")) {
         (true, _) => "Denied",
         (false, true) => "Approved",
@@ -41,7 +41,7 @@ fn signing_status(request: &Value) -> String {
     if has("Failed") {
         status.push_str(",Failed");
     }
-    if !request.text_at(["status", "certificate"]).is_empty() {
+    if !request.str_at(["status", "certificate"]).is_empty() {
         status.push_str(",Issued");
     }
     status
@@ -49,7 +49,7 @@ fn signing_status(request: &Value) -> String {
 
 fn pod_certificate_request(object: &Value, _printing: &Printing<'_>) -> Vec<Value> {
     let mut conditions = object.list_at(["status", "conditions"]).iter().rev();
-    let state = conditions.find(|c| matches!(c.text("type"), "Issued" | "Denied" | "Failed"));
+    let state = conditions.find(|c| matches!(c.get_str("type"), "Issued" | "Denied" | "Failed"));
     let field = |name| text(object, ["spec", name]);
     vec![
         name(object),
@@ -57,7 +57,7 @@ fn pod_certificate_request(object: &Value, _printing: &Printing<'_>) -> Vec<Valu
         field("serviceAccountName"),
         field("nodeName"),
         field("signerName"),
-        state.map_or("Pending", |c| c.text("type")).into(),
+        state.map_or("Pending", |c| c.get_str("type")).into(),
         labels(object.at(["spec", "unverifiedUserAnnotations"])).into(),
     ]
 }

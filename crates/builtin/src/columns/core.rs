@@ -44,13 +44,13 @@ fn component_status(object: &Value, _printing: &Printing<'_>) -> Vec<Value> {
     let healthy = object
         .list("conditions")
         .iter()
-        .find(|c| c.text("type") == "Healthy");
-    let status = match healthy.map(|c| c.text("status")) {
+        .find(|c| c.get_str("type") == "Healthy");
+    let status = match healthy.map(|c| c.get_str("status")) {
         None => "Unknown",
         Some("True") => "Healthy",
         Some(_) => "Unhealthy",
     };
-    let field = |name| healthy.map_or("", |c| c.text(name)).into();
+    let field = |name| healthy.map_or("", |c| c.get_str(name)).into();
     vec![name(object), status.into(), field("message"), field("error")]
 }
 
@@ -81,7 +81,7 @@ fn endpoint_list(subsets: &[Value]) -> String {
     };
     let mut all: Vec<String> = Vec::new();
     for subset in subsets {
-        let addresses = || subset.list("addresses").iter().map(|a| a.text("ip"));
+        let addresses = || subset.list("addresses").iter().map(|a| a.get_str("ip"));
         match subset.list("ports") {
             [] => all.extend(addresses().map(str::to_owned)),
             ports => {
@@ -112,14 +112,14 @@ fn event(object: &Value, printing: &Printing<'_>) -> Vec<Value> {
         (None, 0) => 1,
         (None, count) => count,
     };
-    let involved = |field| object.text_at(["involvedObject", field]);
+    let involved = |field| object.str_at(["involvedObject", field]);
     let kind = involved("kind").to_lowercase();
     let target = match involved("name") {
         "" => kind,
         name => format!("{kind}/{name}"),
     };
-    let either = |a: &'static str, b: &'static str| match object.text_at(["source", a]) {
-        "" => object.text(b),
+    let either = |a: &'static str, b: &'static str| match object.str_at(["source", a]) {
+        "" => object.get_str(b),
         text => text,
     };
     let source = match (
@@ -136,7 +136,7 @@ fn event(object: &Value, printing: &Printing<'_>) -> Vec<Value> {
         target.into(),
         involved("fieldPath").into(),
         source.into(),
-        object.text("message").trim().into(),
+        object.get_str("message").trim().into(),
         since(first, printing).into(),
         count.into(),
         name(object),
@@ -155,15 +155,15 @@ fn node(object: &Value, printing: &Printing<'_>) -> Vec<Value> {
     }
     let info = |field| text_or(object, ["status", "nodeInfo", field], "<unknown>");
     let mut kernel = info("kernelVersion").as_str().unwrap_or("").to_owned();
-    let architecture = object.text_at(["status", "nodeInfo", "architecture"]);
+    let architecture = object.str_at(["status", "nodeInfo", "architecture"]);
     if !architecture.is_empty() {
         kernel = format!("{kernel} ({architecture})");
     }
     let address = |kind: &str| {
         let mut addresses = object.list_at(["status", "addresses"]).iter();
         addresses
-            .find(|a| a.text("type") == kind)
-            .map_or(NONE, |a| a.text("address"))
+            .find(|a| a.get_str("type") == kind)
+            .map_or(NONE, |a| a.get_str("address"))
     };
     vec![
         name(object),
@@ -224,7 +224,7 @@ fn phase(object: &Value) -> Value {
 fn persistent_volume(object: &Value, printing: &Printing<'_>) -> Vec<Value> {
     let claim = object.at(["spec", "claimRef"]).filter(|c| !c.is_null());
     let claim = claim.map_or_else(String::new, |c| {
-        format!("{}/{}", c.text("namespace"), c.text("name"))
+        format!("{}/{}", c.get_str("namespace"), c.get_str("name"))
     });
     let class = object
         .at(["metadata", "annotations", BETA_CLASS_ANNOTATION])
@@ -237,7 +237,7 @@ fn persistent_volume(object: &Value, printing: &Printing<'_>) -> Vec<Value> {
         phase(object),
         claim.into(),
         class
-            .unwrap_or_else(|| object.text_at(["spec", "storageClassName"]))
+            .unwrap_or_else(|| object.str_at(["spec", "storageClassName"]))
             .into(),
         text_or(object, ["spec", "volumeAttributesClassName"], UNSET),
         text(object, ["status", "reason"]),
@@ -247,7 +247,7 @@ fn persistent_volume(object: &Value, printing: &Printing<'_>) -> Vec<Value> {
 }
 
 fn persistent_volume_claim(object: &Value, printing: &Printing<'_>) -> Vec<Value> {
-    let is_bound = !object.text_at(["spec", "volumeName"]).is_empty();
+    let is_bound = !object.str_at(["spec", "volumeName"]).is_empty();
     let (capacity, modes) = match is_bound {
         true => (
             amount(object.at(["status", "capacity", "storage"])).into(),
@@ -320,7 +320,7 @@ fn service(object: &Value, printing: &Printing<'_>) -> Vec<Value> {
         .first()
         .and_then(Value::as_str);
     let ports = object.list_at(["spec", "ports"]).iter().map(|port| {
-        let (number, protocol) = (int(port, ["port"]), port.text("protocol"));
+        let (number, protocol) = (int(port, ["port"]), port.get_str("protocol"));
         match int(port, ["nodePort"]) {
             node_port @ 1.. => format!("{number}:{node_port}/{protocol}"),
             _ => format!("{number}/{protocol}"),
@@ -347,8 +347,8 @@ fn service(object: &Value, printing: &Printing<'_>) -> Vec<Value> {
 pub(super) fn balancer_addresses(object: &Value) -> String {
     let points = object.list_at(["status", "loadBalancer", "ingress"]).iter();
     let addresses: BTreeSet<&str> = points
-        .map(|p| match p.text("ip") {
-            "" => p.text("hostname"),
+        .map(|p| match p.get_str("ip") {
+            "" => p.get_str("hostname"),
             ip => ip,
         })
         .filter(|a| !a.is_empty())
@@ -359,7 +359,7 @@ pub(super) fn balancer_addresses(object: &Value) -> String {
 
 fn external_ip(service: &Value) -> String {
     let external = joined(service, ["spec", "externalIPs"]);
-    match service.text_at(["spec", "type"]) {
+    match service.str_at(["spec", "type"]) {
         "ClusterIP" | "NodePort" if external.is_empty() => NONE.to_owned(),
         "ClusterIP" | "NodePort" => external,
         "LoadBalancer" => {
@@ -372,7 +372,7 @@ fn external_ip(service: &Value) -> String {
                 false => addresses.join(","),
             }
         }
-        "ExternalName" => service.text_at(["spec", "externalName"]).to_owned(),
+        "ExternalName" => service.str_at(["spec", "externalName"]).to_owned(),
         _ => "<unknown>".to_owned(),
     }
 }

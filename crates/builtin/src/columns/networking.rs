@@ -50,15 +50,15 @@ fn ip_address(object: &Value, printing: &Printing<'_>) -> Vec<Value> {
     let parent = parent.map_or_else(
         || NONE.to_owned(),
         |parent| {
-            let resource = match parent.text("group") {
-                "" => parent.text("resource").to_lowercase(),
-                group => format!("{}.{group}", parent.text("resource")).to_lowercase(),
+            let resource = match parent.get_str("group") {
+                "" => parent.get_str("resource").to_lowercase(),
+                group => format!("{}.{group}", parent.get_str("resource")).to_lowercase(),
             };
-            let namespace = match parent.text("namespace") {
+            let namespace = match parent.get_str("namespace") {
                 "" => String::new(),
                 namespace => format!("/{namespace}"),
             };
-            format!("{resource}{namespace}/{}", parent.text("name"))
+            format!("{resource}{namespace}/{}", parent.get_str("name"))
         },
     );
     vec![name(object), parent.into(), age(object, printing)]
@@ -83,7 +83,7 @@ fn ingress(object: &Value, printing: &Printing<'_>) -> Vec<Value> {
 fn hosts(rules: &[Value]) -> String {
     let mut shown = Vec::new();
     let mut has_more = false;
-    for host in rules.iter().map(|r| r.text("host")) {
+    for host in rules.iter().map(|r| r.get_str("host")) {
         has_more |= shown.len() == MOST;
         if !has_more && !host.is_empty() {
             shown.push(host);
@@ -98,8 +98,8 @@ fn hosts(rules: &[Value]) -> String {
 
 fn ingress_class(object: &Value, printing: &Printing<'_>) -> Vec<Value> {
     const DEFAULT: &str = "ingressclass.kubernetes.io/is-default-class";
-    let mut name = object.text_at(["metadata", "name"]).to_owned();
-    if object.text_at(["metadata", "annotations", DEFAULT]) == "true" {
+    let mut name = object.str_at(["metadata", "name"]).to_owned();
+    if object.str_at(["metadata", "annotations", DEFAULT]) == "true" {
         name.push_str(" (default)");
     }
     let parameters = object.at(["spec", "parameters"]).filter(|p| !p.is_null());
@@ -108,7 +108,7 @@ fn ingress_class(object: &Value, printing: &Printing<'_>) -> Vec<Value> {
         |p| {
             let group = p.get("apiGroup").and_then(Value::as_str);
             let group = group.map_or_else(String::new, |group| format!(".{group}"));
-            format!("{}{group}/{}", p.text("kind"), p.text("name"))
+            format!("{}{group}/{}", p.get_str("kind"), p.get_str("name"))
         },
     );
     vec![

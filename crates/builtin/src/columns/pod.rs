@@ -14,7 +14,7 @@ pub(super) fn cells(pod: &Value, printing: &Printing<'_>) -> Vec<Value> {
     let address = pod
         .list_at(["status", "podIPs"])
         .first()
-        .map_or("", |ip| ip.text("ip"));
+        .map_or("", |ip| ip.get_str("ip"));
     vec![
         name(pod),
         format!("{}/{}", summary.ready, summary.total).into(),
@@ -30,7 +30,7 @@ pub(super) fn cells(pod: &Value, printing: &Printing<'_>) -> Vec<Value> {
 
 /// The conditions of a pod's row: whether it has ended.
 pub(super) fn row_conditions(pod: &Value) -> Vec<Value> {
-    let (reason, message) = match pod.text_at(["status", "phase"]) {
+    let (reason, message) = match pod.str_at(["status", "phase"]) {
         "Succeeded" => ("Succeeded", "The pod has completed successfully."),
         "Failed" => ("Failed", "The pod failed."),
         _ => return Vec::new(),
@@ -49,7 +49,7 @@ fn readiness_gates(pod: &Value) -> String {
     if gates.is_empty() {
         return NONE.to_owned();
     }
-    let is_open = |gate: &&Value| condition(pod, gate.text("conditionType")) == "True";
+    let is_open = |gate: &&Value| condition(pod, gate.get_str("conditionType")) == "True";
     format!("{}/{}", gates.iter().filter(is_open).count(), gates.len())
 }
 
@@ -69,7 +69,7 @@ fn state<'v>(status: &'v Value, name: &str) -> Option<&'v Value> {
 
 /// Why a container ended: its reason, signal or exit code.
 fn end_reason(terminated: &Value) -> String {
-    match (terminated.text("reason"), int(terminated, ["signal"])) {
+    match (terminated.get_str("reason"), int(terminated, ["signal"])) {
         ("", 0) => format!("ExitCode:{}", int(terminated, ["exitCode"])),
         ("", signal) => format!("Signal:{signal}"),
         (reason, _) => reason.to_owned(),
@@ -88,20 +88,21 @@ fn last_end(status: &Value) -> Option<&Value> {
 
 impl<'v> Summary<'v> {
     fn of(pod: &'v Value) -> Self {
-        let phase = pod.text_at(["status", "phase"]);
-        let mut reason = match pod.text_at(["status", "reason"]) {
+        let phase = pod.str_at(["status", "phase"]);
+        let mut reason = match pod.str_at(["status", "reason"]) {
             "" => phase,
             reason => reason,
         }
         .to_owned();
         let mut conditions = pod.list_at(["status", "conditions"]).iter();
-        if conditions.any(|c| c.text("type") == "PodScheduled" && c.text("reason") == "SchedulingGated") {
+        if conditions.any(|c| c.get_str("type") == "PodScheduled" && c.get_str("reason") == "SchedulingGated")
+        {
             "SchedulingGated".clone_into(&mut reason);
         }
         let init_containers = pod.list_at(["spec", "initContainers"]);
         let sidecars = init_containers
             .iter()
-            .filter(|c| c.text("restartPolicy") == "Always")
+            .filter(|c| c.get_str("restartPolicy") == "Always")
             .count();
         let mut summary = Summary {
             ready: 0,
@@ -117,7 +118,7 @@ impl<'v> Summary<'v> {
             summary.add_containers(pod);
         }
         let is_terminal = matches!(phase, "Failed" | "Succeeded");
-        if is_deleted(pod) && pod.text_at(["status", "reason"]) == "NodeLost" {
+        if is_deleted(pod) && pod.str_at(["status", "reason"]) == "NodeLost" {
             "Unknown".clone_into(&mut summary.reason);
         } else if is_deleted(pod) && !is_terminal {
             "Terminating".clone_into(&mut summary.reason);
@@ -129,8 +130,8 @@ impl<'v> Summary<'v> {
     fn add_init_containers(&mut self, pod: &'v Value) -> Sidecars<'v> {
         let containers = pod.list_at(["spec", "initContainers"]);
         let is_sidecar = |name: &str| {
-            let named = containers.iter().rev().find(|c| c.text("name") == name);
-            named.is_some_and(|c| c.text("restartPolicy") == "Always")
+            let named = containers.iter().rev().find(|c| c.get_str("name") == name);
+            named.is_some_and(|c| c.get_str("restartPolicy") == "Always")
         };
         let mut sidecars = Sidecars {
             is_complete: true,
@@ -145,7 +146,7 @@ impl<'v> Summary<'v> {
             let restarts = int(status, ["restartCount"]);
             self.restarts += restarts;
             self.last_restart = later(self.last_restart, last_end(status));
-            let is_sidecar = is_sidecar(status.text("name"));
+            let is_sidecar = is_sidecar(status.get_str("name"));
             if is_sidecar {
                 sidecars.restarts += restarts;
                 sidecars.last_restart = later(sidecars.last_restart, last_end(status));
@@ -158,7 +159,7 @@ impl<'v> Summary<'v> {
                 self.ready += usize::from(status.get("ready") == Some(&Value::Bool(true)));
                 continue;
             }
-            let waiting = waiting.map_or("", |w| w.text("reason"));
+            let waiting = waiting.map_or("", |w| w.get_str("reason"));
             self.reason = match terminated {
                 Some(terminated) => format!("Init:{}", end_reason(terminated)),
                 None if !waiting.is_empty() && waiting != "PodInitializing" => format!("Init:{waiting}"),
@@ -176,7 +177,7 @@ impl<'v> Summary<'v> {
         for status in pod.list_at(["status", "containerStatuses"]).iter().rev() {
             self.restarts += int(status, ["restartCount"]);
             self.last_restart = later(self.last_restart, last_end(status));
-            let waiting = state(status, "waiting").map_or("", |w| w.text("reason"));
+            let waiting = state(status, "waiting").map_or("", |w| w.get_str("reason"));
             let is_ready = status.get("ready") == Some(&Value::Bool(true));
             if !waiting.is_empty() {
                 waiting.clone_into(&mut self.reason);

@@ -13,13 +13,16 @@ pub(super) const PRINTERS: &[Printer] = &[
 ];
 
 fn binding(object: &Value, printing: &Printing<'_>) -> Vec<Value> {
-    let role = ["kind", "name"].map(|field| object.text_at(["roleRef", field]));
+    let role = ["kind", "name"].map(|field| object.str_at(["roleRef", field]));
     let subjects = |kind: &str| {
-        let subjects = object.list("subjects").iter().filter(|s| s.text("kind") == kind);
+        let subjects = object
+            .list("subjects")
+            .iter()
+            .filter(|s| s.get_str("kind") == kind);
         let texts: Vec<String> = subjects
             .map(|s| match kind {
-                "ServiceAccount" => format!("{}/{}", s.text("namespace"), s.text("name")),
-                _ => s.text("name").to_owned(),
+                "ServiceAccount" => format!("{}/{}", s.get_str("namespace"), s.get_str("name")),
+                _ => s.get_str("name").to_owned(),
             })
             .collect();
         Value::from(texts.join(", "))

@@ -31,11 +31,11 @@ fn api_service(object: &Value, printing: &Printing<'_>) -> Vec<Value> {
     let service = object.at(["spec", "service"]).filter(|s| !s.is_null());
     let service = service.map_or_else(
         || "Local".to_owned(),
-        |s| format!("{}/{}", s.text("namespace"), s.text("name")),
+        |s| format!("{}/{}", s.get_str("namespace"), s.get_str("name")),
     );
     let mut conditions = object.list_at(["status", "conditions"]).iter();
-    let available = conditions.find(|c| c.text("type") == "Available");
-    let available = match available.map(|c| (c.text("status"), c.text("reason"))) {
+    let available = conditions.find(|c| c.get_str("type") == "Available");
+    let available = match available.map(|c| (c.get_str("status"), c.get_str("reason"))) {
         None => "Unknown".to_owned(),
         Some((status @ "True", _) | (status, "")) => status.to_owned(),
         Some((status, reason)) => format!("{status} ({reason})"),
@@ -111,14 +111,14 @@ fn priority_class(object: &Value, printing: &Printing<'_>) -> Vec<Value> {
 }
 
 fn migration(object: &Value, _printing: &Printing<'_>) -> Vec<Value> {
-    let resource = match object.text_at(["spec", "resource", "group"]) {
-        "" => object.text_at(["spec", "resource", "resource"]).to_owned(),
-        group => format!("{}.{group}", object.text_at(["spec", "resource", "resource"])),
+    let resource = match object.str_at(["spec", "resource", "group"]) {
+        "" => object.str_at(["spec", "resource", "resource"]).to_owned(),
+        group => format!("{}.{group}", object.str_at(["spec", "resource", "resource"])),
     };
     let conditions = object.list_at(["status", "conditions"]).iter().rev();
     let mut reached = conditions
-        .filter(|c| c.text("status") == "True")
-        .map(|c| c.text("type"));
+        .filter(|c| c.get_str("status") == "True")
+        .map(|c| c.get_str("type"));
     let state = reached.find(|state| matches!(*state, "Running" | "Failed" | "Succeeded"));
     vec![name(object), resource.into(), state.unwrap_or("Unknown").into()]
 }

@@ -26,7 +26,7 @@ pub fn default_storage_class(classes: &[Value]) -> &str {
 }
 
 fn storage_class(object: &Value, printing: &Printing<'_>) -> Vec<Value> {
-    let mut name = object.text_at(["metadata", "name"]).to_owned();
+    let mut name = object.str_at(["metadata", "name"]).to_owned();
     if !name.is_empty() && name == printing.default_storage_class {
         name.push_str(" (default)");
     }
@@ -50,7 +50,7 @@ fn csi_driver(object: &Value, printing: &Printing<'_>) -> Vec<Value> {
     let audiences = requests.map_or_else(
         || UNSET.to_owned(),
         |requests| {
-            let audiences: Vec<&str> = requests.iter().map(|r| r.text("audience")).collect();
+            let audiences: Vec<&str> = requests.iter().map(|r| r.get_str("audience")).collect();
             audiences.join(",")
         },
     );

@@ -14,7 +14,7 @@ pub(super) const NONE: &str = "<none>";
 
 /// The name.
 pub(super) fn name(object: &Value) -> Value {
-    object.text_at(["metadata", "name"]).into()
+    object.str_at(["metadata", "name"]).into()
 }
 
 /// The time since an object was created.
@@ -37,12 +37,12 @@ pub(super) fn moment(time: Option<&Value>) -> Option<Moment> {
 
 /// A string; empty if it is not set.
 pub(super) fn text<const N: usize>(object: &Value, path: [&str; N]) -> Value {
-    object.text_at(path).into()
+    object.str_at(path).into()
 }
 
 /// A string, or what stands for an empty one.
 pub(super) fn text_or<const N: usize>(object: &Value, path: [&str; N], otherwise: &str) -> Value {
-    match object.text_at(path) {
+    match object.str_at(path) {
         "" => otherwise.into(),
         text => text.into(),
     }
@@ -114,7 +114,7 @@ pub(super) fn selector(selector: Option<&Value>) -> Option<String> {
         .map(|(key, value)| (key.to_string(), format!("{key}={}", value.as_str().unwrap_or(""))))
         .collect();
     for requirement in selector.list("matchExpressions") {
-        let key = requirement.text("key");
+        let key = requirement.get_str("key");
         let mut values: Vec<&str> = requirement
             .list("values")
             .iter()
@@ -122,7 +122,7 @@ pub(super) fn selector(selector: Option<&Value>) -> Option<String> {
             .collect();
         values.sort_unstable();
         let values = values.join(",");
-        let text = match requirement.text("operator") {
+        let text = match requirement.get_str("operator") {
             "In" => format!("{key} in ({values})"),
             "NotIn" => format!("{key} notin ({values})"),
             "Exists" => key.to_owned(),
@@ -148,7 +148,7 @@ pub(super) fn selector_or_none(value: Option<&Value>) -> Value {
 /// The names and the images of containers.
 pub(super) fn containers(containers: &[Value]) -> [Value; 2] {
     ["name", "image"].map(|field| {
-        let texts: Vec<&str> = containers.iter().map(|c| c.text(field)).collect();
+        let texts: Vec<&str> = containers.iter().map(|c| c.get_str(field)).collect();
         texts.join(",").into()
     })
 }
@@ -157,8 +157,8 @@ pub(super) fn containers(containers: &[Value]) -> [Value; 2] {
 pub(super) fn condition<'v>(object: &'v Value, kind: &str) -> &'v str {
     let mut conditions = object.list_at(["status", "conditions"]).iter();
     conditions
-        .find(|c| c.text("type") == kind)
-        .map_or("", |c| c.text("status"))
+        .find(|c| c.get_str("type") == kind)
+        .map_or("", |c| c.get_str("status"))
 }
 
 /// Whether an object is being deleted.

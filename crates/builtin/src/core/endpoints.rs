@@ -65,7 +65,7 @@ impl BuiltinKind for Endpoints {
     }
 
     fn warn(&self, object: &Value, _write: &Write<'_>, warnings: &mut Vec<String>) {
-        if object.text_at(["metadata", "labels", MANAGED_BY.0]) == MANAGED_BY.1 {
+        if object.str_at(["metadata", "labels", MANAGED_BY.0]) == MANAGED_BY.1 {
             return;
         }
         let root = Cursor::root(object);

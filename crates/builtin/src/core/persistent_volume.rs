@@ -80,7 +80,7 @@ impl BuiltinKind for PersistentVolume {
         }
         let root = Cursor::root(object);
         let spec = root.field("spec");
-        let name = object.text_at(["metadata", "name"]);
+        let name = object.str_at(["metadata", "name"]);
         check_spec(&spec, name, write, errors);
         check_mount_options(&root, errors);
         if let Some(old) = write.old() {
@@ -97,7 +97,7 @@ impl BuiltinKind for PersistentVolume {
     fn selectable_field(&self, object: &Value, field: &str) -> String {
         // Field selectors may omit `metadata`.
         let path = if field == "name" { "metadata.name" } else { field };
-        object.text_at(path.split('.')).to_owned()
+        object.str_at(path.split('.')).to_owned()
     }
 }
 
@@ -110,7 +110,7 @@ fn keep_transition_time(object: &mut Map, old: &Value, now: &str) {
     let set = |time: Option<&Value>| time.filter(|t| !t.is_null()).cloned();
     let (new_time, old_time) = (set(status.get(TIME)), set(old.at(["status", TIME])));
     let is_same_phase =
-        status.get("phase").and_then(Value::as_str).unwrap_or("") == old.text_at(["status", "phase"]);
+        status.get("phase").and_then(Value::as_str).unwrap_or("") == old.str_at(["status", "phase"]);
     match (is_same_phase, new_time) {
         (true, None) => {
             if let Some(time) = old_time {

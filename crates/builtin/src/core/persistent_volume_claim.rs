@@ -47,7 +47,7 @@ const RESIZE_STATES: &[&str] = &[
 pub(crate) fn class_name(claim: &Value) -> &str {
     match beta_class(claim) {
         Some(class) => class,
-        None => claim.text_at(["spec", "storageClassName"]),
+        None => claim.str_at(["spec", "storageClassName"]),
     }
 }
 
@@ -126,7 +126,7 @@ impl BuiltinKind for PersistentVolumeClaim {
     fn selectable_field(&self, object: &Value, field: &str) -> String {
         // Field selectors may omit `metadata`.
         let path = if field == "name" { "metadata.name" } else { field };
-        object.text_at(path.split('.')).to_owned()
+        object.str_at(path.split('.')).to_owned()
     }
 }
 
@@ -158,7 +158,7 @@ fn drop_fields(spec: &mut Map, old: Option<&Value>, context: &Context<'_>) {
     if !(context.enabled)("VolumeAttributesClass") && !is_stored("volumeAttributesClassName") {
         spec.remove("volumeAttributesClassName");
     }
-    let namespace = spec.get("dataSourceRef").map_or("", |r| r.text("namespace"));
+    let namespace = spec.get("dataSourceRef").map_or("", |r| r.get_str("namespace"));
     let crosses = !namespace.is_empty();
     if crosses && !(context.enabled)("CrossNamespaceVolumeDataSource") && !is_stored("dataSourceRef") {
         spec.remove("dataSourceRef");
@@ -200,7 +200,11 @@ fn relate_data_sources(spec: &mut Map, old: Option<&Value>) {
     );
     match (set(source.as_ref()), set(reference.as_ref())) {
         (true, false) => drop(spec.insert("dataSourceRef", source.unwrap_or_default())),
-        (false, true) if reference.as_ref().is_some_and(|r| r.text("namespace").is_empty()) => {
+        (false, true)
+            if reference
+                .as_ref()
+                .is_some_and(|r| r.get_str("namespace").is_empty()) =>
+        {
             let mut source = reference.and_then(Value::into_object).unwrap_or_default();
             source.remove("namespace");
             spec.insert("dataSource", source.into());
@@ -212,7 +216,7 @@ fn relate_data_sources(spec: &mut Map, old: Option<&Value>) {
 /// Whether a source is a claim or a snapshot, the only ones of the old field.
 fn is_old_source(source: &Value) -> bool {
     matches!(
-        (source.text("apiGroup"), source.text("kind")),
+        (source.get_str("apiGroup"), source.get_str("kind")),
         ("", "PersistentVolumeClaim") | ("snapshot.storage.k8s.io", "VolumeSnapshot")
     )
 }
@@ -363,7 +367,7 @@ fn check_update(object: &Value, old: &Value, context: &Context<'_>, errors: &mut
     if moves_class || gets_class {
         copy(&old_spec, &mut new_spec, "storageClassName");
     }
-    if object.text_at(["status", "phase"]) == "Bound" {
+    if object.str_at(["status", "phase"]) == "Bound" {
         copy_requested_storage(&old_spec, &mut new_spec);
         copy(&old_spec, &mut new_spec, "volumeAttributesClassName");
     }

@@ -69,17 +69,17 @@ impl BuiltinKind for EndpointSlice {
         }
         if write
             .old()
-            .is_some_and(|old| old.text("addressType") != address_type.str())
+            .is_some_and(|old| old.get_str("addressType") != address_type.str())
         {
             errors.invalid_value(&address_type, Value::Null, IMMUTABLE);
         }
     }
 
     fn warn(&self, object: &Value, write: &Write<'_>, warnings: &mut Vec<String>) {
-        if write.old().is_none() && object.text("addressType") == "FQDN" {
+        if write.old().is_none() && object.get_str("addressType") == "FQDN" {
             warnings.push("spec.addressType: FQDN endpoints are deprecated".to_owned());
         }
-        if CONTROLLERS.contains(&object.text_at(["metadata", "labels", MANAGED_BY])) {
+        if CONTROLLERS.contains(&object.str_at(["metadata", "labels", MANAGED_BY])) {
             return;
         }
         let root = Cursor::root(object);
@@ -119,12 +119,12 @@ fn count_generation(object: &mut Map, old: Option<&Value>) {
 fn drop_topology(object: &mut Map, old: Option<&Value>) {
     const HOSTNAME: [&str; 2] = ["deprecatedTopology", "kubernetes.io/hostname"];
     let stored = old.map_or(&[][..], |o| o.list("endpoints")).iter();
-    let stored: BTreeSet<&str> = stored.map(|e| e.text_at(HOSTNAME)).collect();
+    let stored: BTreeSet<&str> = stored.map(|e| e.str_at(HOSTNAME)).collect();
     for endpoint in objects_in(object, "endpoints") {
         let Some(topology) = endpoint.remove(HOSTNAME[0]) else {
             continue;
         };
-        let node = topology.text(HOSTNAME[1]);
+        let node = topology.get_str(HOSTNAME[1]);
         let is_known = !node.is_empty() && stored.contains(node) && names::dns1123_subdomain(node).is_empty();
         if is_known {
             default_to(endpoint, "nodeName", node);

@@ -96,7 +96,7 @@ fn check_unchanged(drivers: &Cursor<'_, '_>, stored: &[Value], write: &Write<'_>
         for new in drivers
             .list()
             .iter()
-            .filter(|n| n.text("name") == old.text("name"))
+            .filter(|n| n.get_str("name") == old.get_str("name"))
         {
             let (new, old) = (comparable(new), comparable(old));
             if !same_of("storage/v1", "CSINodeDriver", Some(&new), Some(&old)) {

@@ -34,7 +34,7 @@ impl BuiltinKind for CSIStorageCapacity {
             let shown = go::pointer("meta/v1", "LabelSelector", topology.value());
             errors.invalid_value(&topology, shown, IMMUTABLE);
         }
-        if class.str() != old.text("storageClassName") {
+        if class.str() != old.get_str("storageClassName") {
             errors.invalid(&class, IMMUTABLE);
         }
     }

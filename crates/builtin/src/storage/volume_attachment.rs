@@ -4,6 +4,7 @@ use super::GROUP;
 use crate::checks::update::{IMMUTABLE, same_of, separate_status};
 use crate::checks::{Report, names, numbers};
 use crate::core::persistent_volume::check_inline_spec;
+use crate::core::pod::volumes::csi_driver;
 use crate::{BuiltinKind, Cursor, KindFacts, Write};
 use scantling_schema::meta::Scope;
 use scantling_value::{ErrorKind, ErrorList, FieldError, Map, Value};
@@ -37,7 +38,13 @@ impl BuiltinKind for VolumeAttachment {
     fn validate(&self, object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
         let root = Cursor::root(object);
         let (spec, status) = (root.field("spec"), root.field("status"));
-        check_attacher(&spec.field("attacher"), errors);
+        let attacher = spec.field("attacher");
+        // The texts of creates are those of Kubernetes' declarative validation. An update that changes the spec does not
+        // get that far: the whole spec is immutable.
+        match write.old() {
+            None => check_attacher(&attacher, errors),
+            Some(_) => csi_driver(&attacher, errors),
+        }
         let source = spec.field("source");
         check_source(&source, errors);
         let node = spec.field("nodeName");

@@ -27,7 +27,7 @@ impl BuiltinKind for VolumeAttributesClass {
         let root = Cursor::root(object);
         let (driver, parameters) = (root.field("driverName"), root.field("parameters"));
         if let Some(old) = write.old() {
-            if driver.str() != old.text("driverName") {
+            if driver.str() != old.get_str("driverName") {
                 errors.forbidden(&driver, "updates to driverName are forbidden.");
             }
             if !same(parameters.value(), old.get("parameters")) {

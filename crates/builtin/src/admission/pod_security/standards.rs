@@ -146,7 +146,7 @@ impl<'v> Pod<'v> {
     /// The names of the containers for which a test of their security context holds.
     fn containers_where(&self, holds: impl Fn(&Context<'v>) -> bool) -> Vec<&'v str> {
         let matching = self.containers.iter().filter(|c| holds(&Context(c)));
-        matching.map(|c| c.text("name")).collect()
+        matching.map(|c| c.get_str("name")).collect()
     }
 
     fn is_windows(&self) -> bool {
@@ -218,7 +218,7 @@ fn app_armor(pod: &Pod<'_>, _version: u32) -> Option<(String, String)> {
     const ANNOTATION: &str = "container.apparmor.security.beta.kubernetes.io/";
     const PATH: &[&str] = &["appArmorProfile"];
     let is_bad = |profile: Option<&Value>| {
-        profile.is_some_and(|p| !matches!(p.text("type"), "RuntimeDefault" | "Localhost"))
+        profile.is_some_and(|p| !matches!(p.get_str("type"), "RuntimeDefault" | "Localhost"))
     };
     let containers = pod.containers_where(|c| is_bad(c.get(PATH)));
     let all = pod
@@ -229,7 +229,7 @@ fn app_armor(pod: &Pod<'_>, _version: u32) -> Option<(String, String)> {
     let values: BTreeSet<&str> = all
         .filter(|p| is_bad(*p))
         .flatten()
-        .map(|p| p.text("type"))
+        .map(|p| p.get_str("type"))
         .collect();
     let is_allowed = |v: &str| v.is_empty() || v == "runtime/default" || v.starts_with("localhost/");
     let annotations: BTreeSet<String> = pod
@@ -341,7 +341,7 @@ fn host_namespaces(pod: &Pod<'_>, _version: u32) -> Option<(String, String)> {
 fn host_path_volumes(pod: &Pod<'_>, _version: u32) -> Option<(String, String)> {
     let volumes = pod.object.list_at(["spec", "volumes"]).iter();
     let on_host = |v: &&Value| v.get("hostPath").is_some_and(|h| !h.is_null());
-    let volumes: Vec<&str> = volumes.filter(on_host).map(|v| v.text("name")).collect();
+    let volumes: Vec<&str> = volumes.filter(on_host).map(|v| v.get_str("name")).collect();
     if volumes.is_empty() {
         return None;
     }
@@ -384,7 +384,7 @@ fn probe_hosts(pod: &Pod<'_>, _version: u32) -> Option<(String, String)> {
         let handlers = HANDLERS
             .iter()
             .filter_map(|path| container.at(path.iter().copied()));
-        let hosts = handlers.flat_map(|h| ["httpGet", "tcpSocket"].map(|action| h.text_at([action, "host"])));
+        let hosts = handlers.flat_map(|h| ["httpGet", "tcpSocket"].map(|action| h.str_at([action, "host"])));
         hosts
             .filter(|host| !host.is_empty())
             .map(str::to_owned)
@@ -450,7 +450,7 @@ fn se_linux(pod: &Pod<'_>, version: u32) -> Option<(String, String)> {
     let is_bad_type = |t: &str| !(TYPES.contains(&t) || (version >= 31 && t == "container_engine_t"));
     let is_bad = |options: Option<&Value>| {
         options.is_some_and(|o| {
-            is_bad_type(o.text("type")) || !o.text("user").is_empty() || !o.text("role").is_empty()
+            is_bad_type(o.get_str("type")) || !o.get_str("user").is_empty() || !o.get_str("role").is_empty()
         })
     };
     let containers = pod.containers_where(|c| is_bad(c.get(PATH)));
@@ -463,7 +463,7 @@ fn se_linux(pod: &Pod<'_>, version: u32) -> Option<(String, String)> {
     let all: Vec<&Value> = all.flatten().collect();
     let types: BTreeSet<&str> = all
         .iter()
-        .map(|o| o.text("type"))
+        .map(|o| o.get_str("type"))
         .filter(|t| is_bad_type(t))
         .collect();
     let mut details = Vec::new();
@@ -475,7 +475,7 @@ fn se_linux(pod: &Pod<'_>, version: u32) -> Option<(String, String)> {
         ));
     }
     for field in ["user", "role"] {
-        if all.iter().any(|o| !o.text(field).is_empty()) {
+        if all.iter().any(|o| !o.get_str(field).is_empty()) {
             details.push(format!("{field} may not be set"));
         }
     }
@@ -489,7 +489,7 @@ fn se_linux(pod: &Pod<'_>, version: u32) -> Option<(String, String)> {
 const SECCOMP: &[&str] = &["seccompProfile"];
 
 fn is_bad_seccomp(profile: Option<&Value>) -> bool {
-    profile.is_some_and(|p| !matches!(p.text("type"), "Localhost" | "RuntimeDefault"))
+    profile.is_some_and(|p| !matches!(p.get_str("type"), "Localhost" | "RuntimeDefault"))
 }
 
 fn seccomp_baseline(pod: &Pod<'_>, version: u32) -> Option<(String, String)> {
@@ -506,7 +506,7 @@ fn seccomp_baseline(pod: &Pod<'_>, version: u32) -> Option<(String, String)> {
     let values: BTreeSet<&str> = all
         .filter(|p| is_bad_seccomp(*p))
         .flatten()
-        .map(|p| p.text("type"))
+        .map(|p| p.get_str("type"))
         .collect();
     let values = quoted(values);
     violation(
@@ -521,7 +521,7 @@ fn seccomp_annotations(pod: &Pod<'_>) -> Option<(String, String)> {
     const CONTAINER: &str = "container.seccomp.security.alpha.kubernetes.io/";
     let is_allowed =
         |v: &str| matches!(v, "runtime/default" | "docker/default") || v.starts_with("localhost/");
-    let is_container = |name: &str| pod.containers.iter().any(|c| c.text("name") == name);
+    let is_container = |name: &str| pod.containers.iter().any(|c| c.get_str("name") == name);
     let forbidden: BTreeSet<String> = pod
         .annotations()
         .filter(|(key, _)| *key == POD || key.strip_prefix(CONTAINER).is_some_and(is_container))
@@ -581,7 +581,7 @@ fn sysctls(pod: &Pod<'_>, version: u32) -> Option<(String, String)> {
     let set = pod.context(&["sysctls"]).and_then(Value::as_array).unwrap_or(&[]);
     let forbidden: Vec<&str> = set
         .iter()
-        .map(|s| s.text("name"))
+        .map(|s| s.get_str("name"))
         .filter(|name| !is_safe(name))
         .collect();
     if forbidden.is_empty() {
@@ -639,7 +639,7 @@ fn restricted_volumes(pod: &Pod<'_>, _version: u32) -> Option<(String, String)> 
     let bad: Vec<&str> = volumes
         .iter()
         .filter(|v| source(v).is_some())
-        .map(|v| v.text("name"))
+        .map(|v| v.get_str("name"))
         .collect();
     if bad.is_empty() {
         return None;

@@ -1,0 +1,61 @@
+//! `CertificateSubjectRestriction`: no certificate for clients of the API server names the group `system:masters`.
+
+use super::{Action, Denial, Effects, Found, Plugin, Request};
+use scantling_notation::base64;
+use scantling_value::Value;
+use x509_parser::certification_request::X509CertificationRequest;
+use x509_parser::pem::Pem;
+use x509_parser::prelude::FromDer;
+
+/// The plugin.
+#[derive(Debug)]
+pub(super) struct CertificateSubjectRestriction;
+
+const SIGNER: &str = "kubernetes.io/kube-apiserver-client";
+const MASTERS: &str = "system:masters";
+
+impl Plugin for CertificateSubjectRestriction {
+    fn name(&self) -> &'static str {
+        "CertificateSubjectRestriction"
+    }
+
+    fn handles(&self, request: &Request<'_>) -> bool {
+        request.is_for("certificates.k8s.io", "certificatesigningrequests")
+            && request.action == Action::Create
+    }
+
+    fn check(
+        &self,
+        object: &Value,
+        request: &Request<'_>,
+        _found: &Found<'_>,
+        _effects: &mut Effects,
+    ) -> Result<(), Box<Denial>> {
+        if object.str_at(["spec", "signerName"]) != SIGNER {
+            return Ok(());
+        }
+        let why = match organizations(object.str_at(["spec", "request"])) {
+            Ok(groups) if groups.iter().any(|group| group == MASTERS) => {
+                format!("use of {SIGNER} signer with {MASTERS} group is not allowed")
+            }
+            Ok(_) => return Ok(()),
+            Err(why) => format!("failed to parse CSR: {why}"),
+        };
+        Err(request.forbidden(object, why))
+    }
+}
+
+/// The organizations in the subject of an encoded request for a certificate.
+fn organizations(encoded: &str) -> Result<Vec<String>, String> {
+    let text = base64::parse(encoded)?;
+    let pem = Pem::iter_from_buffer(&text).next();
+    let pem = pem
+        .and_then(Result::ok)
+        .ok_or("PEM block type must be CERTIFICATE REQUEST")?;
+    let (_, request) = X509CertificationRequest::from_der(&pem.contents).map_err(|e| e.to_string())?;
+    let names = request.certification_request_info.subject.iter_organization();
+    Ok(names
+        .filter_map(|name| name.as_str().ok())
+        .map(str::to_owned)
+        .collect())
+}

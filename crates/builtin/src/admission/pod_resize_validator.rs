@@ -1,0 +1,96 @@
+//! `PodResizeValidator`: a pod on a node is only resized to what the node can hold.
+
+use super::pod_resources::{Bound, amounts, with_overhead};
+use super::{Action, Cause, Denial, Effects, Found, Lookup, Plugin, Request, RequestSubresource};
+use crate::Subresource;
+use scantling_notation::quantity::Quantity;
+use scantling_value::Value;
+
+/// The plugin.
+#[derive(Debug)]
+pub(super) struct PodResizeValidator;
+
+const SYSTEM_LABEL: &str = "kubernetes.io/os";
+
+impl Plugin for PodResizeValidator {
+    fn name(&self) -> &'static str {
+        "PodResizeValidator"
+    }
+
+    fn handles(&self, request: &Request<'_>) -> bool {
+        request.action == Action::Update
+            && request.is_resource("", "pods")
+            && request.subresource == RequestSubresource::Of(Subresource::Resize)
+    }
+
+    fn lookups(&self, object: &Value, _request: &Request<'_>) -> Vec<Lookup> {
+        match object.str_at(["spec", "nodeName"]) {
+            "" => Vec::new(),
+            node => vec![Lookup::one("", "Node", node)],
+        }
+    }
+
+    fn check(
+        &self,
+        object: &Value,
+        request: &Request<'_>,
+        found: &Found<'_>,
+        _effects: &mut Effects,
+    ) -> Result<(), Box<Denial>> {
+        let name = object.str_at(["spec", "nodeName"]);
+        let generation = |pod: &Value| pod.at(["metadata", "generation"]).and_then(Value::as_int);
+        let is_unchanged = request
+            .old
+            .is_some_and(|old| generation(old) == generation(object));
+        if name.is_empty() || is_unchanged {
+            return Ok(());
+        }
+        let Some(node) = found.one() else {
+            return Err(request.forbidden(object, format!("node \"{name}\" not found")));
+        };
+        let system = node
+            .at(["metadata", "labels", SYSTEM_LABEL])
+            .and_then(Value::as_str);
+        if let Some(system) = system.filter(|s| *s != "linux") {
+            let why = format!("pod resize is only supported on linux nodes, node \"{name}\" is \"{system}\"");
+            return Err(refuse(object, request, &why, "UnsupportedPlatform"));
+        }
+        match lacking(object, node) {
+            lacking if lacking.is_empty() => Ok(()),
+            lacking => {
+                let why = format!(
+                    "node didn't have enough allocatable resources: {}",
+                    lacking.join("; ")
+                );
+                Err(refuse(object, request, &why, "NodeCapacity"))
+            }
+        }
+    }
+}
+
+fn refuse(pod: &Value, request: &Request<'_>, why: &str, reason: &'static str) -> Box<Denial> {
+    let mut denial = request.forbidden(pod, why);
+    denial.causes.push(Cause {
+        reason,
+        message: String::new(),
+        field: String::new(),
+    });
+    denial
+}
+
+/// The resources of which a node has less than a pod requests.
+fn lacking(pod: &Value, node: &Value) -> Vec<String> {
+    let requests = with_overhead(pod, Bound::Requests);
+    let allocatable = amounts(node.at(["status", "allocatable"]));
+    let zero = Quantity::from_int(0);
+    // CPU is counted in thousandths, memory in bytes.
+    let units = [("cpu", -3), ("memory", 0)];
+    let lacks = units.into_iter().filter_map(|(name, exponent)| {
+        let requested = requests.get(name).unwrap_or(&zero);
+        let available = allocatable.get(name).unwrap_or(&zero);
+        let (requested_n, available_n) = (requested.scaled(exponent), available.scaled(exponent));
+        let text = || format!("{name}, requested: {requested_n}, allocatable: {available_n}");
+        (requested > available).then(text)
+    });
+    lacks.collect()
+}

@@ -25,7 +25,6 @@ mod coordination;
 mod core;
 mod cursor;
 mod discovery;
-mod edit;
 mod events;
 mod flowcontrol;
 mod kind;

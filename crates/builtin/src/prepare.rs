@@ -59,11 +59,29 @@ pub(crate) fn set_generation(object: &mut Map, generation: i64) {
     }
 }
 
+/// Restores the metadata that an update of the status may not change, in kinds that say so.
+pub(crate) fn keep_metadata_of_status(object: &mut Map, old: &Value) {
+    for member in ["labels", "annotations", "finalizers", "ownerReferences"] {
+        keep_metadata(object, old, member);
+    }
+}
+
 /// Restores a member of the stored object's metadata.
 pub(crate) fn keep_metadata(object: &mut Map, old: &Value, member: &str) {
     let none = Value::Null;
     if let Some(metadata) = object_in(object, "metadata") {
         keep(metadata, old.get("metadata").unwrap_or(&none), member);
+    }
+}
+
+/// Appends to the list in a member; the list is made if it is absent or null.
+pub(crate) fn append(object: &mut Map, key: &str, element: impl Into<Value>) {
+    let value = object.get_or_insert_with(key, || Value::Null);
+    if value.is_null() {
+        *value = Value::Array(Vec::new());
+    }
+    if let Some(list) = value.as_array_mut() {
+        list.push(element.into());
     }
 }
 

@@ -1,4 +1,5 @@
 //! Services get cluster IPs, IP families and node ports.
+#![expect(clippy::unwrap_used, reason = "a test that cannot be set up fails")]
 
 use expect_test::{Expect, expect};
 use scantling_builtin::services::{AllocationError, Pools, allocate};
@@ -35,7 +36,7 @@ fn outcome(ranges: &[&str], service: &str, old: Option<&str>, dry_run: bool) -> 
 }
 
 #[track_caller]
-fn check(ranges: &[&str], services: &[&str], expected: Expect) {
+fn check(ranges: &[&str], services: &[&str], expected: &Expect) {
     let outcomes: Vec<String> = services.iter().map(|s| outcome(ranges, s, None, false)).collect();
     expected.assert_eq(&outcomes.join("\n"));
 }
@@ -56,7 +57,7 @@ fn single_stack() {
             r#"{"type":"ClusterIP","ipFamilies":["IPv6"]}"#,
             r#"{"type":"ExternalName"}"#,
         ],
-        expect![[r#"
+        &expect![[r#"
             {"clusterIP":"10.0.0.17","clusterIPs":["10.0.0.17"],"ipFamilies":["IPv4"],"ipFamilyPolicy":"SingleStack","type":"ClusterIP"}
             {"clusterIP":"10.0.0.9","clusterIPs":["10.0.0.9"],"ipFamilies":["IPv4"],"ipFamilyPolicy":"SingleStack","type":"ClusterIP"}
             spec.clusterIPs: Invalid value: ["10.0.0.7"]: failed to allocate IP 10.0.0.7: provided IP is already allocated
@@ -80,7 +81,7 @@ fn dual_stack() {
             r#"{"type":"ClusterIP","ipFamilyPolicy":"RequireDualStack","ipFamilies":["IPv6"]}"#,
             r#"{"type":"ClusterIP","clusterIP":"fd00::9","clusterIPs":["fd00::9"]}"#,
         ],
-        expect![[r#"
+        &expect![[r#"
             {"clusterIP":"10.0.0.17","clusterIPs":["10.0.0.17"],"ipFamilies":["IPv4"],"ipFamilyPolicy":"SingleStack","type":"ClusterIP"}
             {"clusterIP":"10.0.0.17","clusterIPs":["10.0.0.17","fd00::101"],"ipFamilies":["IPv4","IPv6"],"ipFamilyPolicy":"PreferDualStack","type":"ClusterIP"}
             {"clusterIP":"fd00::101","clusterIPs":["fd00::101","10.0.0.17"],"ipFamilies":["IPv6","IPv4"],"ipFamilyPolicy":"RequireDualStack","type":"ClusterIP"}
@@ -99,7 +100,7 @@ fn node_ports() {
             r#"{"type":"LoadBalancer","allocateLoadBalancerNodePorts":false,"ports":[{"port":80}]}"#,
             r#"{"type":"LoadBalancer","externalTrafficPolicy":"Local","healthCheckNodePort":30007}"#,
         ],
-        expect![[r#"
+        &expect![[r#"
             {"clusterIP":"10.0.0.17","clusterIPs":["10.0.0.17"],"ipFamilies":["IPv4"],"ipFamilyPolicy":"SingleStack","ports":[{"nodePort":30086,"port":80,"protocol":"TCP"},{"nodePort":30086,"port":80,"protocol":"UDP"}],"type":"NodePort"}
             spec.ports[0].nodePort: Invalid value: 30007: provided port is already allocated
             spec.ports[0].nodePort: Invalid value: 80: provided port is not in the valid range. The range of valid ports is 30000-32767

@@ -2,7 +2,7 @@
 
 use super::classes::default_class;
 use super::{Action, Denial, Found, Lookup, Plugin, Request};
-use crate::edit::object_in;
+use crate::prepare::object_in;
 use scantling_value::{Map, Value};
 
 /// The plugin.

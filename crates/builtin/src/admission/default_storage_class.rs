@@ -3,7 +3,7 @@
 use super::classes::{STORAGE_CLASS_DEFAULTS, default_class};
 use super::{Action, Denial, Found, Lookup, Plugin, Request};
 use crate::core::persistent_volume_claim::BETA_CLASS_ANNOTATION;
-use crate::edit::object_in;
+use crate::prepare::object_in;
 use scantling_value::{Map, Value};
 
 /// The plugin.

@@ -1,7 +1,7 @@
 //! `DefaultTolerationSeconds`: pods tolerate nodes that are not ready or unreachable for five minutes.
 
 use super::{Action, Denial, Found, Plugin, Request};
-use crate::edit::{append, object_in};
+use crate::prepare::{append, object_in};
 use scantling_value::{Map, Value};
 
 /// The plugin.

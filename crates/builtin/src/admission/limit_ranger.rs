@@ -3,7 +3,7 @@
 use super::pod_resources::{Amounts, Bound, amounts, of_containers};
 use super::{Action, Denial, Effects, Found, Lookup, Plugin, Request, RequestSubresource};
 use crate::Subresource;
-use crate::edit::{object_in, objects_in};
+use crate::prepare::{object_in, objects_in};
 use scantling_notation::quantity::Quantity;
 use scantling_value::{Map, Value, aggregate};
 

@@ -1,7 +1,7 @@
 //! `PodTopologyLabels`: a pod carries the zone and region of its node.
 
 use super::{Action, Denial, Found, Lookup, Plugin, Request, RequestSubresource};
-use crate::edit::object_in;
+use crate::prepare::object_in;
 use scantling_value::{Map, Value};
 
 /// The plugin.

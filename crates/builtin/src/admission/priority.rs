@@ -1,7 +1,7 @@
 //! `Priority`: pods get the priority of their class; at most one class is the default.
 
 use super::{Action, Denial, Effects, Found, Lookup, Plugin, Request};
-use crate::edit::object_in;
+use crate::prepare::object_in;
 use scantling_value::{Map, Value};
 
 /// The plugin.

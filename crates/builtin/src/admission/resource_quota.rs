@@ -8,7 +8,7 @@ use super::{Action, Denial, Effects, Found, Lookup, Plugin, Request, RequestSubr
 use crate::Subresource;
 use crate::checks::resources::{is_huge_pages, is_native, quantity};
 use crate::core::persistent_volume_claim::class_name;
-use crate::edit::object_in;
+use crate::prepare::object_in;
 use scantling_notation::quantity::Quantity;
 use scantling_value::{Map, Value};
 use std::cmp::Ordering;

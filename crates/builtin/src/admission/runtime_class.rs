@@ -1,7 +1,7 @@
 //! `RuntimeClass`: pods get the overhead, node selector and tolerations of their runtime class.
 
 use super::{Action, Denial, Effects, Found, Lookup, Plugin, Request};
-use crate::edit::object_in;
+use crate::prepare::object_in;
 use scantling_value::{Map, Value};
 
 /// The plugin.

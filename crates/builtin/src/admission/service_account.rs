@@ -4,7 +4,7 @@
 
 use super::{Action, Denial, Effects, Found, Lookup, Plugin, Request, RequestSubresource};
 use crate::Subresource;
-use crate::edit::{append, object_in, objects_in};
+use crate::prepare::{append, object_in, objects_in};
 use scantling_value::{Map, Value};
 use std::collections::BTreeSet;
 
@@ -235,8 +235,8 @@ fn unreferenced_secret(pod: &Value, account: &Value, action: Action) -> Option<S
 
 /// Mounts a token where containers have none.
 fn mount_token(spec: &mut Map, pod: &Value, request: &Request<'_>) {
-    let volumes = pod.list_at(["spec", "volumes"]).iter().map(|v| v.get_str("name"));
-    let existing = volumes.filter(|name| name.starts_with(VOLUME_PREFIX)).last();
+    let mut volumes = pod.list_at(["spec", "volumes"]).iter().map(|v| v.get_str("name"));
+    let existing = volumes.find(|name| name.starts_with(VOLUME_PREFIX));
     let name = existing.map_or_else(|| volume_name(pod, request), str::to_owned);
     let mut is_mounted = false;
     for field in ["initContainers", "containers"] {

@@ -1,7 +1,7 @@
 //! `StorageObjectInUseProtection`: finalizers keep volumes, claims and classes that are in use.
 
 use super::{Action, Denial, Found, Plugin, Request};
-use crate::edit::{append, object_in};
+use crate::prepare::{append, object_in};
 use scantling_value::{Map, Value};
 
 /// The plugin.

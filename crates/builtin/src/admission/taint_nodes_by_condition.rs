@@ -1,7 +1,7 @@
 //! `TaintNodesByCondition`: a new node takes no pods until it is ready.
 
 use super::{Action, Denial, Found, Plugin, Request};
-use crate::edit::{append, object_in};
+use crate::prepare::{append, object_in};
 use scantling_value::{Map, Value};
 
 /// The plugin.

@@ -2,7 +2,7 @@
 
 use crate::checks::update::separate_status;
 use crate::checks::{Report, Rule, names};
-use crate::prepare::{clear_status, keep_metadata, object_if_set, object_in, set_default};
+use crate::prepare::{clear_status, keep_metadata_of_status, object_if_set, object_in, set_default};
 use crate::{BuiltinKind, Context, Cursor, KindFacts, Operation, Subresource, Write};
 use scantling_schema::meta::{NameRule, Scope};
 use scantling_value::{ErrorList, Map, Value, go};
@@ -48,11 +48,7 @@ impl BuiltinKind for ApiService {
                     status.insert("conditions", vec![local_condition(write.context.now)].into());
                 }
             }
-            (Operation::Update(old), Subresource::Status) => {
-                for member in ["labels", "annotations", "finalizers", "ownerReferences"] {
-                    keep_metadata(object, old, member);
-                }
-            }
+            (Operation::Update(old), Subresource::Status) => keep_metadata_of_status(object, old),
             (Operation::Update(_), _) => {}
         }
     }

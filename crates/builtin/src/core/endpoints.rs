@@ -1,8 +1,9 @@
 //! Endpoints.
 
+use crate::checks::defaults::set_if_empty;
 use crate::checks::update::same_of;
 use crate::checks::{Report, Rule, apply, ip, names, numbers};
-use crate::edit::{default_to_text, objects_in};
+use crate::prepare::objects_in;
 use crate::{BuiltinKind, Context, Cursor, KindFacts, Write};
 use scantling_value::{ErrorList, Map, Value};
 
@@ -43,7 +44,7 @@ impl BuiltinKind for Endpoints {
     fn default(&self, object: &mut Map, _context: &Context<'_>) {
         for subset in objects_in(object, "subsets") {
             for port in objects_in(subset, "ports") {
-                default_to_text(port, "protocol", "TCP");
+                set_if_empty(port, "protocol", "TCP");
             }
         }
     }

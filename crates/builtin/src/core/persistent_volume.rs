@@ -5,11 +5,11 @@ mod sources;
 use super::persistent_volume_claim::{
     BETA_CLASS_ANNOTATION, VOLUME_MODES, check_access_modes, check_basic_amount,
 };
-use crate::checks::defaults::round_list;
+use crate::checks::defaults::{round_list, set_if_empty};
 use crate::checks::labels::{Values, has_invalid_value};
 use crate::checks::update::{immutable, keep, same_of};
 use crate::checks::{Report, Rule, diff, names, nodes, resources};
-use crate::edit::{default_to, default_to_text, object_in};
+use crate::prepare::{object_in, set_default};
 use crate::{BuiltinKind, Context, Cursor, KindFacts, Operation, Subresource, Write};
 use scantling_schema::meta::Scope;
 use scantling_value::{ErrorKind, ErrorList, FieldError, Map, Value};
@@ -38,11 +38,11 @@ impl BuiltinKind for PersistentVolume {
 
     fn default(&self, object: &mut Map, _context: &Context<'_>) {
         if let Some(status) = object_in(object, "status") {
-            default_to_text(status, "phase", "Pending");
+            set_if_empty(status, "phase", "Pending");
         }
         if let Some(spec) = object_in(object, "spec") {
-            default_to_text(spec, "persistentVolumeReclaimPolicy", "Retain");
-            default_to(spec, "volumeMode", "Filesystem");
+            set_if_empty(spec, "persistentVolumeReclaimPolicy", "Retain");
+            set_default(spec, "volumeMode", "Filesystem");
             round_list(spec.get_mut("capacity"));
             sources::set_defaults(spec);
         }

@@ -1,11 +1,11 @@
 //! Persistent volume claims.
 
-use crate::checks::defaults::{round_list, round_requirements};
+use crate::checks::defaults::{round_list, round_requirements, set_if_empty};
 use crate::checks::labels::{self, Values};
 use crate::checks::resources::{self, is_native, quantity};
 use crate::checks::update::{immutable, keep, same_of};
 use crate::checks::{Report, Rule, diff, names};
-use crate::edit::{default_to, default_to_text, object_in};
+use crate::prepare::{object_in, set_default};
 use crate::{BuiltinKind, Context, Cursor, KindFacts, Operation, Subresource, Write};
 use scantling_notation::quantity::Quantity;
 use scantling_value::{ErrorList, FieldError, Map, Value};
@@ -68,7 +68,7 @@ impl BuiltinKind for PersistentVolumeClaim {
 
     fn default(&self, object: &mut Map, _context: &Context<'_>) {
         if let Some(status) = object_in(object, "status") {
-            default_to_text(status, "phase", "Pending");
+            set_if_empty(status, "phase", "Pending");
             round_list(status.get_mut("capacity"));
             round_list(status.get_mut("allocatedResources"));
         }
@@ -132,7 +132,7 @@ impl BuiltinKind for PersistentVolumeClaim {
 
 /// Fills in the defaults of the spec of a claim or of a template for claims.
 pub(crate) fn default_spec(spec: &mut Map) {
-    default_to(spec, "volumeMode", "Filesystem");
+    set_default(spec, "volumeMode", "Filesystem");
 }
 
 /// Adds the warnings about the spec of a claim or of a template for claims.

@@ -6,8 +6,9 @@ mod pool;
 mod prepare;
 mod validate;
 
+use crate::checks::defaults::set_if_empty;
 use crate::checks::ip;
-use crate::edit::{default_to, default_to_text, object_in};
+use crate::prepare::{object_in, set_default};
 use crate::{BuiltinKind, Context, Cursor, KindFacts, Subresource, Write};
 use scantling_schema::meta::NameRule;
 use scantling_value::{ErrorList, Map, Value};
@@ -156,16 +157,16 @@ fn node_port(port: &Value) -> i64 {
 }
 
 fn default_spec(spec: &mut Map) {
-    default_to_text(spec, "sessionAffinity", "None");
+    set_if_empty(spec, "sessionAffinity", "None");
     match spec.get("sessionAffinity").and_then(Value::as_str) {
         Some("None") => drop(spec.remove("sessionAffinityConfig")),
         Some("ClientIP") => default_affinity(spec),
         _ => {}
     }
-    default_to_text(spec, "type", "ClusterIP");
+    set_if_empty(spec, "type", "ClusterIP");
     let ports = spec.get_mut("ports").and_then(Value::as_array_mut);
     for port in ports.into_iter().flatten().filter_map(Value::as_object_mut) {
-        default_to_text(port, "protocol", "TCP");
+        set_if_empty(port, "protocol", "TCP");
         let is_unset = match port.get("targetPort") {
             None | Some(Value::Null | Value::Int(0)) => true,
             Some(target) => target.as_str() == Some(""),
@@ -184,13 +185,13 @@ fn default_spec(spec: &mut Map) {
         view.is_external_name() && matches!(view.text("internalTrafficPolicy"), "Cluster" | "Local");
     *spec = wrapped.into_object().unwrap_or_default();
     if is_accessible {
-        default_to_text(spec, "externalTrafficPolicy", "Cluster");
+        set_if_empty(spec, "externalTrafficPolicy", "Cluster");
     }
     if is_internal {
-        default_to(spec, "internalTrafficPolicy", "Cluster");
+        set_default(spec, "internalTrafficPolicy", "Cluster");
     }
     if is_load_balancer {
-        default_to(spec, "allocateLoadBalancerNodePorts", true);
+        set_default(spec, "allocateLoadBalancerNodePorts", true);
     }
     if is_idle {
         spec.remove("internalTrafficPolicy");
@@ -223,7 +224,7 @@ fn default_ip_modes(object: &mut Map) {
             .and_then(Value::as_str)
             .is_some_and(|ip| !ip.is_empty())
         {
-            default_to(point, "ipMode", "VIP");
+            set_default(point, "ipMode", "VIP");
         }
     }
 }

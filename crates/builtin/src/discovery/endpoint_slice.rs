@@ -3,7 +3,7 @@
 use super::GROUP;
 use crate::checks::update::{IMMUTABLE, same_of};
 use crate::checks::{Report, Rule, ip, labels, names};
-use crate::edit::{default_to, object_in, objects_in};
+use crate::prepare::{object_in, objects_in, set_default};
 use crate::{BuiltinKind, Context, Cursor, KindFacts, Write};
 use scantling_schema::meta;
 use scantling_value::{ErrorList, FieldError, Map, Value};
@@ -41,8 +41,8 @@ impl BuiltinKind for EndpointSlice {
 
     fn default(&self, object: &mut Map, _context: &Context<'_>) {
         for port in objects_in(object, "ports") {
-            default_to(port, "name", "");
-            default_to(port, "protocol", "TCP");
+            set_default(port, "name", "");
+            set_default(port, "protocol", "TCP");
         }
     }
 
@@ -127,7 +127,7 @@ fn drop_topology(object: &mut Map, old: Option<&Value>) {
         let node = topology.get_str(HOSTNAME[1]);
         let is_known = !node.is_empty() && stored.contains(node) && names::dns1123_subdomain(node).is_empty();
         if is_known {
-            default_to(endpoint, "nodeName", node);
+            set_default(endpoint, "nodeName", node);
         }
     }
 }

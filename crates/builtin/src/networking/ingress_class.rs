@@ -4,7 +4,7 @@ use super::GROUP;
 use super::ingress::path_segment;
 use crate::checks::update::{count_generation, immutable};
 use crate::checks::{Report, Rule, apply, names};
-use crate::edit::default_to;
+use crate::prepare::set_default;
 use crate::{BuiltinKind, Context, Cursor, KindFacts, Write};
 use scantling_schema::meta::Scope;
 use scantling_value::{ErrorList, FieldError, Map, Value};
@@ -40,7 +40,7 @@ impl BuiltinKind for IngressClass {
             .and_then(|s| s.get_mut("parameters"))
             .and_then(Value::as_object_mut);
         if let Some(parameters) = parameters {
-            default_to(parameters, "scope", "Cluster");
+            set_default(parameters, "scope", "Cluster");
         }
     }
 

@@ -5,7 +5,7 @@ use crate::checks::ip::{self, Cidr};
 use crate::checks::labels::{self, Values};
 use crate::checks::update::count_generation;
 use crate::checks::{Report, Rule, names, numbers};
-use crate::edit::{default_to, object_in, objects_in};
+use crate::prepare::{object_in, objects_in, set_default};
 use crate::{BuiltinKind, Context, Cursor, KindFacts, Write};
 use scantling_value::{ErrorList, Map, Value};
 
@@ -36,7 +36,7 @@ impl BuiltinKind for NetworkPolicy {
         for (direction, _) in DIRECTIONS {
             for rule in objects_in(spec, direction) {
                 for port in objects_in(rule, "ports") {
-                    default_to(port, "protocol", "TCP");
+                    set_default(port, "protocol", "TCP");
                 }
             }
         }

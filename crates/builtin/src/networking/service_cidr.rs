@@ -4,6 +4,7 @@ use super::GROUP;
 use crate::checks::ip::{self, Cidr};
 use crate::checks::update::{IMMUTABLE, keep};
 use crate::checks::{Report, go};
+use crate::prepare::keep_metadata_of_status;
 use crate::{BuiltinKind, Cursor, KindFacts, Operation, Subresource, Write};
 use scantling_schema::meta::Scope;
 use scantling_value::{ErrorList, Map, Value};
@@ -27,7 +28,10 @@ impl BuiltinKind for ServiceCIDR {
     fn prepare(&self, object: &mut Map, write: &Write<'_>) {
         let drops_status = (write.context.enabled)("ServiceCIDRStatusFieldWiping");
         match (write.operation, write.subresource) {
-            (Operation::Update(old), Subresource::Status) => keep(object, old, "spec"),
+            (Operation::Update(old), Subresource::Status) => {
+                keep(object, old, "spec");
+                keep_metadata_of_status(object, old);
+            }
             (Operation::Create, _) if drops_status => drop(object.remove("status")),
             (Operation::Update(old), _) if drops_status => keep(object, old, "status"),
             _ => {}

@@ -3,7 +3,7 @@
 use super::GROUP;
 use crate::checks::update::{count_generation, immutable, same};
 use crate::checks::{Report, Rule};
-use crate::edit::{default_to, object_in};
+use crate::prepare::{object_in, set_default};
 use crate::{BuiltinKind, Context, Cursor, KindFacts, Operation, Write};
 use scantling_schema::meta::Scope;
 use scantling_value::{ErrorList, FieldError, Map, Value};
@@ -47,11 +47,11 @@ impl BuiltinKind for CSIDriver {
         let Some(spec) = object_in(object, "spec") else {
             return;
         };
-        default_to(spec, "attachRequired", true);
+        set_default(spec, "attachRequired", true);
         for field in ["podInfoOnMount", "requiresRepublish", "storageCapacity"] {
-            default_to(spec, field, false);
+            set_default(spec, field, false);
         }
-        default_to(spec, "fsGroupPolicy", "ReadWriteOnceWithFSType");
+        set_default(spec, "fsGroupPolicy", "ReadWriteOnceWithFSType");
         let modes = spec.get("volumeLifecycleModes").and_then(Value::as_array);
         if modes.is_none_or(<[Value]>::is_empty) {
             spec.insert("volumeLifecycleModes", vec!["Persistent"].into());
@@ -59,7 +59,7 @@ impl BuiltinKind for CSIDriver {
         for (field, gate) in GATED {
             let is_flag = matches!(field, "seLinuxMount" | "preventPodSchedulingIfMissing");
             if is_flag && (context.enabled)(gate) {
-                default_to(spec, field, false);
+                set_default(spec, field, false);
             }
         }
     }

@@ -4,6 +4,7 @@ use super::GROUP;
 use crate::checks::update::{IMMUTABLE, same_of, separate_status};
 use crate::checks::{Report, Rule, go, names, numbers};
 use crate::core::pod::volumes::csi_driver;
+use crate::prepare::keep_metadata_of_status;
 use crate::{BuiltinKind, Cursor, KindFacts, Subresource, Write};
 use scantling_schema::meta::Scope;
 use scantling_value::{ErrorList, Map, Value};
@@ -31,6 +32,9 @@ impl BuiltinKind for CSINode {
 
     fn prepare(&self, object: &mut Map, write: &Write<'_>) {
         separate_status(object, write);
+        if let (Some(old), Subresource::Status) = (write.old(), write.subresource) {
+            keep_metadata_of_status(object, old);
+        }
         let health = write
             .old()
             .map_or(&[][..], |o| o.list_at(["status", "storageHealth"]));

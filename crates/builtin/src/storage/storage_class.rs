@@ -4,7 +4,7 @@ use super::{GROUP, check_parameters, check_provisioner};
 use crate::checks::nodes::{deprecated_label, topology_term};
 use crate::checks::update::{IMMUTABLE, same};
 use crate::checks::{Report, Rule};
-use crate::edit::default_to;
+use crate::prepare::set_default;
 use crate::{BuiltinKind, Context, Cursor, KindFacts, Write};
 use scantling_schema::meta::Scope;
 use scantling_value::{ErrorList, Map, Value};
@@ -30,8 +30,8 @@ impl BuiltinKind for StorageClass {
     }
 
     fn default(&self, object: &mut Map, _context: &Context<'_>) {
-        default_to(object, "reclaimPolicy", "Delete");
-        default_to(object, "volumeBindingMode", "Immediate");
+        set_default(object, "reclaimPolicy", "Delete");
+        set_default(object, "volumeBindingMode", "Immediate");
     }
 
     fn validate(&self, object: &Value, write: &Write<'_>, errors: &mut ErrorList) {

@@ -5,7 +5,8 @@ use crate::checks::update::{IMMUTABLE, same_of, separate_status};
 use crate::checks::{Report, names, numbers};
 use crate::core::persistent_volume::check_inline_spec;
 use crate::core::pod::volumes::csi_driver;
-use crate::{BuiltinKind, Cursor, KindFacts, Write};
+use crate::prepare::keep_metadata_of_status;
+use crate::{BuiltinKind, Cursor, KindFacts, Subresource, Write};
 use scantling_schema::meta::Scope;
 use scantling_value::{ErrorKind, ErrorList, FieldError, Map, Value};
 
@@ -33,6 +34,9 @@ impl BuiltinKind for VolumeAttachment {
 
     fn prepare(&self, object: &mut Map, write: &Write<'_>) {
         separate_status(object, write);
+        if let (Some(old), Subresource::Status) = (write.old(), write.subresource) {
+            keep_metadata_of_status(object, old);
+        }
     }
 
     fn validate(&self, object: &Value, write: &Write<'_>, errors: &mut ErrorList) {

@@ -4,7 +4,7 @@ use crate::Cursor;
 use crate::checks::defaults::set_static;
 use crate::checks::{Report, Rule, apply, names, numbers};
 use crate::core::pod::volumes::{check_shared_source, csi_driver, iscsi_fault, no_backsteps};
-use crate::edit::default_to;
+use crate::prepare::set_default;
 use scantling_value::{ErrorList, Map, Value};
 
 /// A kind of source: its field, and how errors name it.
@@ -162,7 +162,7 @@ pub(super) fn set_defaults(spec: &mut Map) {
         }
     }
     if let Some(host) = spec.get_mut("hostPath").and_then(Value::as_object_mut) {
-        default_to(host, "type", "");
+        set_default(host, "type", "");
     }
 }
 

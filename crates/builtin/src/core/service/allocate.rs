@@ -8,7 +8,7 @@ use super::cluster_ips::{self, FAMILIES, family_of};
 use super::pool::{AddressRange, pick_port};
 use super::{HEADLESS, View, node_port};
 use crate::checks::ip::{self, Cidr};
-use crate::edit::object_in;
+use crate::prepare::object_in;
 use scantling_value::{ErrorList, FieldError, Map, Path, Value};
 use std::collections::BTreeSet;
 use std::net::IpAddr;

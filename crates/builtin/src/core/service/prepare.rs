@@ -2,7 +2,7 @@
 
 use super::{View, node_port};
 use crate::checks::update::keep;
-use crate::edit::{object_in, objects_in};
+use crate::prepare::{object_in, objects_in};
 use crate::{Operation, Subresource, Write};
 use scantling_value::{Map, Value};
 

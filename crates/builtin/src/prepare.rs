@@ -49,6 +49,17 @@ pub(crate) fn count_change(object: &mut Map, old: &Value, changed: bool) {
     set_generation(object, generation + i64::from(changed));
 }
 
+/// Sets `metadata.generation`: 1 on a create; on an update it increases if the spec, which is of the given type, changes.
+pub(crate) fn count_spec_changes(object: &mut Map, write: &Write<'_>, spec: StructName) {
+    match write.operation {
+        Operation::Create => set_generation(object, 1),
+        Operation::Update(old) => {
+            let changed = is_changed(object, old, "spec", spec);
+            count_change(object, old, changed);
+        }
+    }
+}
+
 /// Sets `metadata.generation`; 0 leaves it out.
 pub(crate) fn set_generation(object: &mut Map, generation: i64) {
     if let Some(metadata) = object_in(object, "metadata") {

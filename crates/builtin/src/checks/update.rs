@@ -141,19 +141,3 @@ pub(crate) fn separate_status(object: &mut Map, write: &Write<'_>) {
         Operation::Update(old) => keep(object, old, "status"),
     }
 }
-
-/// Sets `metadata.generation`: 1 on a create; on an update it increases if one of the fields changes.
-pub(crate) fn count_generation(object: &mut Map, write: &Write<'_>, fields: &[&str]) {
-    let generation = match write.operation {
-        Operation::Create => 1,
-        Operation::Update(old) => {
-            let before = scantling_schema::meta::generation(old.get("metadata"));
-            let is_same = |field: &&str| same(object.get(field), old.get(field));
-            before + i64::from(!fields.iter().all(is_same))
-        }
-    };
-    let metadata = object.get_or_insert_with("metadata", || Map::new().into());
-    if let Some(metadata) = metadata.as_object_mut() {
-        metadata.insert("generation", generation.into());
-    }
-}

@@ -131,6 +131,12 @@ enum Place {
     Inline,
 }
 
+/// Fills in the defaults of the spec of a volume that only a volume attachment has.
+pub(crate) fn default_inline_spec(spec: &mut Map) {
+    round_list(spec.get_mut("capacity"));
+    sources::set_defaults(spec);
+}
+
 /// Checks the spec of a volume that only a volume attachment has.
 pub(crate) fn check_inline_spec(spec: &Cursor<'_, '_>, errors: &mut ErrorList) {
     for (field, is_set) in [

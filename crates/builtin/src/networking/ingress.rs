@@ -1,8 +1,9 @@
 //! Ingresses.
 
 use super::GROUP;
-use crate::checks::update::{count_generation, separate_status};
+use crate::checks::update::separate_status;
 use crate::checks::{Report, Rule, apply, go, ip, names, numbers};
+use crate::prepare::count_spec_changes;
 use crate::{BuiltinKind, Cursor, KindFacts, Operation, Subresource, Write};
 use scantling_schema::meta::NameRule;
 use scantling_value::{ErrorList, Map, Value};
@@ -28,7 +29,7 @@ impl BuiltinKind for Ingress {
 
     fn prepare(&self, object: &mut Map, write: &Write<'_>) {
         separate_status(object, write);
-        count_generation(object, write, &["spec"]);
+        count_spec_changes(object, write, ("networking/v1", "IngressSpec"));
     }
 
     fn validate(&self, object: &Value, write: &Write<'_>, errors: &mut ErrorList) {

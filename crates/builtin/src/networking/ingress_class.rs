@@ -2,9 +2,9 @@
 
 use super::GROUP;
 use super::ingress::path_segment;
-use crate::checks::update::{count_generation, immutable};
+use crate::checks::update::immutable;
 use crate::checks::{Report, Rule, apply, names};
-use crate::prepare::set_default;
+use crate::prepare::{count_spec_changes, set_default};
 use crate::{BuiltinKind, Context, Cursor, KindFacts, Write};
 use scantling_schema::meta::Scope;
 use scantling_value::{ErrorList, FieldError, Map, Value};
@@ -45,7 +45,7 @@ impl BuiltinKind for IngressClass {
     }
 
     fn prepare(&self, object: &mut Map, write: &Write<'_>) {
-        count_generation(object, write, &["spec"]);
+        count_spec_changes(object, write, ("networking/v1", "IngressClassSpec"));
     }
 
     fn validate(&self, object: &Value, write: &Write<'_>, errors: &mut ErrorList) {

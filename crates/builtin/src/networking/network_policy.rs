@@ -3,9 +3,8 @@
 use super::GROUP;
 use crate::checks::ip::{self, Cidr};
 use crate::checks::labels::{self, Values};
-use crate::checks::update::count_generation;
 use crate::checks::{Report, Rule, names, numbers};
-use crate::prepare::{object_in, objects_in, set_default};
+use crate::prepare::{count_spec_changes, object_in, objects_in, set_default};
 use crate::{BuiltinKind, Context, Cursor, KindFacts, Write};
 use scantling_value::{ErrorList, Map, Value};
 
@@ -52,7 +51,7 @@ impl BuiltinKind for NetworkPolicy {
     }
 
     fn prepare(&self, object: &mut Map, write: &Write<'_>) {
-        count_generation(object, write, &["spec"]);
+        count_spec_changes(object, write, ("networking/v1", "NetworkPolicySpec"));
     }
 
     fn validate(&self, object: &Value, write: &Write<'_>, errors: &mut ErrorList) {

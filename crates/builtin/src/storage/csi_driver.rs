@@ -1,9 +1,9 @@
 //! CSI drivers.
 
 use super::GROUP;
-use crate::checks::update::{count_generation, immutable, same};
+use crate::checks::update::{immutable, same};
 use crate::checks::{Report, Rule};
-use crate::prepare::{object_in, set_default};
+use crate::prepare::{count_spec_changes, object_in, set_default};
 use crate::{BuiltinKind, Context, Cursor, KindFacts, Operation, Write};
 use scantling_schema::meta::Scope;
 use scantling_value::{ErrorList, FieldError, Map, Value};
@@ -78,7 +78,7 @@ impl BuiltinKind for CSIDriver {
         }
         // A new driver has no generation.
         if let Operation::Update(_) = write.operation {
-            count_generation(object, write, &["spec"]);
+            count_spec_changes(object, write, ("storage/v1", "CSIDriverSpec"));
         }
     }
 

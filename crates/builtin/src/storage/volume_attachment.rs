@@ -3,10 +3,10 @@
 use super::GROUP;
 use crate::checks::update::{IMMUTABLE, same_of, separate_status};
 use crate::checks::{Report, names, numbers};
-use crate::core::persistent_volume::check_inline_spec;
+use crate::core::persistent_volume::{check_inline_spec, default_inline_spec};
 use crate::core::pod::volumes::csi_driver;
-use crate::prepare::keep_metadata_of_status;
-use crate::{BuiltinKind, Cursor, KindFacts, Subresource, Write};
+use crate::prepare::{keep_metadata_of_status, object_if_set};
+use crate::{BuiltinKind, Context, Cursor, KindFacts, Subresource, Write};
 use scantling_schema::meta::Scope;
 use scantling_value::{ErrorKind, ErrorList, FieldError, Map, Value};
 
@@ -30,6 +30,13 @@ const ONE_SOURCE: &str = "must specify exactly one of inlineVolumeSpec and persi
 impl BuiltinKind for VolumeAttachment {
     fn facts(&self) -> &'static KindFacts {
         &FACTS
+    }
+
+    fn default(&self, object: &mut Map, _context: &Context<'_>) {
+        let spec = object_if_set(object, "spec").and_then(|s| object_if_set(s, "source"));
+        if let Some(inline) = spec.and_then(|s| object_if_set(s, "inlineVolumeSpec")) {
+            default_inline_spec(inline);
+        }
     }
 
     fn prepare(&self, object: &mut Map, write: &Write<'_>) {

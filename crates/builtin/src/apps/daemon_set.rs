@@ -4,7 +4,7 @@ use super::{GROUP, rolling_update, template};
 use crate::checks::update::{keep, same_of};
 use crate::checks::{Report, Rule, apply, labels, numbers, update};
 use crate::core::pod_template;
-use crate::prepare::{self, object_in, set_default, set_default_text};
+use crate::prepare::{self, object_if_set, object_in, set_default, set_default_text};
 use crate::{BuiltinKind, Context, Cursor, KindFacts, Operation, Subresource, Write};
 use scantling_value::{ErrorList, Map, Value};
 
@@ -142,6 +142,10 @@ fn default_strategy(spec: &mut Map) {
         && let Some(rolling) = object_in(strategy, "rollingUpdate")
     {
         set_default(rolling, "maxUnavailable", 1_i64);
+        set_default(rolling, "maxSurge", 0_i64);
+    } else if let Some(rolling) = object_if_set(strategy, "rollingUpdate") {
+        // These are no pointers in the internal type.
+        set_default(rolling, "maxUnavailable", 0_i64);
         set_default(rolling, "maxSurge", 0_i64);
     }
 }

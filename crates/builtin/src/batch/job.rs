@@ -201,8 +201,7 @@ fn generate_selector(object: &mut Map) {
         return;
     };
     // Labels that were defaulted are the same map in kube-apiserver, so that the Job has the new labels as well.
-    let shares_labels =
-        labels.as_ref().and_then(Value::as_object) == Some(&*pod_labels) && !pod_labels.is_empty();
+    let shares_labels = labels.as_ref().and_then(Value::as_object) == Some(&*pod_labels);
     for label in NAME_LABELS {
         pod_labels.get_or_insert_with(label, || name.as_str().into());
     }

@@ -25,7 +25,7 @@ static TYPES: LazyLock<[CelType; 2]> = LazyLock::new(|| {
     ]
 });
 
-/// Which optional variables an expression may use.
+/// The optional variables that an expression may use.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Declarations {
     /// `params`
@@ -36,7 +36,7 @@ pub(super) struct Declarations {
     pub(super) has_patch_types: bool,
 }
 
-/// What an expression must evaluate to.
+/// The expected type of an expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Result {
     /// Anything.
@@ -141,7 +141,7 @@ impl Compiler {
 }
 
 impl Result {
-    /// Why a type is not the expected one.
+    /// Returns the reason why a type is not the expected one.
     fn mismatch(self, ty: &CelType) -> Option<String> {
         let name = type_name(ty);
         let expected: &[&str] = match self {

@@ -17,7 +17,7 @@ const SCOPES: &[&str] = &["*", "Cluster", "Namespaced"];
 
 /// The policies for failures of a webhook or policy.
 pub(super) const FAILURE_POLICIES: &[&str] = &["Fail", "Ignore"];
-/// How versions of a kind are told apart.
+/// The policies for requests in other versions of a kind.
 pub(super) const MATCH_POLICIES: &[&str] = &["Equivalent", "Exact"];
 
 /// Sets the policy and the selectors that webhooks and policies have in common.

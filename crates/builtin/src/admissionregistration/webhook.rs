@@ -84,7 +84,7 @@ fn prepare_generation(object: &mut Map, write: &Write<'_>) {
     }
 }
 
-/// What is tolerated because stored webhooks have it already.
+/// The violations that are tolerated because stored webhooks have them already.
 struct Tolerance<'v> {
     /// Match conditions are unchanged.
     conditions: bool,

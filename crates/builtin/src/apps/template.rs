@@ -95,7 +95,7 @@ pub(crate) fn check_replicated(
 /// The limits among the numbers of a status: a field, the field that it may not exceed, and the error's text.
 pub(crate) type StatusLimits = &'static [(&'static str, &'static str, &'static str)];
 
-/// Why a number of replicas may not exceed all replicas.
+/// The error of a number that exceeds all replicas.
 pub(crate) const MORE_THAN_REPLICAS: &str = "cannot be greater than status.replicas";
 
 /// Checks that numbers of a status do not exceed others.
@@ -144,7 +144,7 @@ pub(crate) fn warn(object: &Value, old: Option<&Value>, context: &Context<'_>, w
     }
 }
 
-/// Whether an update increments the generation; warnings about templates are given only then.
+/// Reports whether an update increments the generation; warnings about templates are given only then.
 pub(crate) fn has_new_generation(object: &Value, old: &Value) -> bool {
     let generation = |object: &Value| scantling_schema::meta::generation(object.get("metadata"));
     generation(object) != generation(old)

@@ -31,7 +31,7 @@ const PACKAGE: &str = "autoscaling/v1";
 /// The fields of a metric source in v2 and v1, where they only have other names. Paths are within the source.
 type Names = &'static [(&'static [&'static str], &'static str)];
 
-/// What a metric source looks like in both versions: its field, and the fields of its spec and of its status.
+/// The forms of a metric source in both versions: its field, and the fields of its spec and of its status.
 const SOURCES: &[(&str, Names, Names)] = &[
     (
         "object",
@@ -96,7 +96,7 @@ const CURRENT_RESOURCE: Names = &[
     (&["current", "averageValue"], "currentAverageValue"),
 ];
 
-/// Whether metrics are those of a spec or of a status.
+/// The part of an object that metrics belong to.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Part {
     Spec,

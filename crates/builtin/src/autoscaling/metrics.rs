@@ -20,7 +20,7 @@ const TYPES: &[&str] = &["ContainerResource", "External", "Object", "Pods", "Res
 /// The fields in the order in which they are looked for; only the first one is checked.
 const FIELDS: &[&str] = &["object", "external", "pods", "resource", "containerResource"];
 
-/// What the API version of a reference must look like.
+/// The rule for the API version of a reference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum VersionRule {
     /// It is not checked.

@@ -118,7 +118,7 @@ fn check_descriptor(descriptor: &str) -> Result<(), String> {
     }
 }
 
-/// Why Go does not parse a duration.
+/// Returns the error with which Go refuses a duration.
 fn duration_error(text: &str) -> String {
     let quoted = go::quote(text);
     let mut rest = text.strip_prefix(['-', '+']).unwrap_or(text);
@@ -136,7 +136,7 @@ fn duration_error(text: &str) -> String {
     format!("time: invalid duration {quoted}")
 }
 
-/// What follows a decimal number; none if there is no number.
+/// Returns the text after a decimal number, or `None` if there is no number.
 fn skip_number(text: &str) -> Option<&str> {
     let digits = |text: &str| text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
     let whole = digits(text);

@@ -87,7 +87,7 @@ pub(super) fn check(
     check_restart_policy(spec, &template, errors);
 }
 
-/// Whether each pod of a Job has an index.
+/// Reports whether each pod of a Job has an index.
 pub(super) fn is_indexed(spec: &Cursor<'_, '_>) -> bool {
     spec.field("completionMode").str() == "Indexed"
 }
@@ -269,7 +269,7 @@ fn check_template_update(
     update::immutable_struct(&template, Some(&old.into()), "core/v1", "PodTemplateSpec", errors);
 }
 
-/// Whether a status has a condition with that status.
+/// Reports whether a status has a condition with that status.
 pub(super) fn has_condition(status: &Cursor<'_, '_>, name: &str, value: &str) -> bool {
     let matches = |c: &Value| c.get_str("type") == name && c.get_str("status") == value;
     status.field("conditions").list().iter().any(matches)

@@ -50,12 +50,12 @@ struct Change<'c> {
 }
 
 impl Change<'_> {
-    /// Whether an optional field changes.
+    /// Reports whether an optional field changes.
     fn changes(&self, name: &str) -> bool {
         self.status.field(name).value() != self.old_status.field(name).value()
     }
 
-    /// Whether a counter changes; an absent one is 0.
+    /// Reports whether a counter changes; an absent one is 0.
     fn changes_count(&self, name: &str) -> bool {
         self.status.field(name).int() != self.old_status.field(name).int()
     }

@@ -239,8 +239,7 @@ fn check_ratio(
         1 => quantity.scaled(0) as f64,
         _ => quantity.scaled(-3) as f64,
     };
-    #[expect(clippy::cast_precision_loss, reason = "the scale is 1 or 1000")]
-    let wanted = number(ratio) / (scale as f64);
+    let wanted = number(ratio) / f64::from(scale);
     let possible = number(max) / number(min);
     if wanted > possible {
         let possible = format_float(possible);

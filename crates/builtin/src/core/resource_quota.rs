@@ -189,7 +189,7 @@ fn scope_applies(scope: &str, resource: &str) -> bool {
     }
 }
 
-/// Whether a resource is used by pods.
+/// Reports whether a resource is used by pods.
 fn is_of_pods(resource: &str) -> bool {
     let resource = resource
         .strip_prefix("requests.")

@@ -7,7 +7,7 @@ use crate::{BuiltinKind, Context, Cursor, KindFacts, Subresource, Write};
 use scantling_schema::meta::Scope;
 use scantling_value::{ErrorList, Map, Value};
 
-/// How many requests of a priority are served at once.
+/// A limit on the requests of a priority that are served at once.
 #[derive(Debug)]
 pub(super) struct PriorityLevelConfiguration;
 

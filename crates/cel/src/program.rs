@@ -81,14 +81,14 @@ impl std::fmt::Debug for Limits<'_> {
 
 /// The result and cost of an evaluation.
 #[derive(Clone, Debug)]
-pub struct Evaluation<'a> {
+pub struct EvalOutcome<'a> {
     /// The value or error.
     pub result: Res<'a>,
     /// The cost.
     pub cost: u64,
 }
 
-impl Evaluation<'_> {
+impl EvalOutcome<'_> {
     /// A text for comparing evaluations.
     fn summary(&self) -> String {
         match &self.result {
@@ -108,7 +108,7 @@ impl Program {
     }
 
     /// Evaluates the program. Inputs beyond those given are absent.
-    pub fn eval<'a>(&'a self, arena: &'a Arena, inputs: &[Input<'a>], limits: Limits<'_>) -> Evaluation<'a> {
+    pub fn eval<'a>(&'a self, arena: &'a Arena, inputs: &[Input<'a>], limits: Limits<'_>) -> EvalOutcome<'a> {
         if self.has_fast_path
             && let Some(evaluation) = Interpreter::<Fast>::new(self, arena, inputs, limits).evaluate()
         {
@@ -132,7 +132,7 @@ impl Program {
         }
         let (passed, cost) = Interpreter::<Fast>::new(self, arena, inputs, limits).evaluate_test()?;
         let result = Ok(Val::Bool(passed));
-        self.assert_same_as_thorough(&Evaluation { result, cost }, arena, inputs, limits);
+        self.assert_same_as_thorough(&EvalOutcome { result, cost }, arena, inputs, limits);
         Some((passed, cost))
     }
 
@@ -141,7 +141,7 @@ impl Program {
     #[inline]
     fn assert_same_as_thorough<'a>(
         &'a self,
-        evaluation: &Evaluation<'a>,
+        evaluation: &EvalOutcome<'a>,
         arena: &'a Arena,
         inputs: &[Input<'a>],
         limits: Limits<'_>,
@@ -158,14 +158,14 @@ impl Program {
         arena: &'a Arena,
         inputs: &[Input<'a>],
         limits: Limits<'_>,
-    ) -> Evaluation<'a> {
+    ) -> EvalOutcome<'a> {
         let mut interpreter = Interpreter::<Thorough>::new(self, arena, inputs, limits);
         let result = if self.levels > SHALLOW {
             with_room(self.levels, || interpreter.eval(&self.root))
         } else {
             interpreter.eval(&self.root)
         };
-        Evaluation {
+        EvalOutcome {
             result,
             cost: interpreter.cost(),
         }

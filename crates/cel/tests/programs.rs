@@ -7,7 +7,7 @@
 
 use scantling_cel::env::Env;
 use scantling_cel::kubernetes::{KubernetesVersion, for_stored_expressions};
-use scantling_cel::program::{Evaluation, Input, Limits, Program};
+use scantling_cel::program::{EvalOutcome, Input, Limits, Program};
 use scantling_cel::shape::{ListType, Shape, ShapeField, ShapeKind};
 use scantling_cel::val::{Arena, EvalError, Val};
 use scantling_value::Value;
@@ -116,7 +116,7 @@ impl Compiled {
         })
     }
 
-    fn eval<'a>(&'a self, arena: &'a Arena, limits: Limits<'_>) -> Evaluation<'a> {
+    fn eval<'a>(&'a self, arena: &'a Arena, limits: Limits<'_>) -> EvalOutcome<'a> {
         self.program
             .eval(arena, &[Input::Json(&self.value, &self.shape)], limits)
     }

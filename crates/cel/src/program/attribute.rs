@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering;
 
 /// The value that a chain of qualifiers has reached. JSON is converted as late as possible.
 #[derive(Clone, Copy)]
-enum Cursor<'a> {
+enum AttributeCursor<'a> {
     Json(&'a Value, &'a Shape),
     Val(Val<'a>),
 }
@@ -103,11 +103,11 @@ impl<'a, M: Mode> Interpreter<'a, '_, M> {
         self.qualify(start, &attribute.path, attribute.mode)
     }
 
-    fn root(&mut self, root: &'a AttributeRoot) -> Computed<Cursor<'a>, M> {
+    fn root(&mut self, root: &'a AttributeRoot) -> Computed<AttributeCursor<'a>, M> {
         match root {
             AttributeRoot::Input(n) => match self.inputs.get(*n) {
-                Some(Input::Json(value, shape)) => Ok(Cursor::Json(value, shape)),
-                Some(Input::Val(v)) => Ok(Cursor::Val(*v)),
+                Some(Input::Json(value, shape)) => Ok(AttributeCursor::Json(value, shape)),
+                Some(Input::Val(v)) => Ok(AttributeCursor::Val(*v)),
                 Some(Input::Absent) | None => Err(M::error(|| {
                     let name = self.program.inputs.get(*n).map_or("", |name| name.as_ref());
                     EvalError::message(format!("no such attribute(s): {name}"))
@@ -119,15 +119,15 @@ impl<'a, M: Mode> Interpreter<'a, '_, M> {
                     self.force(*n, op);
                 }
                 match self.local(*n) {
-                    Some(LocalValue::Json(value, shape)) => Ok(Cursor::Json(value, shape)),
-                    Some(LocalValue::Val(v)) => Ok(Cursor::Val(*v)),
+                    Some(LocalValue::Json(value, shape)) => Ok(AttributeCursor::Json(value, shape)),
+                    Some(LocalValue::Val(v)) => Ok(AttributeCursor::Val(*v)),
                     Some(LocalValue::Error(e)) => Err(e.clone()),
                     Some(LocalValue::Absent | LocalValue::Lazy(_)) | None => {
                         Err(M::error(|| EvalError::message("no such attribute(s): ")))
                     }
                 }
             }
-            AttributeRoot::Value(op) => Ok(Cursor::Val(self.eval(op)?)),
+            AttributeRoot::Value(op) => Ok(AttributeCursor::Val(self.eval(op)?)),
         }
     }
 
@@ -137,7 +137,7 @@ impl<'a, M: Mode> Interpreter<'a, '_, M> {
         conditional: &'a Conditional,
         value: Val<'a>,
     ) -> Computed<Val<'a>, M> {
-        let selected = self.qualify(Cursor::Val(value), &conditional.path, conditional.mode);
+        let selected = self.qualify(AttributeCursor::Val(value), &conditional.path, conditional.mode);
         if conditional.mode == AttributeMode::Presence {
             self.refund(1);
         }
@@ -146,7 +146,7 @@ impl<'a, M: Mode> Interpreter<'a, '_, M> {
 
     fn qualify(
         &mut self,
-        start: Cursor<'a>,
+        start: AttributeCursor<'a>,
         path: &'a [Qualifier],
         mode: AttributeMode,
     ) -> Computed<Val<'a>, M> {
@@ -155,28 +155,28 @@ impl<'a, M: Mode> Interpreter<'a, '_, M> {
         // Whether the cursor is an element of a list. kube-apiserver selects elements before it converts them, so a
         // conversion error costs differently there.
         let mut element = false;
-        if let Cursor::Val(Val::Optional(value)) = start
+        if let AttributeCursor::Val(Val::Optional(value)) = start
             && !path.is_empty()
         {
             let Some(value) = value else {
                 return Ok(absent(mode));
             };
             optional = true;
-            cursor = Cursor::Val(*value);
+            cursor = AttributeCursor::Val(*value);
         }
         for (i, qualifier) in path.iter().enumerate() {
             optional |= qualifier.optional;
             let tests_presence = mode == AttributeMode::Presence && i + 1 == path.len();
             // A qualifier of a value that does not fit its shape costs nothing.
             let container = match cursor {
-                Cursor::Json(Value::Object(_), shape) if shape.is_keyed() => cursor,
+                AttributeCursor::Json(Value::Object(_), shape) if shape.is_keyed() => cursor,
                 cursor => match self.read(cursor) {
-                    Ok(value) => Cursor::Val(value),
+                    Ok(value) => AttributeCursor::Val(value),
                     Err(e) if element && !optional => return self.charge_for(Err(e), 1),
                     Err(e) => return Err(e),
                 },
             };
-            element = matches!(container, Cursor::Val(value) if value.as_list().is_some());
+            element = matches!(container, AttributeCursor::Val(value) if value.as_list().is_some());
             let found = self.select(container, &qualifier.key, optional || tests_presence);
             // An optional qualifier costs only if it selects something.
             if !optional || matches!(found, Ok(Some(next)) if element || self.read(next).is_ok()) {
@@ -195,28 +195,28 @@ impl<'a, M: Mode> Interpreter<'a, '_, M> {
         }
     }
 
-    fn read(&self, cursor: Cursor<'a>) -> Computed<Val<'a>, M> {
+    fn read(&self, cursor: AttributeCursor<'a>) -> Computed<Val<'a>, M> {
         match cursor {
-            Cursor::Json(value, shape) => Ok(read(self.arena, value, shape)?),
-            Cursor::Val(v) => Ok(v),
+            AttributeCursor::Json(value, shape) => Ok(read(self.arena, value, shape)?),
+            AttributeCursor::Val(v) => Ok(v),
         }
     }
 
     /// Applies one qualifier. Returns `None` if nothing is there and `lenient` allows it.
     fn select(
         &mut self,
-        cursor: Cursor<'a>,
+        cursor: AttributeCursor<'a>,
         key: &'a QualifierKey,
         lenient: bool,
-    ) -> Computed<Option<Cursor<'a>>, M> {
+    ) -> Computed<Option<AttributeCursor<'a>>, M> {
         let key = match key {
             QualifierKey::Name(name) => {
-                if let Cursor::Json(Value::Object(object), shape) = cursor
+                if let AttributeCursor::Json(Value::Object(object), shape) = cursor
                     && let Some(found) = name.member(object, shape)
                 {
                     return match found {
                         None if !lenient => Err(M::error(|| EvalError::no_such_key(&name.name))),
-                        found => Ok(found.map(|(value, shape)| Cursor::Json(value, shape))),
+                        found => Ok(found.map(|(value, shape)| AttributeCursor::Json(value, shape))),
                     };
                 }
                 Val::Str(&name.name)
@@ -229,14 +229,14 @@ impl<'a, M: Mode> Interpreter<'a, '_, M> {
 
     fn select_value(
         &mut self,
-        cursor: Cursor<'a>,
+        cursor: AttributeCursor<'a>,
         key: Val<'a>,
         lenient: bool,
-    ) -> Computed<Option<Cursor<'a>>, M> {
+    ) -> Computed<Option<AttributeCursor<'a>>, M> {
         let container = self.read(cursor)?;
         if let Some(map) = container.as_map() {
             return match map.get(self.arena, key) {
-                Some(value) => Ok(Some(Cursor::Val(value?))),
+                Some(value) => Ok(Some(AttributeCursor::Val(value?))),
                 None if lenient => Ok(None),
                 None => Err(M::error(|| EvalError::no_such_key(key))),
             };
@@ -262,15 +262,15 @@ impl<'a, M: Mode> Interpreter<'a, '_, M> {
         }
     }
 
-    fn list_item(&self, list: List<'a>, index: usize) -> Option<Computed<Cursor<'a>, M>> {
+    fn list_item(&self, list: List<'a>, index: usize) -> Option<Computed<AttributeCursor<'a>, M>> {
         match list {
             List::Json(items, shape) => {
                 let item = items.get(index)?;
-                Some(Ok(Cursor::Json(item, element_shape(shape))))
+                Some(Ok(AttributeCursor::Json(item, element_shape(shape))))
             }
             list => {
                 let item = list.get(self.arena, index)?;
-                Some(item.map(Cursor::Val).map_err(Into::into))
+                Some(item.map(AttributeCursor::Val).map_err(Into::into))
             }
         }
     }

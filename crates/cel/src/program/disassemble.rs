@@ -108,7 +108,7 @@ impl<'p> Disassembly<'p> {
                 self.indented(|disassembly| {
                     elements
                         .iter()
-                        .for_each(|element| disassembly.element("", element))
+                        .for_each(|element| disassembly.element("", element));
                 });
             }
             Op::Map(entries) => {
@@ -217,7 +217,7 @@ impl<'p> Disassembly<'p> {
                     disassembly.labelled("then", step);
                 }
                 FoldStep::All { predicate } | FoldStep::Exists { predicate } => {
-                    disassembly.labelled("predicate", predicate)
+                    disassembly.labelled("predicate", predicate);
                 }
                 FoldStep::Append { filter, element } => {
                     filter

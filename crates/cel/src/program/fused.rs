@@ -25,7 +25,9 @@ use crate::val::{Arena, Val, text_size};
 use fields::{Layout, ROOT, SUBJECT};
 use scantling_value::{Value, same_text};
 use std::sync::Arc;
-use test::{Affix, BranchTable, Edge, Fallback, NumberSource, Quantifier, RegexSearch, Test, TextSource};
+use test::{
+    Affix, BranchTable, Edge, Fallback, FusedTest, NumberSource, Quantifier, RegexSearch, TextSource,
+};
 
 /// The number of slots for fields and list elements.
 const MAX_SLOTS: usize = 32;
@@ -188,13 +190,13 @@ impl<'a> FusedRun<'a, '_> {
     }
 
     #[inline]
-    fn holds(&mut self, test: &'a Test) -> Option<bool> {
+    fn holds(&mut self, test: &'a FusedTest) -> Option<bool> {
         match test {
-            Test::Present { within, field, types } => match self.view.get(*field) {
+            FusedTest::Present { within, field, types } => match self.view.get(*field) {
                 Some(value) => types.contain(value).then_some(true),
                 None => self.view.get(*within)?.as_object().map(|_| false),
             },
-            Test::Same { text, constant } => {
+            FusedTest::Same { text, constant } => {
                 let text = self.text(text)?;
                 let pass = match constant.pass {
                     few @ 0..=1 => few.min(text.len() as u64),
@@ -203,19 +205,19 @@ impl<'a> FusedRun<'a, '_> {
                 self.charge(pass);
                 Some(same_text(text, &constant.text))
             }
-            Test::EqualsAny(slot, equals_any) => {
+            FusedTest::EqualsAny(slot, equals_any) => {
                 let text = self.field(*slot)?;
                 let (answer, cost) = equals_any.contains(text, text_cost(self.size(text)));
                 self.charge(cost);
                 Some(answer)
             }
-            Test::Numbers {
+            FusedTest::Numbers {
                 left,
                 right,
                 relation,
             } => Some(relation.holds(self.number(*left)?, self.number(*right)?)),
-            Test::OneOf { text, set } => Some(set.contains_text(self.text(text)?)),
-            Test::Has {
+            FusedTest::OneOf { text, set } => Some(set.contains_text(self.text(text)?)),
+            FusedTest::Has {
                 text,
                 affix,
                 constant,
@@ -230,13 +232,13 @@ impl<'a> FusedRun<'a, '_> {
                 };
                 Some(part.is_some_and(|part| same_text(part, constant)))
             }
-            Test::Matches(search) => {
+            FusedTest::Matches(search) => {
                 let text = self.searched(search)?;
                 Some(search.pattern.is_match(text))
             }
-            Test::Truth(slot) => self.view.get(*slot)?.as_bool(),
-            Test::Each(quantifier) => self.quantify(quantifier),
-            Test::Fallback(fallback) => self.fallback(fallback),
+            FusedTest::Truth(slot) => self.view.get(*slot)?.as_bool(),
+            FusedTest::Each(quantifier) => self.quantify(quantifier),
+            FusedTest::Fallback(fallback) => self.fallback(fallback),
         }
     }
 

@@ -9,7 +9,7 @@ use super::op::{
     AttributeMode, BlockOp, Conditional, ElementOp, Equality, InSet, MessageLiteral, Op, OptionalOr,
     OrResult, UnaryKind,
 };
-use super::{Evaluation, Input, Limits, Program};
+use super::{EvalOutcome, Input, Limits, Program};
 use crate::env::Semantics;
 use crate::estimate::{LIST_COST, MAP_COST, STRUCT_COST};
 use crate::library::standard::{equal_cost, shorter_pass, shorter_text_cost};
@@ -51,13 +51,13 @@ const INTERRUPT_EVERY: u32 = 100;
 impl<'a, 'c> Interpreter<'a, 'c, Fast> {
     /// Evaluates the program, or returns `None` if only thorough mode can tell the result.
     #[inline]
-    pub(super) fn evaluate(mut self) -> Option<Evaluation<'a>> {
+    pub(super) fn evaluate(mut self) -> Option<EvalOutcome<'a>> {
         let result = match self.eval(&self.program.root) {
             Ok(value) => Ok(value),
             Err(_) if self.interrupted => Err(EvalError::Interrupted),
             Err(_) => return None,
         };
-        self.cost_within_limit().map(|cost| Evaluation { result, cost })
+        self.cost_within_limit().map(|cost| EvalOutcome { result, cost })
     }
 
     /// Evaluates a predicate, or returns `None` if only thorough mode can tell the result.

@@ -5,8 +5,8 @@
 
 use super::fields::{JsonTypes, Layout, ObjectIndex, ROOT, SUBJECT, SlotPool};
 use super::test::{
-    Affix, Branch, BranchTable, Edge, EqualsAny, Fallback, NumberSource, OpPath, Quantifier, RegexSearch,
-    Test, TextConstant, TextSource,
+    Affix, Branch, BranchTable, Edge, EqualsAny, Fallback, FusedTest, NumberSource, OpPath, Quantifier,
+    RegexSearch, TextConstant, TextSource,
 };
 use super::{MAX_CACHED_SEARCHES, SlotIndex};
 use crate::program::Program;
@@ -153,7 +153,7 @@ impl FusedBuilder {
         }
     }
 
-    fn add_test(&mut self, test: Test, yes: Edge, no: Edge) -> Edge {
+    fn add_test(&mut self, test: FusedTest, yes: Edge, no: Edge) -> Edge {
         self.branches.add(Branch { test, yes, no })
     }
 
@@ -166,7 +166,7 @@ impl FusedBuilder {
             path,
             locals: self.locals.iter().map(local).collect(),
         };
-        self.add_test(Test::Fallback(Box::new(fallback)), yes, no)
+        self.add_test(FusedTest::Fallback(Box::new(fallback)), yes, no)
     }
 
     /// `!a` swaps the edges.
@@ -207,16 +207,16 @@ impl FusedBuilder {
     }
 
     /// Equality with a constant.
-    fn compared(&mut self, left: &Op, right: &Op) -> Option<(Test, u32)> {
+    fn compared(&mut self, left: &Op, right: &Op) -> Option<(FusedTest, u32)> {
         match right {
             Op::Const(Owned::Str(constant)) => {
                 let (text, cost) = self.text(left)?;
                 let constant = TextConstant::new(constant);
-                Some((Test::Same { text, constant }, cost))
+                Some((FusedTest::Same { text, constant }, cost))
             }
             Op::Const(Owned::Int(constant)) => {
                 let (left, cost) = self.number(left)?;
-                let test = Test::Numbers {
+                let test = FusedTest::Numbers {
                     left,
                     right: NumberSource::TextConstant(*constant),
                     relation: Relation::Equal,
@@ -228,7 +228,7 @@ impl FusedBuilder {
     }
 
     /// `x == 'a' || x == 'b'`
-    fn equals_any(&mut self, op: &Op) -> Option<Test> {
+    fn equals_any(&mut self, op: &Op) -> Option<FusedTest> {
         let mut terms = Vec::new();
         equalities(op, &mut terms)?;
         let mut text = None;
@@ -241,11 +241,11 @@ impl FusedBuilder {
         let (slot, cost) = text?;
         let constants = terms.iter().map(|(_, constant)| TextConstant::new(constant));
         let equals_any = EqualsAny::new(constants.collect(), cost);
-        Some(Test::EqualsAny(slot, Box::new(equals_any)))
+        Some(FusedTest::EqualsAny(slot, Box::new(equals_any)))
     }
 
     /// The test for an op that is not a logical operator, and its cost.
-    fn test(&mut self, op: &Op, path: &OpPath) -> Option<(Test, u32)> {
+    fn test(&mut self, op: &Op, path: &OpPath) -> Option<(FusedTest, u32)> {
         match op {
             Op::Attribute(attribute) => match attribute.mode {
                 AttributeMode::Presence => self.presence(attribute),
@@ -255,24 +255,24 @@ impl FusedBuilder {
             Op::InSet(member) => {
                 let (text, cost) = self.text(&member.value)?;
                 let set = Arc::clone(&member.set);
-                Some((Test::OneOf { text, set }, cost))
+                Some((FusedTest::OneOf { text, set }, cost))
             }
             Op::Binary(call) => self.affix(call),
             Op::Call(call) => {
                 let (search, cost) = self.search(call, "matches")?;
-                Some((Test::Matches(search), cost))
+                Some((FusedTest::Matches(search), cost))
             }
             Op::Fold(fold) => self.quantifier(fold, path),
             _ => None,
         }
     }
 
-    fn presence(&mut self, attribute: &Attribute) -> Option<(Test, u32)> {
+    fn presence(&mut self, attribute: &Attribute) -> Option<(FusedTest, u32)> {
         if attribute.path.is_empty() {
             return None;
         }
         let place = self.place(attribute)?;
-        let test = Test::Present {
+        let test = FusedTest::Present {
             within: place.within,
             field: place.slot,
             types: JsonTypes::of(&place.shape)?,
@@ -280,17 +280,17 @@ impl FusedBuilder {
         Some((test, steps(attribute)?))
     }
 
-    fn truth(&mut self, attribute: &Attribute) -> Option<(Test, u32)> {
+    fn truth(&mut self, attribute: &Attribute) -> Option<(FusedTest, u32)> {
         let place = self.place(attribute)?;
         matches!(place.shape.kind, ShapeKind::Bool).then_some(())?;
-        Some((Test::Truth(place.slot), steps(attribute)? + 1))
+        Some((FusedTest::Truth(place.slot), steps(attribute)? + 1))
     }
 
-    fn comparison(&mut self, comparison: &Comparison) -> Option<(Test, u32)> {
+    fn comparison(&mut self, comparison: &Comparison) -> Option<(FusedTest, u32)> {
         let Comparison { relation, call } = comparison;
         let (left, left_cost) = self.number(&call.left)?;
         let (right, right_cost) = self.number(&call.right)?;
-        let test = Test::Numbers {
+        let test = FusedTest::Numbers {
             left,
             right,
             relation: *relation,
@@ -299,7 +299,7 @@ impl FusedBuilder {
     }
 
     /// `a.startsWith("b")` or `a.endsWith("b")`
-    fn affix(&mut self, call: &Binary) -> Option<(Test, u32)> {
+    fn affix(&mut self, call: &Binary) -> Option<(FusedTest, u32)> {
         let affix = match call.overload.id {
             "starts_with_string" => Affix::Prefix,
             "ends_with_string" => Affix::Suffix,
@@ -310,7 +310,7 @@ impl FusedBuilder {
         };
         let (text, text_cost) = self.text(&call.left)?;
         let constant = Arc::clone(constant);
-        let test = Test::Has {
+        let test = FusedTest::Has {
             text,
             affix,
             constant,
@@ -441,7 +441,7 @@ impl FusedBuilder {
         })
     }
 
-    fn quantifier(&mut self, fold: &FoldOp, path: &OpPath) -> Option<(Test, u32)> {
+    fn quantifier(&mut self, fold: &FoldOp, path: &OpPath) -> Option<(FusedTest, u32)> {
         let range = self.range(fold)?;
         let element = FusedVariable {
             slot: self.layout.take(SlotPool::Back)?,
@@ -459,7 +459,7 @@ impl FusedBuilder {
             fused_run: range.fused_run,
             fused: 1,
         };
-        Some((Test::Each(Box::new(quantifier)), range.cost))
+        Some((FusedTest::Each(Box::new(quantifier)), range.cost))
     }
 
     /// Merges `all` into a following `all` over the same list, so that each element is visited once. If an element fails,
@@ -467,7 +467,7 @@ impl FusedBuilder {
     fn join(&mut self, fold: &FoldOp, next: Edge) -> Option<Edge> {
         let range = self.range(fold).filter(|range| !range.decisive)?;
         let step = self.branches.step(next).filter(|step| step.no.is_no())?;
-        let Test::Each(quantifier) = &step.test else {
+        let FusedTest::Each(quantifier) = &step.test else {
             return None;
         };
         if quantifier.list != range.list.slot || quantifier.decisive {
@@ -483,7 +483,7 @@ impl FusedBuilder {
         let entry = self.each((fold.first, element), range.predicate, &OpPath::default(), rest);
         let step = self.branches.step_mut(next)?;
         step.yes = step.yes.costing(range.cost);
-        if let Test::Each(quantifier) = &mut step.test {
+        if let FusedTest::Each(quantifier) = &mut step.test {
             quantifier.entry = entry;
             quantifier.fused_run += range.fused_run;
             quantifier.fused += 1;

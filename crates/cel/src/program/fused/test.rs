@@ -15,7 +15,7 @@ use std::sync::Arc;
 /// A test and the edges behind it.
 #[derive(Debug)]
 pub(super) struct Branch {
-    pub(super) test: Test,
+    pub(super) test: FusedTest,
     pub(super) yes: Edge,
     pub(super) no: Edge,
 }
@@ -88,7 +88,7 @@ impl BranchTable {
 
 /// A boolean test.
 #[derive(Debug)]
-pub(super) enum Test {
+pub(super) enum FusedTest {
     /// `has(a.b)`
     Present {
         within: SlotIndex,

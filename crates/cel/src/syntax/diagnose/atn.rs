@@ -332,7 +332,7 @@ impl Atn {
                     EdgeLabel::Tokens(tokens, _) => found = found.union(tokens),
                     // No rule matches nothing: what follows a call is never next.
                     EdgeLabel::Call { .. } => {
-                        found = found.union(self.first_tokens(edge.target, LookScope::Nothing)?.0)
+                        found = found.union(self.first_tokens(edge.target, LookScope::Nothing)?.0);
                     }
                     EdgeLabel::Precedence(..) if scope == LookScope::AnyCaller => return None,
                     EdgeLabel::Epsilon

@@ -575,7 +575,7 @@ impl<'c, 'q> Closure<'c, 'q> {
         match edge.label {
             EdgeLabel::Epsilon | EdgeLabel::Alternative(_) | EdgeLabel::Return { .. } => {}
             EdgeLabel::Call { follow_state, .. } => {
-                next.context = self.predictor.contexts.push(config.context, follow_state)
+                next.context = self.predictor.contexts.push(config.context, follow_state);
             }
             EdgeLabel::Precedence(precedence, _) if condition_counts => match self.set.empty_stack {
                 EmptyStack::NoCaller if precedence < self.decision.precedence => return None,

@@ -213,7 +213,7 @@ impl Printer {
         self.field("Status")
             .0
             .push_str(if s.status { "{}" } else { "null" });
-        self.field("ScaleSubresource");
+        self.field("Scale");
         match &s.scale {
             None => self.0.push_str("null"),
             Some(s) => {

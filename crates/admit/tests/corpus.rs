@@ -6,20 +6,12 @@
     reason = "a test may panic, and reads best so"
 )]
 
-use flate2::read::GzDecoder;
 use scantling_admit::{AdmitOptions, Gates, Resource, ResourceCompiler, check};
 use scantling_schema::default;
 use scantling_schema::definition::{ApiVersion, Definition};
 use scantling_schema::prune::{self, NullPolicy, UnknownFields, ValueRole};
-use scantling_value::{Limits, Value, json};
-use std::io::{BufRead, BufReader};
-use std::path::PathBuf;
-
-fn corpus() -> Option<PathBuf> {
-    let path =
-        PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/conformance/corpus/open.jsonl.gz");
-    path.exists().then_some(path)
-}
+use scantling_testkit::corpus;
+use scantling_value::Value;
 
 fn texts(v: Option<&Value>) -> Vec<String> {
     let list = v.and_then(Value::as_array).unwrap_or_default();
@@ -52,8 +44,7 @@ impl Tally {
 
 #[test]
 fn objects_and_updates_are_judged_as_by_a_server() {
-    let Some(path) = corpus() else {
-        println!("SKIPPED: the corpus is not there");
+    let Some(cases) = corpus::cases() else {
         return;
     };
     let mut workshop = ResourceCompiler::default();
@@ -61,13 +52,7 @@ fn objects_and_updates_are_judged_as_by_a_server() {
         right: 0,
         wrong: Vec::new(),
     };
-    let lines = BufReader::new(GzDecoder::new(std::fs::File::open(path).unwrap())).split(b'\n');
-    for line in lines {
-        let line = line.unwrap();
-        if line.is_empty() {
-            continue;
-        }
-        let entry = json::decode(&line, Limits::SERVER).unwrap();
+    for entry in cases {
         definition(&entry, &mut workshop, &mut tally);
     }
     for wrong in tally.wrong.iter().take(40) {

@@ -5,30 +5,21 @@
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may panic")]
 #![expect(clippy::print_stdout, reason = "a test that is skipped says so")]
 
-use flate2::read::GzDecoder;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
-use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::Command;
-
-const CORPUS: &str = "../../../shared/conformance/corpus/open.jsonl.gz";
 
 /// Of so many definitions, one is taken.
 const STRIDE: usize = if cfg!(debug_assertions) { 16 } else { 1 };
 
 fn corpus() -> Option<Vec<Value>> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(CORPUS);
-    let Ok(file) = std::fs::File::open(&path) else {
-        println!("SKIPPED: the corpus is not at {}", path.display());
-        return None;
-    };
-    let lines = BufReader::new(GzDecoder::new(file)).lines();
+    let lines = scantling_testkit::corpus::lines()?;
     Some(
         lines
             .step_by(STRIDE)
-            .map(|line| serde_json::from_str(&line.unwrap()).unwrap())
+            .map(|line| serde_json::from_slice(&line).unwrap())
             .collect(),
     )
 }

@@ -1,22 +1,15 @@
 //! Real definitions of public projects: the same verdict and the same errors as Kubernetes gives.
 
-use flate2::read::GzDecoder;
 use scantling_cel::kubernetes::KubernetesVersion;
 use scantling_schema::definition::{ApiVersion, Definition, Gates, ValidationContext};
 use scantling_schema::rules::Environments;
-use scantling_value::{Limits, Value, json};
+use scantling_testkit::corpus;
+use scantling_value::Value;
 use std::collections::BTreeSet;
-use std::io::{BufRead, BufReader};
-
-const CORPUS: &str = concat!(
-    env!("CARGO_MANIFEST_DIR"),
-    "/../../../shared/conformance/corpus/open.jsonl.gz"
-);
 
 #[test]
 fn definitions_of_the_corpus_get_the_same_errors() {
-    let Ok(file) = std::fs::File::open(CORPUS) else {
-        println!("SKIPPED: {CORPUS} is not there");
+    let Some(cases) = corpus::cases() else {
         return;
     };
     let environments = Environments::for_version(KubernetesVersion::LATEST);
@@ -27,8 +20,7 @@ fn definitions_of_the_corpus_get_the_same_errors() {
     };
     let (mut total, mut same, mut same_but_rules, mut round_trips) = (0, 0, 0, 0);
     let mut differences = Vec::new();
-    for line in BufReader::new(GzDecoder::new(file)).lines() {
-        let entry = json::decode(line.unwrap().as_bytes(), Limits::SAFE).unwrap();
+    for entry in cases {
         let document = entry.get("crd").unwrap().clone();
         let name = document
             .at(["metadata", "name"])

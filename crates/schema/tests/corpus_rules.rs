@@ -2,41 +2,30 @@
 //!
 //! Reads `../shared/conformance/corpus/open.jsonl.gz` beside the workspace.
 
-use flate2::read::GzDecoder;
 use scantling_cel::kubernetes::KubernetesVersion;
 use scantling_schema::document::Schema;
 use scantling_schema::rules::{
     CompiledRule, Environments, Expression, PreviouslyAccepted, Shapes, View, compile,
 };
 use scantling_schema::structural::{Interner, Structural};
-use scantling_value::{Limits, Value, json};
+use scantling_testkit::corpus;
+use scantling_value::Value;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::io::{BufRead as _, BufReader};
-use std::path::Path;
 use std::sync::Arc;
-
-const CORPUS: &str = "../../../shared/conformance/corpus/open.jsonl.gz";
 
 /// So many differences are shown.
 const SHOWN: usize = 40;
 
 #[test]
 fn costs_and_errors() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(CORPUS);
-    let Ok(file) = std::fs::File::open(&path) else {
-        println!(
-            "SKIPPED: the corpus of real definitions is not at {}",
-            path.display()
-        );
+    let Some(cases) = corpus::cases() else {
         return;
     };
     let environments = Environments::for_version(KubernetesVersion::new(1, 37));
     let (mut interner, mut shapes) = (Interner::new(), Shapes::new());
     let (mut definitions, mut rules, mut wrong, mut report) = (0, 0, 0, String::new());
-    for line in BufReader::new(GzDecoder::new(file)).lines() {
-        let line = line.expect("the corpus is readable");
-        let case = json::decode(line.as_bytes(), Limits::default()).expect("the corpus is JSON");
+    for case in cases {
         definitions += 1;
         let mut found = Facts::default();
         for version in list(&case, "crd.spec.versions") {

@@ -1,200 +1,43 @@
-//! The recorded scenarios, as far as they write definitions: the same status, causes, warnings and documents as a real
-//! API server gives. What a server adds around it (storage, discovery, deletion) is played by a map of definitions.
-#![expect(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test may fail loudly and shows its figures"
-)]
+//! The recorded scenarios, as far as they write CRDs: the same status, causes, warnings and documents.
+//!
+//! A map of CRDs stands for the server. Storage, discovery and deletion are left to the server's tests.
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
 
-use saphyr::{LoadableYamlNode, Scalar, Yaml};
 use scantling_cel::kubernetes::KubernetesVersion;
 use scantling_schema::definition::{Accepted, ApiVersion, Definition, Gates, ValidationContext};
 use scantling_schema::publish::{self, OpenApiVersion};
 use scantling_schema::rules::Environments;
+use scantling_testkit::replay::{StepVerdict, replay};
+use scantling_testkit::{KnownDifferences, ResourcePath, ScenarioStep, compare, patch, scenario};
 use scantling_value::{FieldError, Limits, Value, aggregate, json};
 use std::collections::{BTreeMap, BTreeSet};
 
-const SCENARIOS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../conformance/scenarios");
-const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-
-/// What differs, and why. A step that is listed here and agrees fails the test, too.
-const KNOWN: &[(&str, usize, &str)] = &[
-    ("flows/definitions-without-a-version", 1, WITHOUT_A_VERSION),
-    ("flows/definitions-without-a-version", 3, WITHOUT_A_VERSION),
-    ("flows/what-does-not-change", 18, ANOTHER_NAME),
-    ("flows/namespace-writes", 39, ANOTHER_KIND),
-    ("flows/namespace-writes", 40, ANOTHER_KIND),
-    ("flows/namespace-writes", 41, ANOTHER_KIND),
-    ("flows/namespace-writes", 42, ANOTHER_KIND),
-];
-
-const ANOTHER_KIND: &str = "what is of another kind is refused before it makes a definition";
-
-const ANOTHER_NAME: &str = "a patch that gives another name is refused before it makes a definition";
-
-const WITHOUT_A_VERSION: &str = "a patch that takes the version away is refused before it makes a definition";
-
-/// Scenarios whose definitions are written in ways that the server alone plays: merges of lists, other kinds, dry runs,
-/// strict patches.
-const PLAYED_BY_THE_SERVER: &[&str] = &[
-    "api/metadata-of-everything",
-    "api/slashes-in-versions",
-    "api/strategic-on-events-and-definitions",
-    "apply/managers-of-built-in-kinds",
-    "fieldvalidation/built-in-kinds-every-verb",
-    "fieldvalidation/paths-of-unknown-fields-in-definitions",
-    "flows/one-by-name-and-what-is-to-come",
-];
-
-/// Whether a strategic patch or an apply is refused before it makes a definition: that is for the server to tell.
-fn is_refused_as_patch(step: &Value, wanted: &Value) -> bool {
-    let content_type = step
-        .get("contentType")
-        .and_then(Value::as_str)
-        .unwrap_or_default();
+/// Returns whether a strategic merge patch or an apply is refused as a patch, before it makes a CRD.
+fn is_refused_as_patch(step: &ScenarioStep) -> bool {
     let merges = ["strategic-merge-patch", "apply-patch"]
         .iter()
-        .any(|ty| content_type.contains(ty));
-    let causes = wanted.at(["body", "details", "causes"]).and_then(Value::as_array);
-    let is_patch = |cause: &Value| cause.get("field").and_then(Value::as_str) == Some("patch");
-    let status = wanted.get("status").and_then(Value::as_int);
-    merges && (status == Some(500) || causes.unwrap_or_default().iter().any(is_patch))
+        .any(|ty| step.media_type().contains(ty));
+    let is_patch = |cause: &Value| compare::text(cause, "field") == "patch";
+    merges && (step.status() == 500 || step.causes().iter().any(is_patch))
 }
 
 #[test]
 fn writes_of_definitions_get_the_recorded_answers() {
-    let mut areas: BTreeMap<String, (usize, usize)> = BTreeMap::new();
-    let mut differences = Vec::new();
+    let known = KnownDifferences::parse(include_str!("scenario_definitions/known_differences.txt"));
     let environments = Environments::for_version(KubernetesVersion::LATEST);
-    let mut files: Vec<_> = glob(SCENARIOS, "yaml");
-    files.sort();
-    for file in files {
-        let area = file
-            .parent()
-            .unwrap()
-            .file_name()
-            .unwrap()
-            .to_str()
-            .unwrap()
-            .to_owned();
-        let text = std::fs::read_to_string(&file).unwrap();
-        for scenario in Yaml::load_from_str(&text).unwrap() {
-            let texts = bodies(&scenario);
-            let scenario = value(&scenario);
-            let name = scenario.get("name").and_then(Value::as_str);
-            let Some(name) = name.filter(|name| !PLAYED_BY_THE_SERVER.contains(name)) else {
-                continue;
-            };
-            let golden = file
-                .parent()
-                .unwrap()
-                .join("golden")
-                .join(format!("{}.json", name.replace('/', "__")));
-            let golden = json::decode(&std::fs::read(golden).unwrap(), Limits::SAFE).unwrap();
-            let mut server = Server {
-                environments: &environments,
-                stored: BTreeMap::new(),
-                deleted: BTreeSet::new(),
-            };
-            let steps = scenario.get("steps").and_then(Value::as_array).unwrap();
-            for (i, (step, wanted)) in steps.iter().zip(golden.as_array().unwrap()).enumerate() {
-                if let Some(same) = server.published(step, wanted) {
-                    let count = areas.entry("published schemas".into()).or_default();
-                    count.1 += 1;
-                    match same {
-                        None => count.0 += 1,
-                        Some(why) => differences.push(format!("{name} step {i}: {why}")),
-                    }
-                }
-                if is_refused_as_patch(step, wanted) {
-                    continue;
-                }
-                let Some(got) = server.step(step, texts.get(i).map_or("", String::as_str)) else {
-                    continue;
-                };
-                let count = areas.entry(area.clone()).or_default();
-                count.1 += 1;
-                let known = KNOWN.iter().find(|(n, step, _)| *n == name && *step == i);
-                match (got.differs(wanted), known) {
-                    (None, None) => count.0 += 1,
-                    (Some(_), Some((_, _, why))) => println!("{name} step {i} differs: {why}"),
-                    (Some(why), None) => differences.push(format!("{name} step {i}: {why}")),
-                    (None, Some(_)) => differences.push(format!("{name} step {i} is listed but agrees")),
-                }
-            }
-        }
+    for area in scenario::areas().iter().filter(|area| *area != scenario::OWN) {
+        let new = || Server {
+            environments: &environments,
+            stored: BTreeMap::new(),
+            deleted: BTreeSet::new(),
+        };
+        replay("schema", area, &known, 0, new, |server, _, step| {
+            server.published(step).or_else(|| {
+                let answer = (!is_refused_as_patch(step)).then(|| server.step(step))??;
+                Some(answer.differs(step).map_or(Ok(()), Err))
+            })
+        });
     }
-    for d in &differences {
-        println!("{d}");
-    }
-    for (area, (same, total)) in &areas {
-        println!("{area}: {same} of {total} writes of definitions are the same");
-    }
-    assert!(differences.is_empty(), "{} writes differ", differences.len());
-}
-
-/// Scenarios are read as the tools that record and replay them read them: `n` and `y` are texts.
-fn value(yaml: &Yaml<'_>) -> Value {
-    let text = |s: &str| match s {
-        "yes" | "on" | "Yes" | "On" => Value::Bool(true),
-        "no" | "off" | "No" | "Off" => Value::Bool(false),
-        s => s.into(),
-    };
-    match yaml {
-        Yaml::Value(Scalar::Boolean(b)) => (*b).into(),
-        Yaml::Value(Scalar::Integer(i)) => (*i).into(),
-        Yaml::Value(Scalar::FloatingPoint(f)) => f.0.into(),
-        Yaml::Value(Scalar::String(s)) => s.as_ref().into(),
-        Yaml::Representation(s, style, _) if *style == saphyr::ScalarStyle::Plain => text(s),
-        Yaml::Sequence(items) => Value::Array(items.iter().map(value).collect()),
-        Yaml::Mapping(members) => {
-            let members = members.iter().map(|(k, v)| match value(k) {
-                Value::String(k) => (k, value(v)),
-                k => (k.to_json().into(), value(v)),
-            });
-            Value::Object(members.collect())
-        }
-        _ => Value::Null,
-    }
-}
-
-/// The bodies of the steps as JSON in document order.
-fn bodies(scenario: &Yaml<'_>) -> Vec<String> {
-    let steps = scenario
-        .as_mapping_get("steps")
-        .and_then(Yaml::as_vec)
-        .into_iter()
-        .flatten();
-    steps
-        .map(|step| step.as_mapping_get("body").map(text).unwrap_or_default())
-        .collect()
-}
-
-fn text(yaml: &Yaml<'_>) -> String {
-    match yaml {
-        Yaml::Sequence(items) => format!("[{}]", items.iter().map(text).collect::<Vec<_>>().join(",")),
-        Yaml::Mapping(members) => {
-            let members = members.iter().map(|(k, v)| match value(k) {
-                k @ Value::String(_) => format!("{}:{}", k.to_json(), text(v)),
-                k => format!("{:?}:{}", k.to_json(), text(v)),
-            });
-            format!("{{{}}}", members.collect::<Vec<_>>().join(","))
-        }
-        scalar => value(scalar).to_json(),
-    }
-}
-
-fn glob(folder: &str, ending: &str) -> Vec<std::path::PathBuf> {
-    let mut out = Vec::new();
-    for area in std::fs::read_dir(folder).unwrap() {
-        let files = std::fs::read_dir(area.unwrap().path())
-            .into_iter()
-            .flatten()
-            .map(|f| f.unwrap().path());
-        out.extend(files.filter(|f| f.extension().is_some_and(|e| e == ending)));
-    }
-    out
 }
 
 struct Server<'a> {
@@ -244,9 +87,9 @@ impl Answer {
         }
     }
 
-    fn differs(&self, wanted: &Value) -> Option<String> {
-        let body = wanted.get("body").unwrap();
-        if Some(self.status) != wanted.get("status").and_then(Value::as_int) {
+    fn differs(&self, step: &ScenarioStep) -> Option<String> {
+        let body = step.answer();
+        if self.status != step.status() {
             return Some(format!("{self:?}\n  wanted {}", body.to_json()));
         }
         let texts = |v: Option<&Value>| {
@@ -270,7 +113,7 @@ impl Answer {
         }
         let (got, want) = (
             texts(Some(&self.warnings.clone().into())),
-            texts(wanted.get("warnings")),
+            texts(Some(&step.warnings().into())),
         );
         if got != want {
             return Some(format!("warnings {got:?}\n  wanted {want:?}"));
@@ -316,20 +159,19 @@ fn refuse(why: &str) -> Answer {
 }
 
 impl Server<'_> {
-    /// Plays a step; none where it is not about definitions, or not decided by them alone.
-    fn step(&mut self, step: &Value, text: &str) -> Option<Answer> {
-        let (verb, path) = ["POST", "PUT", "PATCH", "DELETE"]
-            .into_iter()
-            .find_map(|v| step.get(v).and_then(Value::as_str).map(|p| (v, p)))?;
-        let rest = path.strip_prefix(DEFINITIONS)?;
-        let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
-        let name = rest.trim_start_matches('/');
+    /// Answers a write of a CRD. Returns `None` if CRDs alone do not decide the answer.
+    fn step(&mut self, step: &ScenarioStep) -> Option<Answer> {
+        let target = ResourcePath::parse(&step.path).filter(|t| t.is_definition() && t.version == "v1")?;
+        let (verb, name, query) = (step.verb, target.name.unwrap_or_default(), step.query.as_str());
+        if verb == "GET" {
+            return None;
+        }
         if verb == "DELETE" {
             self.stored.remove(name);
             self.deleted.insert(name.to_owned());
             return None;
         }
-        let text = step.get("raw").and_then(Value::as_str).unwrap_or(text);
+        let text = step.body.as_deref().unwrap_or_default();
         let body = json::decode_strict(text.as_bytes(), Limits::SAFE).ok()?;
         match verb {
             "POST" => {
@@ -342,14 +184,9 @@ impl Server<'_> {
                 let answer = self.create(text, query);
                 (!self.deleted.contains(&name)).then_some(answer)
             }
-            _ if name.ends_with("/status") => {
-                let old = self.stored.get_mut(name.trim_end_matches("/status"))?;
-                let mut patched = old.encode(ApiVersion::V1);
-                let kind = step
-                    .get("contentType")
-                    .and_then(Value::as_str)
-                    .unwrap_or("merge-patch");
-                patch(&mut patched, &body.value, kind)?;
+            _ if target.subresource == Some("status") => {
+                let old = self.stored.get_mut(name)?;
+                let patched = patched(step, &old.encode(ApiVersion::V1), &body.value)?;
                 let mut new = Definition::decode(patched, ApiVersion::V1, Gates::default())
                     .ok()?
                     .definition;
@@ -359,32 +196,26 @@ impl Server<'_> {
             }
             "PUT" => {
                 // Without the current version the answer is one of storage.
-                step.get("current")?;
+                step.current.as_ref()?;
                 Some(self.replace(name, body.value, query))
             }
             _ => {
-                let mut patched = self.stored.get(name)?.encode(ApiVersion::V1);
-                let kind = step.get("contentType").and_then(Value::as_str).unwrap_or("");
-                if kind.contains("json-patch") {
-                    body.value
-                        .as_array()?
-                        .iter()
-                        .for_each(|op| apply(&mut patched, op));
-                } else {
-                    merge(&mut patched, &body.value);
-                }
+                let patched = patched(step, &self.stored.get(name)?.encode(ApiVersion::V1), &body.value)?;
                 Some(self.replace(name, patched, query))
             }
         }
     }
 
-    /// Compares published schemas; none where the step does not ask for them, else the difference.
-    fn published(&self, step: &Value, wanted: &Value) -> Option<Option<String>> {
-        let path = step.get("GET")?.as_str()?.strip_prefix("/openapi/v3/apis/")?;
+    /// Compares published schemas. Returns `None` if the step does not read them.
+    fn published(&self, step: &ScenarioStep) -> StepVerdict {
+        let path = step
+            .path
+            .strip_prefix("/openapi/v3/apis/")
+            .filter(|_| step.verb == "GET")?;
         let (group, version) = path.split_once('/')?;
         let definition = self.stored.values().find(|d| d.spec.group == group)?;
         let version = definition.spec.version(version).filter(|v| v.served)?;
-        let schemas = wanted.at(["body", "components", "schemas"])?;
+        let schemas = step.answer().at(["components", "schemas"])?;
         let names = &definition.spec.names;
         for (kind, got) in [
             (
@@ -402,10 +233,10 @@ impl Server<'_> {
                 schemas.get(&name).map(Value::to_json).unwrap_or_default(),
             );
             if got != want {
-                return Some(Some(format!("{name} {got}\n  wanted {want}")));
+                return Some(Err(format!("{name} {got}\n  wanted {want}")));
             }
         }
-        Some(None)
+        Some(Ok(()))
     }
 
     fn setting(&self) -> ValidationContext<'_> {
@@ -494,52 +325,10 @@ impl Server<'_> {
     }
 }
 
-fn patch(target: &mut Value, patch: &Value, kind: &str) -> Option<()> {
-    if kind.contains("json-patch") {
-        patch.as_array()?.iter().for_each(|op| apply(target, op));
-    } else {
-        merge(target, patch);
-    }
-    Some(())
-}
-
-fn merge(target: &mut Value, patch: &Value) {
-    let Value::Object(patch) = patch else {
-        *target = patch.clone();
-        return;
-    };
-    if target.as_object().is_none() {
-        *target = Value::Object(scantling_value::Map::new());
-    }
-    let target = target.as_object_mut().unwrap();
-    for (key, value) in patch.iter() {
-        if value.is_null() {
-            target.remove(key);
-        } else {
-            merge(target.get_or_insert_with(key, Value::default), value);
-        }
-    }
-}
-
-fn apply(target: &mut Value, op: &Value) {
-    let path = op.get("path").and_then(Value::as_str).unwrap().replace("~1", "/");
-    let (parent, last) = path.rsplit_once('/').unwrap();
-    let mut at = target;
-    for key in parent.split('/').skip(1) {
-        at = match at {
-            Value::Array(a) => &mut a[key.parse::<usize>().unwrap()],
-            Value::Object(m) => m.get_mut(key).unwrap(),
-            other => panic!("no {key} in {other:?}"),
-        };
-    }
-    let value = || op.get("value").cloned().unwrap_or_default();
-    match (at, op.get("op").and_then(Value::as_str).unwrap()) {
-        (Value::Object(m), "remove") => drop(m.remove(last)),
-        (Value::Object(m), _) => drop(m.insert(last, value())),
-        (Value::Array(a), "remove") => drop(a.remove(last.parse().unwrap())),
-        (Value::Array(a), "add") if last == "-" => a.push(value()),
-        (Value::Array(a), "add") => a.insert(last.parse().unwrap(), value()),
-        (Value::Array(a), _) => a[last.parse::<usize>().unwrap()] = value(),
-        (other, op) => panic!("no {op} in {other:?}"),
+/// Applies the patch of a step: a JSON patch, or else as a merge patch.
+fn patched(step: &ScenarioStep, object: &Value, body: &Value) -> Option<Value> {
+    match step.media_type() {
+        "application/json-patch+json" => patch::json(object, body),
+        _ => patch::merge(object, body),
     }
 }

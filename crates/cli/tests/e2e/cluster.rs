@@ -1,11 +1,11 @@
 //! Servers over one etcd, of which one is killed under load and started again, and again.
 
-use crate::etcd::{EtcdCluster, Security};
 use crate::kube_client::{define, widget, widgets};
 use crate::server::Process;
 use futures_util::StreamExt as _;
 use kube::api::{DynamicObject, ListParams, PostParams, WatchEvent, WatchParams};
 use kube::{Api, ResourceExt as _};
+use scantling_testkit::etcd::{EtcdCluster, Security};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};

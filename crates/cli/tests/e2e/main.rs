@@ -4,12 +4,6 @@
 #![expect(clippy::print_stderr, reason = "a test that is skipped says so")]
 
 mod cluster;
-#[expect(
-    dead_code,
-    reason = "members that fail are what the store's own tests are about"
-)]
-#[path = "../../../store/tests/support/etcd.rs"]
-mod etcd;
 mod kube_client;
 mod kubectl;
 mod process;

@@ -9,12 +9,6 @@ mod client;
 mod connections;
 mod conversion;
 mod documents;
-#[expect(
-    dead_code,
-    reason = "members that fail are what the store's own tests are about"
-)]
-#[path = "../../../store/tests/support/etcd.rs"]
-mod etcd;
 mod heavy;
 mod identity;
 mod kinds;

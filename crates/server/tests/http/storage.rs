@@ -1,13 +1,13 @@
 //! What the storage below adds: its limits, and other servers over the same cluster.
 
 use crate::client::Client;
-use crate::etcd::{EtcdCluster, Security};
 use crate::support::{DEFINITION, DEFINITIONS, WIDGETS, define, eventually, serve_widgets, widget};
 use scantling_server::{Config, Server};
 use scantling_store::{
     EmbeddedConfig, EmbeddedStore, FaultInjector, FaultKind, FileOperation, ListRequest, MemStore, ReadAt,
     Store, Write,
 };
+use scantling_testkit::etcd::{EtcdCluster, Security};
 use scantling_value::Value;
 use std::sync::Arc;
 

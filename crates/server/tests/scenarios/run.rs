@@ -1,67 +1,73 @@
 //! Running a scenario, step by step.
 
 use crate::client::{Answer, Asking, Client};
-use crate::normal::{self, Reading};
-use crate::scenario::{self, CURRENT, Step};
+use scantling_testkit::normalize::{self, BodyForm, Captures};
+use scantling_testkit::scenario::{CURRENT_VERSION, record};
+use scantling_testkit::{Scenario, ScenarioStep};
 use scantling_value::{Limits, Value, json};
-use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// How long definitions may take to be served.
-const SETTLING: Duration = Duration::from_secs(20);
+/// How long CRDs may take to be served.
+const ESTABLISH_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A run of one scenario against one server.
-pub(crate) struct Run {
+pub(crate) struct ScenarioRun<'s> {
     client: Client,
-    /// What was captured so far.
-    kept: BTreeMap<String, String>,
+    scenario: &'s Scenario,
+    captures: Captures,
 }
 
-impl Run {
-    pub(crate) fn new(client: Client) -> Run {
-        Run {
+impl<'s> ScenarioRun<'s> {
+    pub(crate) fn new(client: Client, scenario: &'s Scenario) -> Self {
+        ScenarioRun {
             client,
-            kept: BTreeMap::new(),
+            scenario,
+            captures: Captures::default(),
         }
     }
 
-    /// Carries out one step; its record has the form of the recordings.
-    pub(crate) async fn step(&mut self, step: &Step, recorded: Option<&Value>) -> Result<Value, String> {
-        let verb = step.verb;
-        let path = normal::fill(&step.path, &self.kept);
+    /// Creates the namespaces that the scenario uses.
+    pub(crate) async fn prepare(&mut self) -> Result<(), String> {
+        for name in &self.scenario.namespaces {
+            let body = format!(r#"{{"apiVersion":"v1","kind":"Namespace","metadata":{{"name":"{name}"}}}}"#);
+            let asking = Asking {
+                content_type: Some("application/json"),
+                body: Some(body.into_bytes()),
+                ..Asking::default()
+            };
+            self.client.ask("POST", "/api/v1/namespaces", asking).await?;
+        }
+        Ok(())
+    }
+
+    /// Executes one step. Returns the answer in the form of the recordings.
+    pub(crate) async fn step(&mut self, step: &ScenarioStep) -> Result<Value, String> {
+        let path = self.captures.fill(&step.url());
         let body = self.body(step).await?;
         let json = body.as_ref().map(|_| "application/json");
+        let headers: Vec<(&str, &str)> = step
+            .headers
+            .iter()
+            .map(|(k, v)| (k.as_str(), v.as_str()))
+            .collect();
         let asking = Asking {
             content_type: step.content_type.as_deref().or(json),
             accept: step.accept.as_deref(),
-            headers: &[],
+            headers: &headers,
             body,
         };
-        let answer = self.client.ask(verb, &path, asking).await?;
+        let answer = self.client.ask(step.verb, &path, asking).await?;
         self.capture(step, &answer)?;
-        let watch = path.contains("watch=1") || path.contains("watch=true");
-        // Some recordings hold a stream as plain text.
-        let as_events = recorded.is_none_or(|r| r.at(["body", "events"]).is_some());
-        let reading = if watch && as_events {
-            Reading::Events
-        } else {
-            Reading::Plain
-        };
-        let mut body = normal::body(&answer, reading);
-        normal::blank(&mut body, &self.kept);
-        if verb != "GET"
-            && body.get("kind").and_then(Value::as_str) == Some("CustomResourceDefinition")
-            && let Some(members) = body.as_object_mut()
+        let body = self.normalized(step, &path, &answer);
+        if is_definition_write(step.verb, &path)
+            && matches!(answer.status, 200 | 201)
+            && !path.contains("dryRun")
         {
-            // The server sets it in its own time: a later GET shows it.
-            members.remove("status");
+            self.wait_until_served(&answer).await?;
         }
-        if is_definition_write(verb, &path) && matches!(answer.status, 200 | 201) && !path.contains("dryRun")
-        {
-            self.settle(&answer).await?;
-        }
-        let warnings = normal::warnings(&answer);
-        Ok(normal::ordered(scenario::record(
+        tokio::time::sleep(step.wait).await;
+        let warnings = normalize::warnings(answer.headers.get_all("warning").iter().map(|h| h.as_bytes()));
+        Ok(normalize::sort_unordered(record(
             step,
             answer.status,
             warnings,
@@ -69,24 +75,64 @@ impl Run {
         )))
     }
 
-    async fn body(&mut self, step: &Step) -> Result<Option<Vec<u8>>, String> {
-        let Some(body) = &step.body else {
-            return Ok(None);
+    fn normalized(&self, step: &ScenarioStep, path: &str, answer: &Answer) -> Value {
+        let is_watch = path.contains("watch=1") || path.contains("watch=true");
+        // Some recordings hold a stream as plain text.
+        let as_events = step
+            .recorded
+            .as_ref()
+            .is_none_or(|r| r.at(["body", "events"]).is_some());
+        let form = if is_watch && as_events {
+            BodyForm::Events
+        } else {
+            BodyForm::Document
         };
-        let mut body = normal::fill(body, &self.kept);
-        if let Some(current) = &step.current {
-            let live = self.client.ask("GET", current, Asking::default()).await?;
-            let live = decoded(&live)?;
-            let version = live
-                .at(["metadata", "resourceVersion"])
-                .and_then(Value::as_str)
-                .ok_or_else(|| format!("{current} has no resourceVersion"))?;
-            body = body.replace(&format!("${{{CURRENT}}}"), version);
+        let content_type = answer.headers.get("content-type").and_then(|v| v.to_str().ok());
+        let mut body = normalize::body(&answer.body, content_type.unwrap_or_default(), form);
+        self.captures.blank(&mut body);
+        if !self.scenario.namespaces.is_empty() {
+            normalize::blank_fresh(&mut body, &self.scenario.text);
         }
-        Ok(Some(body.into_bytes()))
+        if !step.pick.is_empty() && answer.status < 300 {
+            body = normalize::pick(&body, &step.pick);
+        }
+        if step.verb != "GET"
+            && body.get("kind").and_then(Value::as_str) == Some("CustomResourceDefinition")
+            && let Some(members) = body.as_object_mut()
+        {
+            // The server sets it asynchronously: a later GET shows it.
+            members.remove("status");
+        }
+        body
     }
 
-    fn capture(&mut self, step: &Step, answer: &Answer) -> Result<(), String> {
+    async fn body(&mut self, step: &ScenarioStep) -> Result<Option<Vec<u8>>, String> {
+        let (Some(current), Some(body)) = (&step.current, &step.versioned_body) else {
+            return Ok(step
+                .body
+                .as_deref()
+                .map(|body| self.captures.fill(body).into_bytes()));
+        };
+        let live = decoded(&self.client.ask("GET", current, Asking::default()).await?)?;
+        let version = live.at(["metadata", "resourceVersion"]).and_then(Value::as_str);
+        let body = match version {
+            Some(version) => body.replace(CURRENT_VERSION, version),
+            // The object does not exist: the request itself says so.
+            None => step.body.clone().unwrap_or_default(),
+        };
+        Ok(Some(self.captures.fill(&body).into_bytes()))
+    }
+
+    fn capture(&mut self, step: &ScenarioStep, answer: &Answer) -> Result<(), String> {
+        if !self.scenario.namespaces.is_empty()
+            && let Ok(body) = decoded(answer)
+        {
+            self.captures.keep_allocated(&body, &self.scenario.text, "");
+            let sent = json::decode(step.body_bytes(), Limits::SAFE).unwrap_or_default();
+            let prefix = sent.at(["metadata", "generateName"]).and_then(Value::as_str);
+            self.captures
+                .keep_refused_name(prefix.unwrap_or_default(), &body, &self.scenario.text);
+        }
         for (name, place) in &step.capture {
             let body = decoded(answer)?;
             let found = place.split('.').try_fold(&body, |v, part| match v {
@@ -98,13 +144,13 @@ impl Run {
                 Some(other) => other.to_json(),
                 None => return Err(format!("nothing at {place} to capture")),
             };
-            self.kept.insert(name.clone(), text);
+            self.captures.insert(name, text);
         }
         Ok(())
     }
 
     /// Waits until a definition is established and every served version answers a list.
-    async fn settle(&mut self, answer: &Answer) -> Result<(), String> {
+    async fn wait_until_served(&mut self, answer: &Answer) -> Result<(), String> {
         let definition = decoded(answer)?;
         let text = |path: &[&str]| {
             let found = definition.at(path.iter().copied()).and_then(Value::as_str);
@@ -116,7 +162,7 @@ impl Run {
             return Ok(());
         }
         let own = format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}");
-        let settled = async {
+        let served_everywhere = async {
             loop {
                 let answer = self.client.ask("GET", &own, Asking::default()).await?;
                 if answer.status == 200 {
@@ -139,8 +185,10 @@ impl Run {
             }
             Ok(())
         };
-        // A definition that does not settle shows in the steps that follow.
-        tokio::time::timeout(SETTLING, settled).await.unwrap_or(Ok(()))
+        // A CRD that is never served shows in the steps that follow.
+        tokio::time::timeout(ESTABLISH_TIMEOUT, served_everywhere)
+            .await
+            .unwrap_or(Ok(()))
     }
 }
 

@@ -12,9 +12,6 @@ mod histories;
 mod linear;
 mod model;
 mod suite;
-#[expect(dead_code, reason = "one member that works is enough here")]
-#[path = "../support/etcd.rs"]
-mod support;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -91,7 +88,7 @@ async fn embedded() -> Option<StoreFixture> {
 store_contract!(embedded: embedded());
 
 async fn etcd() -> Option<StoreFixture> {
-    let cluster = support::EtcdCluster::start(1, support::Security::Plain)?;
+    let cluster = scantling_testkit::etcd::EtcdCluster::start(1, scantling_testkit::etcd::Security::Plain)?;
     let mut config = cluster.config();
     // Longer than a busy machine keeps anybody waiting.
     config.catch_up = Duration::from_secs(15);

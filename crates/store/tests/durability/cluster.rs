@@ -11,8 +11,8 @@ use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
-use crate::etcd::{EtcdCluster, Security};
 use crate::linear;
+use scantling_testkit::etcd::{EtcdCluster, Security};
 
 const PREFIX: &str = "/registry/cluster/things/";
 

@@ -12,8 +12,6 @@ mod backup;
 mod cluster;
 mod crash;
 mod damage;
-#[path = "../support/etcd.rs"]
-mod etcd;
 mod faults;
 mod images;
 #[path = "../support/linear.rs"]

@@ -16,7 +16,8 @@ use scantling_store::{EtcdConfig, EtcdStore};
 
 /// Whether a cluster wants to see certificates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Security {
+pub enum Security {
+    /// Connections are not encrypted.
     Plain,
     /// Members and clients show certificates to each other.
     Mutual,
@@ -24,7 +25,7 @@ pub(crate) enum Security {
 
 /// A running cluster; it ends when this is dropped.
 #[derive(Debug)]
-pub(crate) struct EtcdCluster {
+pub struct EtcdCluster {
     members: Vec<EtcdMember>,
     directory: tempfile::TempDir,
     security: Security,
@@ -39,7 +40,7 @@ struct EtcdMember {
 
 impl EtcdCluster {
     /// Starts a cluster, or says loudly that the machine has no etcd.
-    pub(crate) fn start(size: usize, security: Security) -> Option<Self> {
+    pub fn start(size: usize, security: Security) -> Option<Self> {
         if program().is_none() {
             eprintln!("SKIPPED: there is no `etcd` on this machine (Debian: apt-get install etcd-server)");
             return None;
@@ -78,7 +79,7 @@ impl EtcdCluster {
     }
 
     /// How to reach the members, the first of them first.
-    pub(crate) fn config(&self) -> EtcdConfig {
+    pub fn config(&self) -> EtcdConfig {
         let addresses = self.members.iter().map(|member| member.client.clone()).collect();
         let mut config = EtcdConfig::new(addresses);
         config.patience = Duration::from_secs(30);
@@ -91,12 +92,12 @@ impl EtcdCluster {
     }
 
     /// A server over the cluster.
-    pub(crate) async fn connect(&self) -> EtcdStore {
+    pub async fn connect(&self) -> EtcdStore {
         EtcdStore::connect(self.config()).await.unwrap()
     }
 
     /// Starts a member, also again, on the data and the address that it had.
-    pub(crate) fn resume(&mut self, member: usize) {
+    pub fn resume(&mut self, member: usize) {
         let all: Vec<_> = self.members.iter().enumerate().collect();
         let all: Vec<_> = all
             .iter()
@@ -139,7 +140,7 @@ impl EtcdCluster {
     }
 
     /// Kills a member, as a crash would.
-    pub(crate) fn kill(&mut self, member: usize) {
+    pub fn kill(&mut self, member: usize) {
         if let Some(mut child) = self.members[member].child.take() {
             let _ = child.kill();
             let _ = child.wait();
@@ -147,12 +148,12 @@ impl EtcdCluster {
     }
 
     /// Stops a member where it is: it keeps its connections and says nothing.
-    pub(crate) fn pause(&self, member: usize) {
+    pub fn pause(&self, member: usize) {
         self.signal(member, "STOP");
     }
 
     /// Lets a paused member go on.
-    pub(crate) fn unpause(&self, member: usize) {
+    pub fn unpause(&self, member: usize) {
         self.signal(member, "CONT");
     }
 
@@ -163,7 +164,7 @@ impl EtcdCluster {
     }
 
     /// The member that leads, once there is one.
-    pub(crate) fn leader(&self) -> usize {
+    pub fn leader(&self) -> usize {
         let deadline = Instant::now() + Duration::from_secs(60);
         loop {
             let leads = |status: &serde_json::Value| {
@@ -183,7 +184,7 @@ impl EtcdCluster {
     }
 
     /// Lets another member lead.
-    pub(crate) fn move_leader(&self, to: usize) {
+    pub fn move_leader(&self, to: usize) {
         let status = self.post(to, "maintenance/status", "{}").unwrap();
         let target = &status["header"]["member_id"];
         let body = format!("{{\"targetID\":{target}}}");

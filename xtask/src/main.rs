@@ -19,7 +19,7 @@ const USAGE: &str = "\
 usage: cargo xtask <task>
 
   test                                    run every test; on a fresh machine, too
-  tidy                                    check the rules that the tree sets itself
+  tidy [--bless]                          check the rules of the repository; rewrite the public-API snapshots
   conformance [cel|corpus|scenarios]      run the bodies of evidence, print `name passed/total`, the sum last
   apitypes --kubernetes DIR [--check]     generate the table of API types from a Kubernetes git directory
   fuzz [--seconds N] [--seed N] [target]  run the fuzz targets, each for so many seconds
@@ -32,7 +32,8 @@ fn main() -> ExitCode {
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
     let done = match words.as_slice() {
         ["test", rest @ ..] => test::test(rest),
-        ["tidy"] => tidy::tidy(),
+        ["tidy"] => tidy::tidy(false),
+        ["tidy", "--bless"] => tidy::tidy(true),
         ["conformance", sets @ ..] => conformance::conformance(sets),
         ["apitypes", rest @ ..] => apitypes::apitypes(rest),
         ["attack", rest @ ..] => attack::attack(rest),

@@ -1,168 +1,87 @@
-//! `cargo xtask tidy`: the rules that the tree sets itself, each with the reason in its message.
+//! `cargo xtask tidy`: the rules of the repository that no other tool checks.
+//!
+//! Each finding names the file and the rule. `cargo xtask tidy --bless` rewrites the public-API snapshots.
+
+mod api;
+mod dependencies;
+mod layers;
+mod names;
+mod prose;
+mod sources;
 
 use crate::run::{cargo, output, root};
+use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Which of our crates a crate may use, and what it must never reach. Dependencies point downward only.
-struct Layer {
-    name: &'static str,
-    may: &'static [&'static str],
-    pure: bool,
-}
-
-const LAYERS: &[Layer] = &[
-    Layer {
-        name: "scantling-value",
-        may: &[],
-        pure: true,
-    },
-    Layer {
-        name: "scantling-notation",
-        may: &["scantling-value"],
-        pure: true,
-    },
-    Layer {
-        name: "scantling-cel",
-        may: &["scantling-value", "scantling-notation"],
-        pure: true,
-    },
-    Layer {
-        name: "scantling-apitypes",
-        may: &["scantling-value", "scantling-notation"],
-        pure: true,
-    },
-    Layer {
-        name: "scantling-schema",
-        may: &["scantling-value", "scantling-apitypes", "scantling-cel"],
-        pure: true,
-    },
-    Layer {
-        name: "scantling-merge",
-        may: &["scantling-value", "scantling-cel", "scantling-schema"],
-        pure: true,
-    },
-    Layer {
-        name: "scantling-admit",
-        may: &["scantling-value", "scantling-cel", "scantling-schema"],
-        pure: true,
-    },
-    Layer {
-        name: "scantling-store",
-        may: &[],
-        pure: false,
-    },
-    Layer {
-        name: "scantling-server",
-        may: &[
-            "scantling-value",
-            "scantling-apitypes",
-            "scantling-cel",
-            "scantling-schema",
-            "scantling-admit",
-            "scantling-merge",
-            "scantling-store",
-        ],
-        pure: false,
-    },
-];
-
-/// What a pure crate never depends on.
-const IMPURE: &[&str] = &[
-    "tokio", "hyper", "http", "tracing", "rand", "reqwest", "kube", "rayon",
-];
-
-const LONGEST_FILE: usize = 1000;
-
-/// Checks everything and reports all findings at once.
-pub(crate) fn tidy() -> Result<(), String> {
-    let mut found = layers()?;
-    found.extend(sources(&root())?);
-    if found.is_empty() {
+/// Runs all checks and reports all findings at once.
+pub(crate) fn tidy(bless: bool) -> Result<(), String> {
+    let root = root();
+    let metadata = metadata()?;
+    let files = rust_files(&root)?;
+    let mut findings = layers::check(&metadata);
+    findings.extend(dependencies::check(&root, &metadata)?);
+    findings.extend(sources::check(&files));
+    findings.extend(sources::check_fuzz_list(&root)?);
+    findings.extend(names::check(&files));
+    findings.extend(prose::check(&root)?);
+    findings.extend(api::check(&root, &files, bless)?);
+    if findings.is_empty() {
         println!("tidy: no findings");
         return Ok(());
     }
-    Err(found.join("\n"))
+    Err(findings.join("\n"))
 }
 
-fn layers() -> Result<Vec<String>, String> {
+/// A source file: its path from the root, and its text.
+struct RustFile {
+    name: String,
+    text: String,
+}
+
+fn metadata() -> Result<Value, String> {
     let (ok, text) = output(&mut cargo(&[
         "metadata",
         "--format-version",
         "1",
-        "--no-deps",
+        "--locked",
         "--offline",
     ]))?;
     if !ok {
         return Err("cargo metadata failed".to_owned());
     }
-    let metadata: serde_json::Value =
-        serde_json::from_str(&text).map_err(|e| format!("cargo metadata: {e}"))?;
-    let mut found = Vec::new();
-    let list =
-        |v: &serde_json::Value, key: &str| v.get(key).and_then(|l| l.as_array()).cloned().unwrap_or_default();
-    let text =
-        |v: &serde_json::Value, key: &str| v.get(key).and_then(|t| t.as_str()).unwrap_or_default().to_owned();
-    for package in list(&metadata, "packages") {
-        let Some(layer) = LAYERS.iter().find(|l| text(&package, "name") == l.name) else {
-            continue;
-        };
-        for dependency in list(&package, "dependencies") {
-            if !text(&dependency, "kind").is_empty() {
-                continue; // Tests may use what they like.
-            }
-            let name = text(&dependency, "name");
-            let name = name.as_str();
-            if name.starts_with("scantling-") && !layer.may.contains(&name) {
-                found.push(format!(
-                    "{} depends on {name}: dependencies point downward only",
-                    layer.name
-                ));
-            }
-            if layer.pure && IMPURE.contains(&name) {
-                found.push(format!(
-                    "{} depends on {name}: layers 0 to 2 are pure functions",
-                    layer.name
-                ));
-            }
-        }
-    }
-    Ok(found)
+    serde_json::from_str(&text).map_err(|e| format!("cargo metadata: {e}"))
 }
 
-fn sources(root: &Path) -> Result<Vec<String>, String> {
-    let mut files = Vec::new();
-    for folder in ["attack", "crates", "xtask", "bench", "fuzz"] {
-        collect(&root.join(folder), &mut files)?;
-    }
-    let mut found = Vec::new();
-    for file in files {
-        let name = file.strip_prefix(root).unwrap_or(&file).display().to_string();
-        let text = fs::read_to_string(&file).map_err(|e| format!("{name}: {e}"))?;
-        let n = text.lines().count();
-        if n > LONGEST_FILE {
-            found.push(format!(
-                "{name}: {n} lines are more than a reader can hold in mind: find a seam to split at"
-            ));
-        }
-        if !text.starts_with("//!") && !text.starts_with("#!") {
-            found.push(format!(
-                "{name}: begins without a module comment that says what it is for"
-            ));
-        }
-        if text.contains(concat!("#[ign", "ore")) {
-            found.push(format!(
-                "{name}: an ignored test hides what is wrong; assert the present behaviour instead"
-            ));
-        }
-        if file.file_name().is_some_and(|f| f == "mod.rs") {
-            found.push(format!("{name}: modules are `name.rs` beside `name/`"));
-        }
-    }
-    Ok(found)
+/// Returns the elements of an array member.
+fn array<'v>(value: &'v Value, key: &str) -> &'v [Value] {
+    value
+        .get(key)
+        .and_then(Value::as_array)
+        .map_or(&[], Vec::as_slice)
 }
 
-fn collect(folder: &Path, out: &mut Vec<PathBuf>) -> Result<(), String> {
+/// Returns a string member, or the empty string.
+fn string<'v>(value: &'v Value, key: &str) -> &'v str {
+    value.get(key).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn rust_files(root: &Path) -> Result<Vec<RustFile>, String> {
+    let mut paths = Vec::new();
+    for folder in ["attack", "bench", "crates", "fuzz", "xtask"] {
+        collect(&root.join(folder), "rs", &mut paths)?;
+    }
+    paths.into_iter().map(|path| read(root, &path)).collect()
+}
+
+fn read(root: &Path, path: &Path) -> Result<RustFile, String> {
+    let name = path.strip_prefix(root).unwrap_or(path).display().to_string();
+    let text = fs::read_to_string(path).map_err(|e| format!("{name}: {e}"))?;
+    Ok(RustFile { name, text })
+}
+
+/// Collects the files with an extension below a folder, build artifacts excluded.
+fn collect(folder: &Path, extension: &str, out: &mut Vec<PathBuf>) -> Result<(), String> {
     let Ok(entries) = fs::read_dir(folder) else {
         return Ok(());
     };
@@ -170,9 +89,9 @@ fn collect(folder: &Path, out: &mut Vec<PathBuf>) -> Result<(), String> {
         let path = entry.map_err(|e| e.to_string())?.path();
         if path.is_dir() {
             if path.file_name().is_some_and(|n| n != "target") {
-                collect(&path, out)?;
+                collect(&path, extension, out)?;
             }
-        } else if path.extension().is_some_and(|e| e == "rs") {
+        } else if path.extension().is_some_and(|e| e == extension) {
             out.push(path);
         }
     }

@@ -1,6 +1,6 @@
 //! Definitions, objects and paths that attacks are made of.
 
-use crate::http::Request;
+use crate::http::HttpRequest;
 use serde_json::{Value, json};
 
 /// The group of all definitions here.
@@ -61,7 +61,7 @@ pub(crate) fn things(schema: &Value) -> Value {
 }
 
 /// Creates a definition.
-pub(crate) fn define(definition: &Value) -> Request {
+pub(crate) fn define(definition: &Value) -> HttpRequest {
     post(DEFINITIONS, definition)
 }
 
@@ -71,8 +71,8 @@ pub(crate) fn thing(name: &str, spec: &Value) -> Value {
 }
 
 /// Creates the usual object; `spec` is JSON.
-pub(crate) fn create_text(query: &str, spec: &str) -> Request {
-    Request::new("POST", format!("{THINGS}{query}"), JSON, thing_text(spec))
+pub(crate) fn create_text(query: &str, spec: &str) -> HttpRequest {
+    HttpRequest::new("POST", format!("{THINGS}{query}"), JSON, thing_text(spec))
 }
 
 /// The usual object as text around the JSON of `spec`.
@@ -80,16 +80,16 @@ pub(crate) fn thing_text(spec: &str) -> String {
     format!(r#"{{"apiVersion":"{GROUP}/v1","kind":"Things","metadata":{{"name":"a"}},"spec":{spec}}}"#)
 }
 
-pub(crate) fn post(path: &str, body: &Value) -> Request {
-    Request::new("POST", path, JSON, body.to_string())
+pub(crate) fn post(path: &str, body: &Value) -> HttpRequest {
+    HttpRequest::new("POST", path, JSON, body.to_string())
 }
 
-pub(crate) fn put(path: &str, body: &Value) -> Request {
-    Request::new("PUT", path, JSON, body.to_string())
+pub(crate) fn put(path: &str, body: &Value) -> HttpRequest {
+    HttpRequest::new("PUT", path, JSON, body.to_string())
 }
 
-pub(crate) fn patch(path: &str, media_type: &str, body: &Value) -> Request {
-    Request::new("PATCH", path, media_type, body.to_string())
+pub(crate) fn patch(path: &str, media_type: &str, body: &Value) -> HttpRequest {
+    HttpRequest::new("PATCH", path, media_type, body.to_string())
 }
 
 /// The same item so often, separated by commas.

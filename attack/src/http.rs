@@ -37,7 +37,7 @@ pub(crate) struct Endpoint {
 
 /// One request of HTTP/1.1.
 #[derive(Clone, Debug)]
-pub(crate) struct Request {
+pub(crate) struct HttpRequest {
     pub(crate) method: &'static str,
     pub(crate) path: String,
     pub(crate) headers: Vec<(String, String)>,
@@ -161,7 +161,7 @@ impl Endpoint {
     }
 
     /// The bytes of a request.
-    pub(crate) fn bytes(&self, request: &Request) -> Vec<u8> {
+    pub(crate) fn bytes(&self, request: &HttpRequest) -> Vec<u8> {
         let mut head = self.head(request.method, &request.path);
         for (name, value) in &request.headers {
             head.push_str(&format!("{name}: {value}\r\n"));
@@ -176,7 +176,7 @@ impl Endpoint {
     }
 
     /// Sends one request on a connection of its own.
-    pub(crate) fn ask(&self, request: &Request, patience: Duration) -> Result<HttpResponse, AttackError> {
+    pub(crate) fn ask(&self, request: &HttpRequest, patience: Duration) -> Result<HttpResponse, AttackError> {
         let mut connection = self.connect(ATTACKER, patience)?;
         connection.ask(&self.bytes(request), Instant::now() + patience)
     }
@@ -338,9 +338,9 @@ impl HttpResponse {
     }
 }
 
-impl Request {
-    pub(crate) fn get(path: impl Into<String>) -> Request {
-        Request::new("GET", path, "", Vec::new())
+impl HttpRequest {
+    pub(crate) fn get(path: impl Into<String>) -> HttpRequest {
+        HttpRequest::new("GET", path, "", Vec::new())
     }
 
     /// A request with a body of some media type.
@@ -349,12 +349,12 @@ impl Request {
         path: impl Into<String>,
         media_type: &str,
         body: impl Into<Vec<u8>>,
-    ) -> Request {
+    ) -> HttpRequest {
         let mut headers = Vec::new();
         if !media_type.is_empty() {
             headers.push(("Content-Type".to_owned(), media_type.to_owned()));
         }
-        Request {
+        HttpRequest {
             method,
             path: path.into(),
             headers,
@@ -362,7 +362,7 @@ impl Request {
         }
     }
 
-    pub(crate) fn header(mut self, name: &str, value: impl Into<String>) -> Request {
+    pub(crate) fn header(mut self, name: &str, value: impl Into<String>) -> HttpRequest {
         self.headers.push((name.to_owned(), value.into()));
         self
     }

@@ -1,9 +1,9 @@
 //! An attack as a row of a table: the preparation of the server, the requests, and the expected answers.
 
 use crate::AttackError;
-use crate::http::Request;
+use crate::http::HttpRequest;
 use crate::launch::{self, ProcessLimits};
-use crate::server::{Server, Totals, Usage, run_limited};
+use crate::server::{ServerProcess, Totals, Usage, run_limited};
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 const CONNECTIONS: usize = 3;
 
 /// Makes requests; called once per run, so that large bodies exist only while they are needed.
-type Requests = Box<dyn Fn(Size) -> Vec<Request>>;
+type Requests = Box<dyn Fn(Size) -> Vec<HttpRequest>>;
 /// An attack that is more than requests and their answers.
 type Program = Box<dyn Fn(&Scene<'_>) -> Result<String, AttackError>>;
 
@@ -83,13 +83,13 @@ pub(crate) struct Scene<'a> {
     pub(crate) deadline: Instant,
     /// The shortest duration of the attack.
     pub(crate) window: Duration,
-    pub(crate) server: Option<&'a Server>,
+    pub(crate) server: Option<&'a ServerProcess>,
     /// The usage of the processes that this attack starts.
     pub(crate) totals: Totals,
 }
 
 impl<'a> Scene<'a> {
-    pub(crate) fn server(&self) -> Result<&'a Server, AttackError> {
+    pub(crate) fn server(&self) -> Result<&'a ServerProcess, AttackError> {
         self.server.ok_or_else(|| "this attack has no server".into())
     }
 
@@ -103,7 +103,7 @@ impl<'a> Scene<'a> {
     }
 
     /// Starts a server on the data directory.
-    pub(crate) fn start(&self, flags: &[&str]) -> Result<Server, AttackError> {
+    pub(crate) fn start(&self, flags: &[&str]) -> Result<ServerProcess, AttackError> {
         Server::start(
             self.program,
             ProcessLimits::default(),
@@ -147,7 +147,7 @@ impl Attack {
     pub(crate) fn requests(
         name: &'static str,
         request: &'static str,
-        make: impl Fn(Size) -> Vec<Request> + 'static,
+        make: impl Fn(Size) -> Vec<HttpRequest> + 'static,
     ) -> Attack {
         Attack::new(name, request, Strike::Requests(Box::new(make)))
     }
@@ -156,7 +156,7 @@ impl Attack {
     pub(crate) fn one(
         name: &'static str,
         request: &'static str,
-        make: impl Fn(Size) -> Request + 'static,
+        make: impl Fn(Size) -> HttpRequest + 'static,
     ) -> Attack {
         Attack::requests(name, request, move |size| vec![make(size)])
     }
@@ -192,7 +192,7 @@ impl Attack {
     }
 
     /// Requests that prepare the attack; each must succeed.
-    pub(crate) fn after(mut self, make: impl Fn(Size) -> Vec<Request> + 'static) -> Attack {
+    pub(crate) fn after(mut self, make: impl Fn(Size) -> Vec<HttpRequest> + 'static) -> Attack {
         self.prepare.push(Preparation {
             make: Box::new(make),
             may_be_refused: false,
@@ -201,12 +201,12 @@ impl Attack {
     }
 
     /// One request that prepares the attack.
-    pub(crate) fn after_one(self, make: impl Fn(Size) -> Request + 'static) -> Attack {
+    pub(crate) fn after_one(self, make: impl Fn(Size) -> HttpRequest + 'static) -> Attack {
         self.after(move |size| vec![make(size)])
     }
 
     /// One request that prepares the attack, or is refused.
-    pub(crate) fn after_attempt(mut self, make: impl Fn(Size) -> Request + 'static) -> Attack {
+    pub(crate) fn after_attempt(mut self, make: impl Fn(Size) -> HttpRequest + 'static) -> Attack {
         self.prepare.push(Preparation {
             make: Box::new(move |size| vec![make(size)]),
             may_be_refused: true,

@@ -1,7 +1,7 @@
 //! The second client: it reads a small object at a steady rate on a connection of its own while an attack runs, and
 //! measures how long it waits.
 
-use crate::http::{BYSTANDER, Endpoint, RawConnection, Request};
+use crate::http::{BYSTANDER, Endpoint, HttpRequest, RawConnection};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -79,7 +79,7 @@ impl Probe {
 }
 
 fn watch(endpoint: &Endpoint, stop: &AtomicBool, ready: &std::sync::mpsc::Sender<()>) -> Waits {
-    let request = endpoint.bytes(&Request::get("/api/v1/namespaces/default"));
+    let request = endpoint.bytes(&HttpRequest::get("/api/v1/namespaces/default"));
     let mut waits = Waits::default();
     let mut connection: Option<RawConnection> = None;
     let mut due = Instant::now();

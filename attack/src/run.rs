@@ -1,10 +1,10 @@
 //! Runs one attack, measures it, and judges it against the bounds.
 
 use crate::AttackError;
-use crate::http::{ATTACKER, HttpResponse, RawConnection, Request};
+use crate::http::{ATTACKER, HttpRequest, HttpResponse, RawConnection};
 use crate::plan::{Attack, Scene, Size, Strike};
 use crate::probe::{Probe, Waits};
-use crate::server::{Server, Totals, Usage};
+use crate::server::{ServerProcess, Totals, Usage};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Mutex;
@@ -192,7 +192,7 @@ fn measure(
 
 /// Sends what prepares an attack. The requests of one preparation do not depend on each other: several connections send
 /// them, so that the disk flushes them together.
-fn prepare(attack: &Attack, options: &RunOptions, server: &Server) -> Result<(), AttackError> {
+fn prepare(attack: &Attack, options: &RunOptions, server: &ServerProcess) -> Result<(), AttackError> {
     for preparation in &attack.prepare {
         let right: &[u16] = if preparation.may_be_refused {
             &[201, 422]
@@ -201,7 +201,7 @@ fn prepare(attack: &Attack, options: &RunOptions, server: &Server) -> Result<(),
         };
         let requests = (preparation.make)(options.size);
         let deadline = Instant::now() + options.limit;
-        let send = |requests: &[Request]| -> Result<(), AttackError> {
+        let send = |requests: &[HttpRequest]| -> Result<(), AttackError> {
             let mut connection = server.endpoint.connect(ATTACKER, options.limit)?;
             for request in requests {
                 let answered = connection
@@ -226,7 +226,7 @@ fn prepare(attack: &Attack, options: &RunOptions, server: &Server) -> Result<(),
 fn send_requests(
     attack: &Attack,
     scene: &Scene<'_>,
-    server: &Server,
+    server: &ServerProcess,
     requests: &[Vec<u8>],
 ) -> Result<String, AttackError> {
     let statuses: Mutex<BTreeMap<u16, usize>> = Mutex::default();
@@ -266,7 +266,7 @@ fn send_requests(
 /// Sends the requests in turn until the time is up.
 fn repeat(
     scene: &Scene<'_>,
-    server: &Server,
+    server: &ServerProcess,
     requests: &[Vec<u8>],
     begin: Instant,
     mut tell: impl FnMut(HttpResponse) -> bool,

@@ -98,7 +98,7 @@ impl Drop for Monitor {
 }
 
 /// A running server.
-pub(crate) struct Server {
+pub(crate) struct ServerProcess {
     process: Mutex<Child>,
     pid: u32,
     pub(crate) endpoint: Endpoint,
@@ -106,7 +106,7 @@ pub(crate) struct Server {
     log: PathBuf,
 }
 
-impl Server {
+impl ServerProcess {
     /// Starts a server on a free loopback port and waits until it serves.
     pub(crate) fn start(
         program: &Path,
@@ -115,7 +115,7 @@ impl Server {
         data: &Path,
         flags: &[&str],
         totals: &Totals,
-    ) -> Result<Server, AttackError> {
+    ) -> Result<ServerProcess, AttackError> {
         let mut command = launch::command(program, limits)?;
         let log = directory.join("server.log");
         let kubeconfig = directory.join("attack.kubeconfig");
@@ -136,7 +136,7 @@ impl Server {
         let monitor = Monitor::start(pid, totals);
         let output = process.stdout.take();
         // From here on, whatever goes wrong stops the process.
-        let mut server = Server {
+        let mut server = ServerProcess {
             process: Mutex::new(process),
             pid,
             endpoint: Endpoint::from_kubeconfig(
@@ -216,7 +216,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for ServerProcess {
     fn drop(&mut self) {
         if let Ok(mut process) = self.process.lock() {
             // A process that has ended by itself needs no stop.

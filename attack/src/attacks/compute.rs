@@ -4,7 +4,7 @@ use crate::cluster::{
     DEFINITIONS, THING, THINGS, create_text, define, list, members, numbered, open, put, repeated, thing,
     things, with_spec,
 };
-use crate::http::Request;
+use crate::http::HttpRequest;
 use crate::plan::{Attack, Size};
 use serde_json::{Value, json};
 
@@ -70,7 +70,7 @@ fn ruled(
             .replace("things", "others")
             .replace("Things", "Others");
         vec![
-            Request {
+            HttpRequest {
                 path: format!("{DEFINITIONS}?dryRun=All"),
                 body: other_text.into_bytes(),
                 ..other
@@ -234,7 +234,7 @@ pub(crate) fn table() -> Vec<Attack> {
             });
             let mut definition = things(&with_spec(&json!({"type": "object", "properties": properties})));
             definition["metadata"]["resourceVersion"] = json!("");
-            Request { path: format!("{DEFINITIONS}?dryRun=All"), ..define(&definition) }
+            HttpRequest { path: format!("{DEFINITIONS}?dryRun=All"), ..define(&definition) }
         })
         .expect(&[201, 422, 500, 504]),
         checked(
@@ -251,7 +251,7 @@ pub(crate) fn table() -> Vec<Attack> {
             let properties = members(size.scale(100), |i| {
                 (format!("p{i}"), json!({"type": "string", "pattern": format!("((a{{1,1000}}){{1,1000}}){i}")}))
             });
-            Request {
+            HttpRequest {
                 path: format!("{DEFINITIONS}?dryRun=All"),
                 ..define(&things(&with_spec(&json!({"type": "object", "properties": properties}))))
             }
@@ -290,7 +290,7 @@ pub(crate) fn table() -> Vec<Attack> {
         Attack::one("rules/many", "a definition with 4 000 rules", |size| {
             let rules: Value = (0..size.scale(4_000)).map(|i| json!({"rule": format!("self.a{} != {i}", i % 10)})).collect();
             let properties = members(10, |i| (format!("a{i}"), json!({"type": "integer"})));
-            Request {
+            HttpRequest {
                 path: format!("{DEFINITIONS}?dryRun=All"),
                 ..define(&things(&with_spec(&json!({"type": "object", "properties": properties, "x-kubernetes-validations": rules}))))
             }
@@ -298,7 +298,7 @@ pub(crate) fn table() -> Vec<Attack> {
         .expect(&[201, 422, 500, 504]),
         Attack::one("rules/long", "a rule of 1 MB", |size| {
             let rule = vec!["self.a0 == 1"; size.scale(80_000)].join(" || ");
-            Request {
+            HttpRequest {
                 path: format!("{DEFINITIONS}?dryRun=All"),
                 ..define(&things(&with_spec(&json!({"type": "object", "properties": {"a0": {"type": "integer"}},
                     "x-kubernetes-validations": [{"rule": rule}]}))))
@@ -307,7 +307,7 @@ pub(crate) fn table() -> Vec<Attack> {
         .expect(&[201, 422, 500, 504]),
         Attack::one("rules/deep-parentheses", "a rule of 200 000 parentheses", |size| {
             let rule = format!("{}true{}", "(".repeat(size.scale(200_000)), ")".repeat(size.scale(200_000)));
-            Request {
+            HttpRequest {
                 path: format!("{DEFINITIONS}?dryRun=All"),
                 ..define(&things(&with_spec(&json!({"type": "object", "x-kubernetes-validations": [{"rule": rule}]}))))
             }
@@ -343,12 +343,12 @@ pub(crate) fn table() -> Vec<Attack> {
         .after_one(|_| {
             let schema = with_spec(&items(&json!({"type": "string", "maxLength": 1})));
             let patch = json!([{"op": "replace", "path": "/spec/versions/0/schema/openAPIV3Schema", "value": schema}]);
-            Request::new("PATCH", format!("{DEFINITIONS}/things.attack.example.com"), "application/json-patch+json", patch.to_string())
+            HttpRequest::new("PATCH", format!("{DEFINITIONS}/things.attack.example.com"), "application/json-patch+json", patch.to_string())
         })
         .expect(&[200, 400, 409, 413, 422, 500, 504]),
         Attack::requests("validate/bulk-writes", "creates of 1 MB, deleted again", |size| {
             let spec = format!(r#"{{"s":"{}"}}"#, "x".repeat(size.scale(1_000_000)));
-            vec![create_text("", &spec), Request::new("DELETE", format!("{THINGS}/a"), "", "")]
+            vec![create_text("", &spec), HttpRequest::new("DELETE", format!("{THINGS}/a"), "", "")]
         })
         .after_one(|_| define(&things(&open())))
         .expect(&[200, 201, 404, 413]),

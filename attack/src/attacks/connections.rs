@@ -3,7 +3,7 @@
 use super::reading::many_objects;
 use crate::AttackError;
 use crate::cluster::{CONFIG_MAPS, JSON, THING, THINGS, create_text, define, open, patch, post, things};
-use crate::http::{ATTACKER, Endpoint, Protocol, RawConnection, Request};
+use crate::http::{ATTACKER, Endpoint, HttpRequest, Protocol, RawConnection};
 use crate::http2::{
     CONTINUATION, DATA, END_HEADERS, HEADERS, Http2, PING, RST_STREAM, SETTINGS, WINDOW_UPDATE, frame,
     literal,
@@ -130,7 +130,7 @@ fn unread(
     from: fn(usize) -> Ipv4Addr,
 ) -> Result<String, AttackError> {
     let endpoint = &scene.server()?.endpoint;
-    let request = endpoint.bytes(&Request::get(path)).repeat(requests);
+    let request = endpoint.bytes(&HttpRequest::get(path)).repeat(requests);
     let mut held = Vec::new();
     for i in 0..n {
         let opened = endpoint
@@ -368,7 +368,7 @@ fn stop_during(
 ) -> Result<String, AttackError> {
     let server = scene.start(&[])?;
     let endpoint = server.endpoint.clone();
-    let ask = |request: &Request| endpoint.ask(request, scene.left())?.expect(&[200, 201]);
+    let ask = |request: &HttpRequest| endpoint.ask(request, scene.left())?.expect(&[200, 201]);
     ask(&define(&things(&open())))?;
     ask(&create_text(
         "",
@@ -406,7 +406,7 @@ fn stop_during(
     }
     let server = scene.start(&[])?;
     let last = format!("{CONFIG_MAPS}/c{}", acknowledged.max(1) - 1);
-    let answer = server.endpoint.ask(&Request::get(last), scene.left())?;
+    let answer = server.endpoint.ask(&HttpRequest::get(last), scene.left())?;
     if acknowledged > 0 && answer.status != 200 {
         return Err(format!("the last of {acknowledged} acknowledged writes is lost").into());
     }
@@ -471,7 +471,7 @@ fn unread_lists(_: &Scene<'_>, endpoint: &Endpoint) -> Result<Box<dyn std::any::
     for i in 0..10 {
         let socket = endpoint.tcp_with_window(source(i), SHORT, Some(4 << 10))?;
         let mut stream = endpoint.tls(socket, Protocol::Http1)?;
-        stream.write_all(&endpoint.bytes(&Request::get(THINGS)))?;
+        stream.write_all(&endpoint.bytes(&HttpRequest::get(THINGS)))?;
         held.push(stream);
     }
     Ok(Box::new(held))
@@ -523,7 +523,7 @@ pub(crate) fn table() -> Vec<Attack> {
             "300 connections that are silent after a request",
             |scene| {
                 let endpoint = &scene.server()?.endpoint;
-                let request = endpoint.bytes(&Request::get("/api"));
+                let request = endpoint.bytes(&HttpRequest::get("/api"));
                 let n = scene.size.scale(300);
                 let mut held = connect_many(endpoint, n, source);
                 for connection in &mut held {
@@ -683,7 +683,7 @@ pub(crate) fn table() -> Vec<Attack> {
         Attack::program("watch/many", "1 000 watches", |scene| {
             let endpoint = &scene.server()?.endpoint;
             let n = scene.size.scale(1_000);
-            let request = endpoint.bytes(&Request::get(format!("{CONFIG_MAPS}?watch=true")));
+            let request = endpoint.bytes(&HttpRequest::get(format!("{CONFIG_MAPS}?watch=true")));
             let mut held = connect_many(endpoint, n, source);
             for connection in &mut held {
                 let _ = connection.send(&request);

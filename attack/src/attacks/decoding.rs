@@ -4,7 +4,7 @@ use crate::cluster::{
     CONFIG_MAPS, DEFINITIONS, GROUP, JSON, THINGS, YAML, create_text, define, numbered, open, repeated,
     thing_text, things, with_spec,
 };
-use crate::http::Request;
+use crate::http::HttpRequest;
 use crate::plan::{Attack, Size};
 use serde_json::json;
 
@@ -24,7 +24,7 @@ fn open_yaml(name: &'static str, request: &'static str, spec: impl Fn(Size) -> S
             "apiVersion: {GROUP}/v1\nkind: Things\nmetadata:\n  name: a\nspec:\n{}",
             spec(size)
         );
-        Request::new("POST", format!("{THINGS}?dryRun=All"), YAML, body)
+        HttpRequest::new("POST", format!("{THINGS}?dryRun=All"), YAML, body)
     })
     .after_one(|_| define(&things(&open())))
     .expect(ANY)
@@ -79,7 +79,7 @@ fn cbor_object(spec: &[u8]) -> Vec<u8> {
 
 fn cbor(name: &'static str, request: &'static str, spec: impl Fn(Size) -> Vec<u8> + 'static) -> Attack {
     Attack::one(name, request, move |size| {
-        Request::new(
+        HttpRequest::new(
             "POST",
             format!("{THINGS}?dryRun=All"),
             "application/cbor",
@@ -113,7 +113,7 @@ fn proto(name: &'static str, request: &'static str, message: impl Fn(Size) -> Ve
         unknown.extend(proto_field(2, &message(size)));
         let mut body = b"k8s\0".to_vec();
         body.extend(unknown);
-        Request::new(
+        HttpRequest::new(
             "POST",
             format!("{CONFIG_MAPS}?dryRun=All"),
             "application/vnd.kubernetes.protobuf",
@@ -175,7 +175,7 @@ pub(crate) fn table() -> Vec<Attack> {
                 let fields = numbered(size.scale(60_000), |i| format!(r#""f{i}":0"#));
                 let body =
                     format!(r#"{{"apiVersion":"v1","kind":"ConfigMap","metadata":{{"name":"a"}},{fields}}}"#);
-                Request::new(
+                HttpRequest::new(
                     "POST",
                     format!("{CONFIG_MAPS}?dryRun=All&fieldValidation=Warn"),
                     JSON,
@@ -193,7 +193,7 @@ pub(crate) fn table() -> Vec<Attack> {
                     things(&open())
                         .to_string()
                         .replacen(r#""spec":{"#, &format!(r#""spec":{{{fields},"#), 1);
-                Request::new(
+                HttpRequest::new(
                     "POST",
                     format!("{DEFINITIONS}?dryRun=All&fieldValidation=Warn"),
                     JSON,
@@ -405,13 +405,13 @@ pub(crate) fn table() -> Vec<Attack> {
                     let _ = std::io::Write::write_all(&mut encoder, &zeros);
                 }
                 let body = encoder.finish().unwrap_or_default();
-                Request::new("POST", THINGS, JSON, body).header("Content-Encoding", "gzip")
+                HttpRequest::new("POST", THINGS, JSON, body).header("Content-Encoding", "gzip")
             },
         )
         .after_one(|_| define(&things(&open())))
         .expect(&[400, 413, 415]),
         Attack::one("json/many-documents", "20 000 objects in one body", |size| {
-            Request::new(
+            HttpRequest::new(
                 "POST",
                 format!("{THINGS}?dryRun=All"),
                 JSON,

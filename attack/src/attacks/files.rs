@@ -2,10 +2,10 @@
 
 use crate::AttackError;
 use crate::cluster::{CONFIG_MAPS, post};
-use crate::http::{ATTACKER, Request};
+use crate::http::{ATTACKER, HttpRequest};
 use crate::launch::{self, ProcessLimits};
 use crate::plan::{Attack, Scene};
-use crate::server::{Server, run_limited};
+use crate::server::{ServerProcess, run_limited};
 use rustix::mount::{MountFlags, UnmountFlags, mount, mount_remount, unmount};
 use rustix::process::Signal;
 use serde_json::json;
@@ -31,7 +31,7 @@ fn killed_store(scene: &Scene<'_>) -> Result<(), AttackError> {
     Ok(())
 }
 
-fn fill(server: &Server, scene: &Scene<'_>, name: &str, n: usize) -> Result<(), AttackError> {
+fn fill(server: &ServerProcess, scene: &Scene<'_>, name: &str, n: usize) -> Result<(), AttackError> {
     let mut connection = server.endpoint.connect(ATTACKER, scene.left())?;
     for i in 0..n {
         let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": format!("{name}{i}")},
@@ -95,10 +95,10 @@ fn damaged(
         Ok(server) => {
             let list = server
                 .endpoint
-                .ask(&Request::get(format!("{CONFIG_MAPS}?limit=1")), scene.left())?;
+                .ask(&HttpRequest::get(format!("{CONFIG_MAPS}?limit=1")), scene.left())?;
             let text = list.body_text();
             let last = server.endpoint.ask(
-                &Request::get(format!("{CONFIG_MAPS}/c{}", OBJECTS - 1)),
+                &HttpRequest::get(format!("{CONFIG_MAPS}/c{}", OBJECTS - 1)),
                 scene.left(),
             )?;
             Some(last.status == 200 && text.contains("\"c0\""))
@@ -253,7 +253,7 @@ fn full_disk(scene: &Scene<'_>) -> Result<String, AttackError> {
         return Ok(NO_MOUNT.to_owned());
     };
     let server = scene.start(&[])?;
-    let ask = |request: &Request| server.endpoint.ask(request, scene.left());
+    let ask = |request: &HttpRequest| server.endpoint.ask(request, scene.left());
     fill(&server, scene, "c", 5)?;
     let filler = scene.data().join("filler");
     let mut file = File::create(&filler)?;
@@ -278,8 +278,8 @@ fn full_disk(scene: &Scene<'_>) -> Result<String, AttackError> {
         return Err(format!("{refused} to a write on a full disk").into());
     }
     let (read, ready) = (
-        ask(&Request::get(format!("{CONFIG_MAPS}/c0")))?.status,
-        ask(&Request::get("/readyz"))?.status,
+        ask(&HttpRequest::get(format!("{CONFIG_MAPS}/c0")))?.status,
+        ask(&HttpRequest::get("/readyz"))?.status,
     );
     if read != 200 {
         return Err(format!("{read} to a read on a full disk").into());
@@ -289,7 +289,7 @@ fn full_disk(scene: &Scene<'_>) -> Result<String, AttackError> {
     }
     std::fs::remove_file(&filler)?;
     let begin = Instant::now();
-    while ask(&Request::get("/readyz"))?.status != 200 {
+    while ask(&HttpRequest::get("/readyz"))?.status != 200 {
         if begin.elapsed() > Duration::from_secs(20) {
             return Err("/readyz still fails when there is room again".into());
         }
@@ -305,7 +305,7 @@ fn full_disk(scene: &Scene<'_>) -> Result<String, AttackError> {
     }
     drop(server);
     let server = scene.start(&[])?;
-    let last = Request::get(format!("{CONFIG_MAPS}/c{}", acknowledged - 1));
+    let last = HttpRequest::get(format!("{CONFIG_MAPS}/c{}", acknowledged - 1));
     server.endpoint.ask(&last, scene.left())?.expect(&[200])?;
     Ok(format!("{refused} when full, {acknowledged} writes kept"))
 }

@@ -4,7 +4,7 @@ use crate::cluster::{
     DEFINITIONS, JSON_PATCH, THING, THINGS, create_text, define, definition, list, members, open, patch,
     repeated, things, version, with_spec,
 };
-use crate::http::Request;
+use crate::http::HttpRequest;
 use crate::plan::{Attack, Size};
 use serde_json::{Value, json};
 
@@ -21,7 +21,7 @@ fn empty_items(n: usize) -> String {
 }
 
 /// Replaces the schema of the usual definition.
-fn redefine(schema: &Value) -> Request {
+fn redefine(schema: &Value) -> HttpRequest {
     patch(
         &format!("{DEFINITIONS}/things.attack.example.com"),
         JSON_PATCH,
@@ -37,9 +37,11 @@ fn read_with_defaults(
     headers: &'static [(&'static str, &'static str)],
 ) -> Attack {
     Attack::one(name, request, move |_| {
-        headers.iter().fold(Request::get(path), |request, (name, value)| {
-            request.header(name, *value)
-        })
+        headers
+            .iter()
+            .fold(HttpRequest::get(path), |request, (name, value)| {
+                request.header(name, *value)
+            })
     })
     .after_one(|_| define(&things(&open())))
     .after(|size| {
@@ -47,7 +49,7 @@ fn read_with_defaults(
         (0..size.pick(20, 5))
             .map(|i| {
                 let text = create_text("", &body);
-                Request {
+                HttpRequest {
                     body: String::from_utf8_lossy(&text.body)
                         .replacen(r#""name":"a""#, &format!(r#""name":"a{i}""#), 1)
                         .into_bytes(),
@@ -120,7 +122,7 @@ pub(crate) fn table() -> Vec<Attack> {
         .after_one(|_| create_text("", "{}"))
         .expect(&[400, 413, 422, 500]),
         Attack::one("defaults/apply", "an apply of 1 000 items with 9 000 defaults each", |size| {
-            Request::new("PATCH", format!("{THING}?fieldManager=a"), "application/apply-patch+yaml",
+            HttpRequest::new("PATCH", format!("{THING}?fieldManager=a"), "application/apply-patch+yaml",
                 crate::cluster::thing_text(&empty_items(size.pick(1_000, 200))))
         })
         .after_one(|size| define(&things(&defaulted(size.pick(9_000, 4_000), &json!("x")))))
@@ -131,7 +133,7 @@ pub(crate) fn table() -> Vec<Attack> {
         read_with_defaults("defaults/watch", "the first events of a watch of them",
             "/apis/attack.example.com/v1/namespaces/default/things?watch=true&timeoutSeconds=1", &[]),
         Attack::one("conversion/defaults-of-versions", "a read in another of 20 versions, 2 000 defaults each", |_| {
-            Request::get("/apis/attack.example.com/v7/namespaces/default/things")
+            HttpRequest::get("/apis/attack.example.com/v7/namespaces/default/things")
         })
         .after_one(|size: Size| {
             let versions: Vec<Value> = (1..=20)

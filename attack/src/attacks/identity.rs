@@ -2,14 +2,14 @@
 
 use crate::AttackError;
 use crate::cluster::{JSON, define, open, things};
-use crate::http::Request;
+use crate::http::HttpRequest;
 use crate::plan::{Attack, Scene};
 use serde_json::json;
 
 /// Asks who the server takes the sender for.
-fn who_am_i() -> Request {
+fn who_am_i() -> HttpRequest {
     let review = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"});
-    Request::new(
+    HttpRequest::new(
         "POST",
         "/apis/authentication.k8s.io/v1/selfsubjectreviews",
         JSON,
@@ -81,8 +81,8 @@ fn anonymous(scene: &Scene<'_>) -> Result<String, AttackError> {
         "/logs",
     ] {
         let (anonymous, unknown) = (
-            nobody.ask(&Request::get(path), scene.left())?,
-            wrong.ask(&Request::get(path), scene.left())?,
+            nobody.ask(&HttpRequest::get(path), scene.left())?,
+            wrong.ask(&HttpRequest::get(path), scene.left())?,
         );
         if !matches!(anonymous.status, 401 | 403) {
             return Err(format!("{} to an anonymous GET {path}", anonymous.status).into());
@@ -92,7 +92,7 @@ fn anonymous(scene: &Scene<'_>) -> Result<String, AttackError> {
         }
     }
     nobody
-        .ask(&Request::get("/version"), scene.left())?
+        .ask(&HttpRequest::get("/version"), scene.left())?
         .expect(&[200])?;
     Ok("401 and 403; /version 200".to_owned())
 }
@@ -110,7 +110,7 @@ pub(crate) fn table() -> Vec<Attack> {
             anonymous,
         ),
         Attack::one("identity/long-token", "a token of 200 kB", |size| {
-            Request::get("/api").header("X-Padding", "a").header(
+            HttpRequest::get("/api").header("X-Padding", "a").header(
                 "Authorization",
                 format!("Bearer {}", "a".repeat(size.scale(200_000))),
             )
@@ -131,7 +131,7 @@ pub(crate) fn table() -> Vec<Attack> {
             "bodies of 2.9 MB without a token",
             |size| {
                 // The server need not read the body of somebody that it does not know.
-                Request::new(
+                HttpRequest::new(
                     "POST",
                     crate::cluster::THINGS,
                     JSON,

@@ -4,7 +4,7 @@ use crate::cluster::{
     CONFIG_MAPS, DEFINITIONS, JSON, THING, THINGS, create_text, define, members, numbered, open, post, put,
     repeated, thing, things, with_spec,
 };
-use crate::http::Request;
+use crate::http::HttpRequest;
 use crate::plan::{Attack, Size};
 use serde_json::{Value, json};
 
@@ -268,21 +268,21 @@ pub(crate) fn table() -> Vec<Attack> {
         .after_one(|_| create_text("", "{}"))
         .expect(REFUSED),
         Attack::one("errors/query-echo", "a query of 60 kB", |size| {
-            Request::get(format!("{THINGS}?fieldSelector={}&labelSelector={}", "a%3D%3Db,".repeat(size.scale(4_000)), "%21%21".repeat(2_000)))
+            HttpRequest::get(format!("{THINGS}?fieldSelector={}&labelSelector={}", "a%3D%3Db,".repeat(size.scale(4_000)), "%21%21".repeat(2_000)))
         })
         .after_one(|_| define(&things(&open())))
         .expect(&[400, 414, 431]),
-        Attack::one("errors/path", "a path of 60 kB", |size| Request::get(format!("/apis/{}", "a/".repeat(size.scale(30_000)))))
+        Attack::one("errors/path", "a path of 60 kB", |size| HttpRequest::get(format!("/apis/{}", "a/".repeat(size.scale(30_000)))))
             .expect(&[400, 403, 404, 414, 431]),
         Attack::one("errors/review", "an access review of 2 MB", |size| {
-            Request::new("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", JSON,
+            HttpRequest::new("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", JSON,
                 json!({"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
                     "spec": {"resourceAttributes": {"namespace": "n".repeat(size.scale(2_000_000)), "verb": "get"}}}).to_string())
         })
         .expect(&[201, 400, 413, 422]),
         Attack::one("errors/definition-dry-run", "60 000 enum values in a definition", |size| {
             let definition = things(&items(&json!({"type": "string", "enum": words(size.scale(60_000))})));
-            Request { path: format!("{DEFINITIONS}?dryRun=All"), ..define(&definition) }
+            HttpRequest { path: format!("{DEFINITIONS}?dryRun=All"), ..define(&definition) }
         }),
     ]
 }

@@ -4,7 +4,7 @@ use crate::cluster::{
     APPLY, CONFIG_MAPS, JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, THING, create_text, define, list, members,
     numbered, open, patch, post, repeated, thing_text, things, with_spec,
 };
-use crate::http::Request;
+use crate::http::HttpRequest;
 use crate::plan::{Attack, Size};
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 const DONE_OR_REFUSED: &[u16] = &[200, 400, 413, 422, 500, 504];
 
 /// An object whose `spec.l` has so many zeros.
-fn long_list(n: usize) -> Request {
+fn long_list(n: usize) -> HttpRequest {
     create_text("", &format!(r#"{{"l":[{}]}}"#, repeated("0", n)))
 }
 
@@ -63,8 +63,8 @@ fn finalizers(n: usize) -> Value {
     Value::Array((0..n).map(|i| json!(format!("example.com/f{i}"))).collect())
 }
 
-fn apply(path: &str, manager: &str, body: String) -> Request {
-    Request::new(
+fn apply(path: &str, manager: &str, body: String) -> HttpRequest {
+    HttpRequest::new(
         "PATCH",
         format!("{path}?fieldManager={manager}&force=true"),
         APPLY,
@@ -203,7 +203,7 @@ pub(crate) fn table() -> Vec<Attack> {
         Attack::one("merge-patch/deep", "a merge patch of 9 000 levels", |size| {
             let n = size.scale(9_000);
             let body = format!(r#"{{"spec":{}1{}}}"#, r#"{"a":"#.repeat(n), "}".repeat(n));
-            Request::new("PATCH", THING, MERGE_PATCH, body)
+            HttpRequest::new("PATCH", THING, MERGE_PATCH, body)
         })
         .after_one(|_| define(&things(&open())))
         .after_one(|size| {
@@ -298,7 +298,7 @@ pub(crate) fn table() -> Vec<Attack> {
         .expect(&[200, 201, 400, 413, 422, 500, 504]),
         Attack::one("apply/conflicts", "an apply that conflicts in 60 000 fields", |size| {
             let fields = numbered(size.scale(60_000), |i| format!(r#""f{i}":1"#));
-            Request::new("PATCH", format!("{THING}?fieldManager=two"), APPLY, thing_text(&format!("{{{fields}}}")))
+            HttpRequest::new("PATCH", format!("{THING}?fieldManager=two"), APPLY, thing_text(&format!("{{{fields}}}")))
         })
         .after_one(|_| define(&things(&open())))
         .after_one(|size| {
@@ -319,7 +319,7 @@ pub(crate) fn table() -> Vec<Attack> {
                     "fieldsV1": {"f:spec": members(20, |k| (format!("f:a{k}"), json!({})))}})
             };
             let entries: Value = (0..size.scale(3_000)).map(entry).collect();
-            Request::new("POST", "/apis/attack.example.com/v1/namespaces/default/things", "application/json",
+            HttpRequest::new("POST", "/apis/attack.example.com/v1/namespaces/default/things", "application/json",
                 json!({"apiVersion": "attack.example.com/v1", "kind": "Things",
                     "metadata": {"generateName": "a", "managedFields": entries}, "spec": {"a0": 1}}).to_string())
         })

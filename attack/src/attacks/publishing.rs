@@ -1,7 +1,7 @@
 //! Definitions and what is published about them.
 
 use crate::cluster::{DEFINITIONS, define, definition, members, open, put, things, version, with_spec};
-use crate::http::Request;
+use crate::http::HttpRequest;
 use crate::plan::{Attack, Size};
 use serde_json::{Value, json};
 
@@ -35,13 +35,13 @@ fn republished(
             // The definition is read back for its version: an update without one is not taken.
             let change = json!({"metadata": definition["metadata"], "spec": {"names": definition["spec"]["names"],
                 "versions": definition["spec"]["versions"]}});
-            requests.push(Request::new(
+            requests.push(HttpRequest::new(
                 "PATCH",
                 format!("{DEFINITIONS}/things.attack.example.com"),
                 "application/merge-patch+json",
                 change.to_string(),
             ));
-            requests.push(Request::get(document));
+            requests.push(HttpRequest::get(document));
         }
         requests
     })
@@ -69,16 +69,16 @@ pub(crate) fn table() -> Vec<Attack> {
         Attack::requests("definitions/many", "150 definitions of 200 properties, deleted again", |size| {
             let n = size.pick(150, 10);
             let create = (0..n).map(|i| define(&definition(&format!("things{i}"), &[version("v1", true, &wide_schema(200))])));
-            let delete = (0..n).map(|i| Request::new("DELETE", format!("{DEFINITIONS}/things{i}.attack.example.com"), "", ""));
+            let delete = (0..n).map(|i| HttpRequest::new("DELETE", format!("{DEFINITIONS}/things{i}.attack.example.com"), "", ""));
             create.chain(delete).collect()
         })
         .expect(&[200, 201, 403, 404]),
         Attack::one("definitions/wide", "a definition of 30 000 properties", |size| {
-            Request { path: format!("{DEFINITIONS}?dryRun=All"), ..define(&things(&wide_schema(size.scale(30_000)))) }
+            HttpRequest { path: format!("{DEFINITIONS}?dryRun=All"), ..define(&things(&wide_schema(size.scale(30_000)))) }
         })
         .expect(&[201, 413, 422, 504]),
         Attack::one("definitions/deep", "a schema 3 000 deep", move |size| {
-            Request { path: format!("{DEFINITIONS}?dryRun=All"), ..define(&things(&deep(size))) }
+            HttpRequest { path: format!("{DEFINITIONS}?dryRun=All"), ..define(&things(&deep(size))) }
         })
         .expect(&[201, 400, 413, 422, 504]),
         Attack::one("definitions/deep-any-of", "anyOf 2 000 deep", |size| {
@@ -87,12 +87,12 @@ pub(crate) fn table() -> Vec<Attack> {
                 schema = json!({"anyOf": [schema]});
             }
             schema["type"] = json!("integer");
-            Request { path: format!("{DEFINITIONS}?dryRun=All"),
+            HttpRequest { path: format!("{DEFINITIONS}?dryRun=All"),
                 ..define(&things(&with_spec(&json!({"type": "object", "properties": {"a": schema}})))) }
         })
         .expect(&[201, 400, 413, 422, 504]),
         Attack::one("definitions/versions", "a definition of 3 000 versions", |size| {
-            Request { path: format!("{DEFINITIONS}?dryRun=All"), ..define(&many_versions(size.scale(3_000), &open())) }
+            HttpRequest { path: format!("{DEFINITIONS}?dryRun=All"), ..define(&many_versions(size.scale(3_000), &open())) }
         })
         .expect(&[201, 400, 413, 422, 504]),
         Attack::requests("definitions/updates", "updates of a definition of 12 000 properties", |size| {
@@ -101,7 +101,7 @@ pub(crate) fn table() -> Vec<Attack> {
                     let mut d = things(&wide_schema(size.scale(12_000)));
                     d["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["description"] = json!(i.to_string());
                     let change = json!({"spec": {"versions": d["spec"]["versions"]}});
-                    Request::new("PATCH", format!("{DEFINITIONS}/things.attack.example.com"), "application/merge-patch+json", change.to_string())
+                    HttpRequest::new("PATCH", format!("{DEFINITIONS}/things.attack.example.com"), "application/merge-patch+json", change.to_string())
                 })
                 .collect()
         })
@@ -112,7 +112,7 @@ pub(crate) fn table() -> Vec<Attack> {
                 (format!("p{i}"), json!({"type": "string", "maxLength": 10, "x-kubernetes-validations": [
                     {"rule": format!("self != 'a{i}'")}, {"rule": "self == oldSelf"}]}))
             });
-            Request { path: format!("{DEFINITIONS}?dryRun=All"),
+            HttpRequest { path: format!("{DEFINITIONS}?dryRun=All"),
                 ..define(&things(&with_spec(&json!({"type": "object", "properties": properties})))) }
         })
         .expect(&[201, 413, 422, 504]),

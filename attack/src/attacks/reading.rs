@@ -3,14 +3,14 @@
 use crate::cluster::{
     THING, THINGS, create_text, define, members, numbered, open, post, repeated, thing, things, with_spec,
 };
-use crate::http::Request;
+use crate::http::HttpRequest;
 use crate::plan::{Attack, Size};
 use serde_json::{Value, json};
 
 pub(crate) const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io";
 
 /// Objects of about a kilobyte each, with labels.
-pub(crate) fn many_objects(size: Size) -> Vec<Request> {
+pub(crate) fn many_objects(size: Size) -> Vec<HttpRequest> {
     let n = size.pick(5_000, 200);
     let object = |i: usize| {
         let mut object = thing(&format!("o{i:05}"), &json!({"s": "x".repeat(1_000), "n": i}));
@@ -30,7 +30,7 @@ fn of_many(
     Attack::one(name, request, move |size| {
         headers
             .iter()
-            .fold(Request::get(path(size)), |request, (name, value)| {
+            .fold(HttpRequest::get(path(size)), |request, (name, value)| {
                 request.header(name, *value)
             })
     })
@@ -48,7 +48,7 @@ fn of_one(
     spec: impl Fn(Size) -> String + 'static,
 ) -> Attack {
     Attack::one(name, request, move |_| {
-        Request::get(path).header("Accept", accept)
+        HttpRequest::get(path).header("Accept", accept)
     })
     .after_one(|_| define(&things(&open())))
     .after_one(move |size| create_text("", &spec(size)))
@@ -61,24 +61,26 @@ fn deep(n: usize) -> String {
 
 /// Columns of a table whose paths select much.
 fn columns(name: &'static str, request: &'static str, path: &'static str, columns: usize) -> Attack {
-    Attack::one(name, request, |_| Request::get(THINGS).header("Accept", TABLE))
-        .after_one(move |size| {
-            let mut definition = things(&open());
-            let column = |i: usize| json!({"name": format!("c{i}"), "type": "string", "jsonPath": path});
-            definition["spec"]["versions"][0]["additionalPrinterColumns"] =
-                (0..size.pick(columns, columns.min(20))).map(column).collect();
-            define(&definition)
-        })
-        .after_one(|size| {
-            create_text(
-                "",
-                &format!(
-                    r#"{{"l":[{}]}}"#,
-                    numbered(size.scale(50_000), |i| format!(r#"{{"a":{i},"b":"x"}}"#))
-                ),
-            )
-        })
-        .expect(&[200, 413, 500, 504])
+    Attack::one(name, request, |_| {
+        HttpRequest::get(THINGS).header("Accept", TABLE)
+    })
+    .after_one(move |size| {
+        let mut definition = things(&open());
+        let column = |i: usize| json!({"name": format!("c{i}"), "type": "string", "jsonPath": path});
+        definition["spec"]["versions"][0]["additionalPrinterColumns"] =
+            (0..size.pick(columns, columns.min(20))).map(column).collect();
+        define(&definition)
+    })
+    .after_one(|size| {
+        create_text(
+            "",
+            &format!(
+                r#"{{"l":[{}]}}"#,
+                numbered(size.scale(50_000), |i| format!(r#"{{"a":{i},"b":"x"}}"#))
+            ),
+        )
+    })
+    .expect(&[200, 413, 500, 504])
 }
 
 pub(crate) fn table() -> Vec<Attack> {
@@ -207,7 +209,7 @@ pub(crate) fn table() -> Vec<Attack> {
         Attack::one(
             "list/delete-collection",
             "a dry run of deleting 5 000 objects",
-            |_| Request::new("DELETE", format!("{THINGS}?dryRun=All"), "", ""),
+            |_| HttpRequest::new("DELETE", format!("{THINGS}?dryRun=All"), "", ""),
         )
         .after_one(|_| define(&things(&open())))
         .after(many_objects)
@@ -336,7 +338,7 @@ pub(crate) fn table() -> Vec<Attack> {
             "read/selectable-fields",
             "a list by 8 selectable fields of large objects",
             |_| {
-                Request::get(format!(
+                HttpRequest::get(format!(
                     "{THINGS}?fieldSelector={}",
                     numbered(8, |i| format!("spec.f{i}!=x"))
                 ))
@@ -355,7 +357,7 @@ pub(crate) fn table() -> Vec<Attack> {
         .after(many_objects)
         .expect(&[200]),
         Attack::one("read/query-parameters", "4 000 query parameters", |size| {
-            Request::get(format!(
+            HttpRequest::get(format!(
                 "{THINGS}?{}",
                 numbered(size.scale(4_000), |i| format!("k{i}=v&")).replace(',', "")
             ))
@@ -363,14 +365,14 @@ pub(crate) fn table() -> Vec<Attack> {
         .after_one(|_| define(&things(&open())))
         .expect(&[200, 400, 414, 431]),
         Attack::one("read/headers", "2 000 headers", |size| {
-            (0..size.scale(2_000)).fold(Request::get(THINGS), |request, i| {
+            (0..size.scale(2_000)).fold(HttpRequest::get(THINGS), |request, i| {
                 request.header(&format!("X-{i}"), "a")
             })
         })
         .after_one(|_| define(&things(&open())))
         .expect(&[200, 400, 431]),
         Attack::one("read/accept-header", "an Accept header of 1 000 types", |size| {
-            Request::get(THINGS).header(
+            HttpRequest::get(THINGS).header(
                 "Accept",
                 numbered(size.scale(1_000), |i| format!("application/x{i};q=0.{i}")),
             )
@@ -378,7 +380,7 @@ pub(crate) fn table() -> Vec<Attack> {
         .after_one(|_| define(&things(&open())))
         .expect(&[200, 406, 431]),
         Attack::one("read/metrics", "/metrics after 300 writes", |_| {
-            Request::get("/metrics")
+            HttpRequest::get("/metrics")
         })
         .after(|size| {
             (0..size.pick(300, 30))
@@ -389,7 +391,7 @@ pub(crate) fn table() -> Vec<Attack> {
                 })
                 .collect::<Vec<_>>()
                 .into_iter()
-                .map(|r| Request {
+                .map(|r| HttpRequest {
                     path: r
                         .path
                         .replace("/things", "/configmaps")

@@ -741,7 +741,7 @@ pub(crate) struct Serve {
     pub(crate) verbosity: u8,
 }
 
-/// What those who are known may do.
+/// The permissions of authenticated users.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "PascalCase")]
 pub(crate) enum AuthorizationMode {

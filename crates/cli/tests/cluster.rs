@@ -30,7 +30,7 @@ fn run(arguments: &[&str]) -> (String, String, i32) {
 
 #[test]
 fn a_cluster_is_read_where_one_is_named() {
-    let server = Server::start();
+    let server = TestServer::start();
     server.fill(OBJECTS);
     let kubeconfig = server.kubeconfig.to_str().unwrap();
 

@@ -80,11 +80,11 @@ struct StepRef<'a> {
 /// What the command line can be asked about a step.
 enum Question<'a> {
     Definition,
-    Object(Box<Case<'a>>),
+    Object(Box<ObjectCase<'a>>),
 }
 
 /// An object, and what it is judged by.
-struct Case<'a> {
+struct ObjectCase<'a> {
     asked: StepRef<'a>,
     /// Group and kind, and the definition.
     definition: (String, String),
@@ -171,7 +171,7 @@ impl RecordedState {
         (step.verb == "POST" && plain && is_definition).then_some(Question::Definition)
     }
 
-    fn case<'a>(&self, asked: StepRef<'a>, target: &ResourcePath<'_>) -> Option<Case<'a>> {
+    fn case<'a>(&self, asked: StepRef<'a>, target: &ResourcePath<'_>) -> Option<ObjectCase<'a>> {
         let step = asked.step;
         let definition = self.definitions.get(&target.definition_name())?;
         let kind = kind_of(definition);
@@ -243,7 +243,7 @@ impl RecordedState {
             (Some(bytes), _) => bytes,
             (None, _) => object.to_json().into_bytes(),
         };
-        Some(Case {
+        Some(ObjectCase {
             asked,
             definition: (format!("{}/{kind}", target.group), definition.to_json()),
             key: target.object_key(&name),
@@ -262,10 +262,10 @@ struct Batch<'a, 's> {
     olds: BTreeMap<&'a str, &'a str>,
     /// Those that must not be there.
     new: BTreeSet<&'a str>,
-    cases: Vec<&'a Case<'s>>,
+    cases: Vec<&'a ObjectCase<'s>>,
 }
 
-fn batches<'a, 's>(cases: &'a [Case<'s>]) -> Vec<Batch<'a, 's>> {
+fn batches<'a, 's>(cases: &'a [ObjectCase<'s>]) -> Vec<Batch<'a, 's>> {
     let mut all: Vec<Batch<'a, 's>> = Vec::new();
     for case in cases {
         if !all.iter_mut().any(|batch| batch.takes(case)) {
@@ -284,7 +284,7 @@ fn batches<'a, 's>(cases: &'a [Case<'s>]) -> Vec<Batch<'a, 's>> {
 }
 
 impl<'a, 's> Batch<'a, 's> {
-    fn takes(&mut self, case: &'a Case<'s>) -> bool {
+    fn takes(&mut self, case: &'a ObjectCase<'s>) -> bool {
         let (kind, definition) = (case.definition.0.as_str(), case.definition.1.as_str());
         let fits = self.mode == case.mode
             && self

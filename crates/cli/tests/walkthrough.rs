@@ -59,7 +59,7 @@ fn check(page: &str) {
     let page = root.join(page);
     let text = std::fs::read_to_string(&page).unwrap();
     let mut fresh = String::new();
-    let server = Server::start();
+    let server = TestServer::start();
     server.fill(1);
     let (mut inside, mut commands) = (false, 0);
     for line in text.lines() {
@@ -89,7 +89,7 @@ fn check(page: &str) {
 }
 
 /// What a command prints, and its exit code where that is not zero.
-fn output(root: &Path, command: &str, server: &Server) -> String {
+fn output(root: &Path, command: &str, server: &TestServer) -> String {
     let output = Command::new("sh")
         .arg("-c")
         .arg(format!("\"$SCANTLING\" {command} 2>&1"))

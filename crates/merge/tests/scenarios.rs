@@ -23,22 +23,22 @@ use scantling_testkit::{KnownDifferences, ResourcePath, ScenarioStep};
 use scantling_value::{Limits, Map, Str, Value, json, yaml};
 use std::collections::BTreeMap;
 
-struct Version {
+struct RecordedVersion {
     ty: ObjectType,
     plan: Option<Plan>,
     has_status: bool,
     replicas: Option<FieldPath>,
 }
 
-struct Definition {
+struct RecordedDefinition {
     kind: String,
     storage: String,
-    versions: BTreeMap<String, Version>,
+    versions: BTreeMap<String, RecordedVersion>,
 }
 
 const NO_VERSION: &str = "request to convert CR to an invalid group/version: ";
 
-impl Versions for Definition {
+impl Versions for RecordedDefinition {
     fn object_type(&self, api_version: &str) -> Option<&ObjectType> {
         self.versions.get(api_version).map(|v| &v.ty)
     }
@@ -56,7 +56,7 @@ impl Versions for Definition {
     }
 }
 
-impl Definition {
+impl RecordedDefinition {
     /// The object in a version, without what that version does not have.
     fn converted(&self, object: &Value, api_version: &str) -> Value {
         let mut object = self.convert(object, api_version).unwrap();
@@ -72,10 +72,10 @@ impl Definition {
     }
 }
 
-/// `Scale` has one version and needs no conversion.
-struct Scale(ObjectType);
+/// `ScaleVersions` has one version and needs no conversion.
+struct ScaleVersions(ObjectType);
 
-impl Versions for Scale {
+impl Versions for ScaleVersions {
     fn object_type(&self, api_version: &str) -> Option<&ObjectType> {
         (api_version == "autoscaling/v1").then_some(&self.0)
     }
@@ -86,8 +86,8 @@ impl Versions for Scale {
 }
 
 #[derive(Default)]
-struct Server {
-    definitions: BTreeMap<String, Definition>,
+struct RecordedServer {
+    definitions: BTreeMap<String, RecordedDefinition>,
     objects: BTreeMap<String, Value>,
 }
 
@@ -97,7 +97,7 @@ fn text<'v>(v: &'v Value, path: &[&str]) -> &'v str {
         .unwrap_or_default()
 }
 
-impl Server {
+impl RecordedServer {
     fn define(&mut self, crd: &Value) {
         let group = text(crd, &["spec", "group"]);
         let mut versions = BTreeMap::new();
@@ -109,7 +109,7 @@ impl Server {
             let schema = schema.map(|s| Schema::new(s).structural(&mut interner).unwrap());
             let preserve = crd.at(["spec", "preserveUnknownFields"]) == Some(&Value::Bool(true));
             let replicas = text(v, &["subresources", "scale", "specReplicasPath"]);
-            let version = Version {
+            let version = RecordedVersion {
                 ty: match &schema {
                     Some(s) if preserve => ObjectType::new(s.clone()).preserving_unknown_fields(),
                     Some(s) => ObjectType::new(s.clone()),
@@ -129,7 +129,7 @@ impl Server {
         let kind = text(crd, &["spec", "names", "kind"]).to_owned();
         self.definitions.insert(
             key,
-            Definition {
+            RecordedDefinition {
                 kind,
                 storage,
                 versions,
@@ -138,7 +138,7 @@ impl Server {
     }
 }
 
-enum Answer {
+enum WriteAnswer {
     Object(Value),
     Error(String),
     /// This crate has nothing to say about it.
@@ -153,7 +153,7 @@ fn metadata(object: &mut Value) -> &mut Map {
         .unwrap()
 }
 
-fn finish(object: &mut Value, version: &Version) {
+fn finish(object: &mut Value, version: &RecordedVersion) {
     if let Some(plan) = &version.plan {
         let options = prune::PruneOptions {
             nulls: NullPolicy::Drop,
@@ -168,18 +168,24 @@ fn now(number: usize) -> Timestamp {
     Timestamp::from_second(1_700_000_000 + 10 * i64::try_from(number).unwrap()).unwrap()
 }
 
-impl Server {
-    fn write(&mut self, number: usize, step: &ScenarioStep, t: &ResourcePath<'_>, body: &Value) -> Answer {
+impl RecordedServer {
+    fn write(
+        &mut self,
+        number: usize,
+        step: &ScenarioStep,
+        t: &ResourcePath<'_>,
+        body: &Value,
+    ) -> WriteAnswer {
         let (method, content_type) = (
             step.verb,
             step.content_type.as_deref().map_or("", |_| step.media_type()),
         );
         let Some(definition) = self.definitions.get(&t.definition_name()) else {
-            return Answer::Elsewhere;
+            return WriteAnswer::Elsewhere;
         };
         let api_version = t.api_version();
         let Some(version) = definition.versions.get(&api_version) else {
-            return Answer::Elsewhere;
+            return WriteAnswer::Elsewhere;
         };
         let key = match method {
             "POST" => t.object_key(text(body, &["metadata", "name"])),
@@ -200,7 +206,7 @@ impl Server {
 
         if subresource == "scale" {
             let Some(live) = live else {
-                return Answer::Elsewhere;
+                return WriteAnswer::Elsewhere;
             };
             return self.scale(number, step, t, &live, body, manager, force);
         }
@@ -228,8 +234,8 @@ impl Server {
                         }
                         object
                     }
-                    Err(ApplyError::Internal(e) | ApplyError::BadRequest(e)) => return Answer::Error(e),
-                    Err(ApplyError::Conflicts(c)) => return Answer::Error(c.to_string()),
+                    Err(ApplyError::Internal(e) | ApplyError::BadRequest(e)) => return WriteAnswer::Error(e),
+                    Err(ApplyError::Conflicts(c)) => return WriteAnswer::Error(c.to_string()),
                 }
             }
             (_, content_type) => {
@@ -237,20 +243,20 @@ impl Server {
                     (Some(live), "application/merge-patch+json") => {
                         match merge_patch::apply(live.clone(), body.clone()) {
                             Ok(new) => new,
-                            Err(e) => return Answer::Error(e.to_string()),
+                            Err(e) => return WriteAnswer::Error(e.to_string()),
                         }
                     }
                     (Some(live), "application/json-patch+json") => {
                         let patch = JsonPatch::decode(body.to_json().as_bytes(), Limits::SERVER);
                         match patch.and_then(|p| p.apply(live.clone())) {
                             Ok(new) => new,
-                            Err(e) => return Answer::Error(e.to_string()),
+                            Err(e) => return WriteAnswer::Error(e.to_string()),
                         }
                     }
                     _ => body.clone(),
                 };
                 if new.as_object().is_none() {
-                    return Answer::Elsewhere;
+                    return WriteAnswer::Elsewhere;
                 }
                 finish(&mut new, version);
                 fields.update(live.as_ref(), new, manager, now(number)).object
@@ -258,12 +264,12 @@ impl Server {
         };
         let mut stored = patched;
         if !matches!(stored.get("metadata"), None | Some(Value::Object(_))) {
-            return Answer::Elsewhere;
+            return WriteAnswer::Elsewhere;
         }
         if subresource == "status" {
             // The status comes from the request, all else but the owners stays.
             let Some(live) = live else {
-                return Answer::Elsewhere;
+                return WriteAnswer::Elsewhere;
             };
             let mut kept = live;
             match stored.get("status").cloned() {
@@ -294,7 +300,7 @@ impl Server {
         if !step.query_value("dryRun").is_some() {
             self.objects.insert(key, in_storage);
         }
-        Answer::Object(shown)
+        WriteAnswer::Object(shown)
     }
 
     #[expect(clippy::too_many_arguments, reason = "the parts of a request")]
@@ -307,7 +313,7 @@ impl Server {
         body: &Value,
         manager: &str,
         force: Force,
-    ) -> Answer {
+    ) -> WriteAnswer {
         let (method, content_type) = (
             step.verb,
             step.content_type.as_deref().map_or("", |_| step.media_type()),
@@ -321,7 +327,7 @@ impl Server {
                 .collect(),
         );
         let Some(path) = definition.versions[&api_version].replicas.clone() else {
-            return Answer::Elsewhere;
+            return WriteAnswer::Elsewhere;
         };
         let names: Vec<String> = path.0.iter().map(|e| e.to_string().replace('.', "")).collect();
         let entries = live
@@ -333,7 +339,7 @@ impl Server {
             .cloned()
             .unwrap_or_default();
         let mut scale = json::decode(
-            br#"{"apiVersion":"autoscaling/v1","kind":"Scale","metadata":{"uid":"u"},"spec":{}}"#,
+            br#"{"apiVersion":"autoscaling/v1","kind":"ScaleVersions","metadata":{"uid":"u"},"spec":{}}"#,
             Limits::SAFE,
         )
         .unwrap();
@@ -348,7 +354,7 @@ impl Server {
         if !entries_in_scale.is_empty() {
             metadata(&mut scale).insert("managedFields", Value::Array(entries_in_scale));
         }
-        let versions = Scale(ObjectType::scale());
+        let versions = ScaleVersions(ObjectType::scale());
         let fields = FieldManager::new(&versions, "autoscaling/v1", "Scale")
             .subresource("scale")
             .without_beginning(&format!("{NO_VERSION}autoscaling/v1"));
@@ -356,7 +362,7 @@ impl Server {
             ("PATCH", "application/apply-patch+yaml") => {
                 match fields.apply(Some(&scale), body, manager, force, now(number)) {
                     Ok(new) => new,
-                    Err(e) => return Answer::Error(e.to_string()),
+                    Err(e) => return WriteAnswer::Error(e.to_string()),
                 }
             }
             ("PATCH", "application/merge-patch+json") => {
@@ -367,7 +373,7 @@ impl Server {
                 let patch = JsonPatch::decode(body.to_json().as_bytes(), Limits::SERVER);
                 match patch.and_then(|p| p.apply(scale.clone())) {
                     Ok(new) => fields.update(Some(&scale), new, manager, now(number)).object,
-                    Err(e) => return Answer::Error(e.to_string()),
+                    Err(e) => return WriteAnswer::Error(e.to_string()),
                 }
             }
             _ => {
@@ -387,18 +393,18 @@ impl Server {
         for name in &names[..names.len() - 1] {
             let Some(members) = at.as_object_mut() else {
                 // Whoever sets the number refuses what is in its way.
-                return Answer::Elsewhere;
+                return WriteAnswer::Elsewhere;
             };
             at = members.get_or_insert_with(name, || Value::Object(Map::new()));
         }
         let Some(members) = at.as_object_mut() else {
-            return Answer::Elsewhere;
+            return WriteAnswer::Elsewhere;
         };
         members.insert(names[names.len() - 1].as_str(), replicas);
         metadata(&mut stored).insert("managedFields", Value::Array(merged));
         let in_storage = definition.convert(&stored, &definition.storage).unwrap();
         self.objects.insert(key, in_storage);
-        Answer::Elsewhere
+        WriteAnswer::Elsewhere
     }
 }
 
@@ -437,7 +443,7 @@ fn is_ours(message: &str) -> bool {
     .any(|p| message.starts_with(p))
 }
 
-impl Server {
+impl RecordedServer {
     fn step(&mut self, number: usize, step: &ScenarioStep) -> StepVerdict {
         let target = ResourcePath::parse(&step.path)?;
         let recorded = step.answer();
@@ -461,14 +467,14 @@ impl Server {
         let before = self.objects.clone();
         let message = text(recorded, &["message"]);
         let verdict = match self.write(number, step, &target, &body) {
-            Answer::Object(object) if step.succeeds() && recorded.get("metadata").is_some() => {
+            WriteAnswer::Object(object) if step.succeeds() && recorded.get("metadata").is_some() => {
                 let (ours, theirs) = (comparable(object), comparable(recorded.clone()));
                 Some(same("object", vec![ours.to_json()], vec![theirs.to_json()]))
             }
-            Answer::Error(ours) if is_ours(message) || is_ours(&ours) => {
+            WriteAnswer::Error(ours) if is_ours(message) || is_ours(&ours) => {
                 Some(same("message", vec![ours], vec![message.to_owned()]))
             }
-            Answer::Object(object) if is_ours(message) => {
+            WriteAnswer::Object(object) if is_ours(message) => {
                 Some(Err(format!("  object {}\n  wanted {message}", object.to_json())))
             }
             _ => None,
@@ -482,7 +488,14 @@ impl Server {
 
 fn check(area: &str, at_least: usize) {
     let known = KnownDifferences::parse(include_str!("scenarios/known_differences.txt"));
-    replay("merge", area, &known, at_least, Server::default, Server::step);
+    replay(
+        "merge",
+        area,
+        &known,
+        at_least,
+        RecordedServer::default,
+        RecordedServer::step,
+    );
 }
 
 #[test]

@@ -27,7 +27,7 @@ fn costs_and_errors() {
     let (mut definitions, mut rules, mut wrong, mut report) = (0, 0, 0, String::new());
     for case in cases {
         definitions += 1;
-        let mut found = Facts::default();
+        let mut found = RuleFacts::default();
         for version in list(&case, "crd.spec.versions") {
             let Some(document) = at(version, "schema.openAPIV3Schema") else {
                 continue;
@@ -36,7 +36,7 @@ fn costs_and_errors() {
                 continue;
             };
             let name = text(version, "name");
-            let mut walk = Walk {
+            let mut walk = RuleWalk {
                 environments: &environments,
                 shapes: &mut shapes,
                 version: name,
@@ -90,7 +90,7 @@ fn costs_and_errors() {
 }
 
 /// By version, path and index.
-type Facts = BTreeMap<(String, String, u64), Fact>;
+type RuleFacts = BTreeMap<(String, String, u64), Fact>;
 
 #[derive(Debug, PartialEq)]
 struct Fact {
@@ -158,14 +158,14 @@ fn same(a: &Fact, b: &Fact) -> bool {
     numbers(a) == numbers(b) && without_numbers(a) == without_numbers(b)
 }
 
-struct Walk<'a> {
+struct RuleWalk<'a> {
     environments: &'a Environments,
     shapes: &'a mut Shapes,
     version: &'a str,
-    facts: &'a mut Facts,
+    facts: &'a mut RuleFacts,
 }
 
-impl Walk<'_> {
+impl RuleWalk<'_> {
     fn node(&mut self, schema: &Arc<Structural>, view: &View, path: &str) {
         if let Some(shape) = view.shape()
             && !schema.rules.is_empty()

@@ -26,7 +26,7 @@ fn writes_of_definitions_get_the_recorded_answers() {
     let known = KnownDifferences::parse(include_str!("scenario_definitions/known_differences.txt"));
     let environments = Environments::for_version(KubernetesVersion::LATEST);
     for area in scenario::areas().iter().filter(|area| *area != scenario::OWN) {
-        let new = || Server {
+        let new = || DefinitionServer {
             environments: &environments,
             stored: BTreeMap::new(),
             deleted: BTreeSet::new(),
@@ -40,7 +40,7 @@ fn writes_of_definitions_get_the_recorded_answers() {
     }
 }
 
-struct Server<'a> {
+struct DefinitionServer<'a> {
     environments: &'a Environments,
     stored: BTreeMap<String, Accepted>,
     /// Names whose deletion may be held up by objects: the answer to a new definition is not ours.
@@ -49,7 +49,7 @@ struct Server<'a> {
 
 /// An answer, as far as definitions decide it.
 #[derive(Debug)]
-struct Answer {
+struct DefinitionAnswer {
     status: i64,
     message: Option<String>,
     causes: Vec<Value>,
@@ -57,9 +57,9 @@ struct Answer {
     spec: Option<Value>,
 }
 
-impl Answer {
+impl DefinitionAnswer {
     fn failed(status: i64, message: impl Into<String>) -> Self {
-        Answer {
+        DefinitionAnswer {
             status,
             message: Some(message.into()),
             causes: Vec::new(),
@@ -78,9 +78,9 @@ impl Answer {
             Value::Object(members.into_iter().collect())
         });
         let kind = "CustomResourceDefinition.apiextensions.k8s.io";
-        Answer {
+        DefinitionAnswer {
             causes: causes.collect(),
-            ..Answer::failed(
+            ..DefinitionAnswer::failed(
                 422,
                 format!("{kind} \"{name}\" is invalid: {}", aggregate(errors)),
             )
@@ -150,17 +150,17 @@ fn scrub(text: &str) -> String {
     out
 }
 
-fn refuse(why: &str) -> Answer {
+fn refuse(why: &str) -> DefinitionAnswer {
     let kind = "CustomResourceDefinition";
-    Answer::failed(
+    DefinitionAnswer::failed(
         400,
         format!("{kind} in version \"v1\" cannot be handled as a {kind}: {why}"),
     )
 }
 
-impl Server<'_> {
+impl DefinitionServer<'_> {
     /// Answers a write of a CRD. Returns `None` if CRDs alone do not decide the answer.
-    fn step(&mut self, step: &ScenarioStep) -> Option<Answer> {
+    fn step(&mut self, step: &ScenarioStep) -> Option<DefinitionAnswer> {
         let target = ResourcePath::parse(&step.path).filter(|t| t.is_definition() && t.version == "v1")?;
         let (verb, name, query) = (step.verb, target.name.unwrap_or_default(), step.query.as_str());
         if verb == "GET" {
@@ -247,7 +247,7 @@ impl Server<'_> {
         }
     }
 
-    fn create(&mut self, text: &str, query: &str) -> Answer {
+    fn create(&mut self, text: &str, query: &str) -> DefinitionAnswer {
         let received = match Definition::decode_text(text.as_bytes(), ApiVersion::V1, Gates::default()) {
             Ok(received) => received,
             Err(e) => return refuse(&e.to_string()),
@@ -260,24 +260,24 @@ impl Server<'_> {
         let accepted = match Accepted::create(received.definition, &self.setting()) {
             Ok(accepted) => accepted,
             Err(errors) => {
-                return Answer {
+                return DefinitionAnswer {
                     warnings: strict,
-                    ..Answer::invalid(&name, &errors)
+                    ..DefinitionAnswer::invalid(&name, &errors)
                 };
             }
         };
         if self.stored.contains_key(&name) {
             let resource = "customresourcedefinitions.apiextensions.k8s.io";
-            return Answer::failed(409, format!("{resource} \"{name}\" already exists"));
+            return DefinitionAnswer::failed(409, format!("{resource} \"{name}\" already exists"));
         }
         let warnings = strict.into_iter().chain(accepted.warnings).collect();
         self.done(201, name, accepted.accepted, warnings, query)
     }
 
-    fn replace(&mut self, name: &str, body: Value, query: &str) -> Answer {
+    fn replace(&mut self, name: &str, body: Value, query: &str) -> DefinitionAnswer {
         let Some(old) = self.stored.get(name) else {
             let resource = "customresourcedefinitions.apiextensions.k8s.io";
-            return Answer::failed(404, format!("{resource} \"{name}\" not found"));
+            return DefinitionAnswer::failed(404, format!("{resource} \"{name}\" not found"));
         };
         let mut definition = match Definition::decode(body, ApiVersion::V1, Gates::default()) {
             Ok(received) => received.definition,
@@ -286,7 +286,7 @@ impl Server<'_> {
         definition.metadata.insert("resourceVersion", "1".into());
         match Accepted::update(definition, old, &self.setting()) {
             Ok(a) => self.done(200, name.to_owned(), a.accepted, a.warnings, query),
-            Err(errors) => Answer::invalid(name, &errors),
+            Err(errors) => DefinitionAnswer::invalid(name, &errors),
         }
     }
 
@@ -297,7 +297,7 @@ impl Server<'_> {
         accepted: Accepted,
         warnings: Vec<String>,
         query: &str,
-    ) -> Answer {
+    ) -> DefinitionAnswer {
         let spec = accepted.encode(ApiVersion::V1).get("spec").cloned();
         if !query.contains("dryRun") {
             let mut metadata = accepted.metadata.clone();
@@ -315,7 +315,7 @@ impl Server<'_> {
                 }
             }
         }
-        Answer {
+        DefinitionAnswer {
             status,
             message: None,
             causes: Vec::new(),

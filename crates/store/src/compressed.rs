@@ -13,10 +13,10 @@ const MAX_RATIO: usize = 255;
 
 /// Bytes that never change, packed where that saves at least half of them.
 #[derive(Clone)]
-pub struct MaybeCompressed(Repr);
+pub struct MaybeCompressed(CompressedRepr);
 
 #[derive(Clone)]
-enum Repr {
+enum CompressedRepr {
     Plain(Bytes),
     /// A block of LZ4, and how many bytes it unpacks to. Only what has been unpacked once becomes one.
     Block {
@@ -32,20 +32,20 @@ impl MaybeCompressed {
         if bytes.len() >= MIN_COMPRESSED_BYTES {
             let block = lz4_flex::block::compress(&bytes);
             if block.len() <= bytes.len() / 2 {
-                return Self(Repr::Block {
+                return Self(CompressedRepr::Block {
                     // Copied, so that it takes no more room than it needs.
                     block: Bytes::copy_from_slice(&block),
                     length: bytes.len(),
                 });
             }
         }
-        Self(Repr::Plain(bytes))
+        Self(CompressedRepr::Plain(bytes))
     }
 
     /// Bytes that are not packed, because they do not stay for long.
     #[must_use]
     pub fn uncompressed(bytes: Bytes) -> Self {
-        Self(Repr::Plain(bytes))
+        Self(CompressedRepr::Plain(bytes))
     }
 
     /// A block that came out of [`MaybeCompressed::parts`], if it is one.
@@ -55,7 +55,7 @@ impl MaybeCompressed {
         }
         let unpacked = lz4_flex::block::decompress(block, length).ok()?;
         (unpacked.len() == length).then(|| {
-            Self(Repr::Block {
+            Self(CompressedRepr::Block {
                 block: Bytes::copy_from_slice(block),
                 length,
             })
@@ -65,8 +65,8 @@ impl MaybeCompressed {
     /// What is held, and how many bytes it unpacks to if it is packed.
     pub(crate) fn parts(&self) -> (&[u8], Option<usize>) {
         match &self.0 {
-            Repr::Plain(bytes) => (bytes, None),
-            Repr::Block { block, length } => (block, Some(*length)),
+            CompressedRepr::Plain(bytes) => (bytes, None),
+            CompressedRepr::Block { block, length } => (block, Some(*length)),
         }
     }
 
@@ -74,8 +74,8 @@ impl MaybeCompressed {
     #[must_use]
     pub fn bytes(&self) -> Bytes {
         match &self.0 {
-            Repr::Plain(bytes) => bytes.clone(),
-            Repr::Block { .. } => self.decompress().unwrap_or_else(|| {
+            CompressedRepr::Plain(bytes) => bytes.clone(),
+            CompressedRepr::Block { .. } => self.decompress().unwrap_or_else(|| {
                 // The reader reports the key, because an empty text is not an object.
                 tracing::error!("a value in memory cannot be unpacked");
                 Bytes::new()
@@ -88,8 +88,8 @@ impl MaybeCompressed {
     /// INVARIANT: a block has been packed by or unpacked in this process, so that it unpacks.
     pub(crate) fn decompress(&self) -> Option<Bytes> {
         match &self.0 {
-            Repr::Plain(bytes) => Some(bytes.clone()),
-            Repr::Block { block, length } => {
+            CompressedRepr::Plain(bytes) => Some(bytes.clone()),
+            CompressedRepr::Block { block, length } => {
                 let bytes = lz4_flex::block::decompress(block, *length).ok()?;
                 (bytes.len() == *length).then(|| bytes.into())
             }
@@ -100,8 +100,8 @@ impl MaybeCompressed {
     #[must_use]
     pub fn len(&self) -> usize {
         match &self.0 {
-            Repr::Plain(bytes) => bytes.len(),
-            Repr::Block { length, .. } => *length,
+            CompressedRepr::Plain(bytes) => bytes.len(),
+            CompressedRepr::Block { length, .. } => *length,
         }
     }
 

@@ -38,8 +38,8 @@ use self::journal::Journal;
 use self::lock::DirectoryLock;
 use self::queue::{BatchStats, CallerMode, MaintenanceTask, Reply, WriteQueue};
 use self::record::SegmentId;
-use self::table::{Table, TableMeta};
-use self::writer::Writer;
+use self::table::{StateTable, TableMeta};
+use self::writer::JournalWriter;
 use crate::backup::{BackupError, BackupSummary};
 use crate::cache::Cache;
 use crate::state::{Snapshot, check_write};
@@ -120,7 +120,7 @@ struct Threads {
 #[derive(Debug)]
 struct LoadedStore {
     state: Snapshot,
-    table: Table,
+    table: StateTable,
     meta: TableMeta,
     journal: journal::JournalContents,
     /// How many events at the end of the journal the table does not hold.
@@ -169,7 +169,7 @@ impl EmbeddedStore {
         let backlog = Arc::new(Backlog::new(pending, sealed, segment, checkpoint_bytes));
         let cache = Arc::new(Cache::new(state, events, history_after, history));
         let health = Arc::new(Health::new(&directory, segment_bytes));
-        let writer = Writer {
+        let writer = JournalWriter {
             cache: Arc::clone(&cache),
             journal: writer_journal,
             backlog: Arc::clone(&backlog),
@@ -193,7 +193,7 @@ impl EmbeddedStore {
         let spawned = |source| io_error("start a thread for", &directory, source);
         let writer = std::thread::Builder::new()
             .name("store-writer".to_owned())
-            .spawn(move || Writer::run(&writer, &queue))
+            .spawn(move || JournalWriter::run(&writer, &queue))
             .map_err(spawned)?;
         let checkpointer = background::start("checkpoint", move || checkpointer.run()).map_err(spawned)?;
         let threads = Mutex::new(Some(Threads {
@@ -388,7 +388,7 @@ fn load(directory: &Path, faults: Option<&Arc<FaultInjector>>) -> Result<LoadedS
     if !table::exists(directory) {
         check_empty(directory, Some(Snapshot::empty().revision), faults)?;
     }
-    let table = Table::open(directory, faults.cloned())?;
+    let table = StateTable::open(directory, faults.cloned())?;
     // Each takes about as long as the other, so they go side by side.
     let (loaded, journal) = std::thread::scope(|scope| {
         let journal = scope.spawn(|| journal::read(directory, faults));

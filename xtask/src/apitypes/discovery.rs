@@ -8,14 +8,14 @@ const FOLDER: &str = "api/discovery";
 
 /// A resource and its subresources, each as one line of facts.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Resource {
+pub(super) struct DiscoveredResource {
     pub(super) name: String,
     pub(super) facts: Vec<String>,
     pub(super) subresources: Vec<(String, Vec<String>)>,
 }
 
 /// Resources by group and version.
-pub(super) type Resources = BTreeMap<(String, String), Vec<Resource>>;
+pub(super) type Resources = BTreeMap<(String, String), Vec<DiscoveredResource>>;
 
 /// Reads the resources of a release. `groups` translates group names to packages of types.
 pub(super) fn read(repository: &Repository, commit: &str) -> Result<Resources, String> {
@@ -29,7 +29,7 @@ pub(super) fn read(repository: &Repository, commit: &str) -> Result<Resources, S
         let group_version = text_of(&document, "groupVersion");
         let (group, version) = group_version.split_once('/').unwrap_or(("", group_version));
         let listed = document.get("resources").and_then(Value::as_array);
-        let mut found: Vec<Resource> = Vec::new();
+        let mut found: Vec<DiscoveredResource> = Vec::new();
         for entry in listed.into_iter().flatten() {
             let name = text_of(entry, "name");
             match name.split_once('/') {
@@ -45,7 +45,7 @@ pub(super) fn read(repository: &Repository, commit: &str) -> Result<Resources, S
                             .push((subresource.to_owned(), facts(entry, false)));
                     }
                 }
-                None => found.push(Resource {
+                None => found.push(DiscoveredResource {
                     name: name.to_owned(),
                     facts: facts(entry, true),
                     subresources: Vec::new(),

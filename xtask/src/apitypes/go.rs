@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 /// The declarations of a package.
 #[derive(Debug, Default)]
-pub(super) struct Package {
+pub(super) struct GoPackage {
     /// Markers (`+name=value`) of the package.
     pub(super) markers: Vec<String>,
     pub(super) types: BTreeMap<String, Declaration>,
@@ -34,7 +34,7 @@ pub(super) struct Declaration {
 
 #[derive(Debug)]
 pub(super) enum Body {
-    Struct(Vec<Field>),
+    Struct(Vec<GoField>),
     /// A type made of another one. Names of other packages are qualified by their import paths: `<path>.Name`.
     Named(String),
     /// Another name of a type.
@@ -43,7 +43,7 @@ pub(super) enum Body {
 
 /// A field of a struct.
 #[derive(Debug)]
-pub(super) struct Field {
+pub(super) struct GoField {
     pub(super) name: String,
     pub(super) ty: String,
     /// The tag: `json:"…" protobuf:"…"`.
@@ -51,7 +51,7 @@ pub(super) struct Field {
     pub(super) markers: Vec<String>,
 }
 
-impl Field {
+impl GoField {
     /// The value of a key of the tag.
     pub(super) fn tag(&self, key: &str) -> Option<&str> {
         let (_, rest) = self.tag.split_once(&format!("{key}:\""))?;
@@ -59,7 +59,7 @@ impl Field {
     }
 }
 
-impl Package {
+impl GoPackage {
     /// Reads one file of the package.
     pub(super) fn read(&mut self, file: &str, text: &str) {
         GoReader {
@@ -73,31 +73,31 @@ impl Package {
 
 struct GoReader<'p> {
     file: &'p str,
-    package: &'p mut Package,
+    package: &'p mut GoPackage,
     /// Import paths by the name under which the file knows them.
     imports: BTreeMap<String, String>,
 }
 
 /// What the lines that follow belong to.
-enum Context {
+enum GoContext {
     File,
     Imports,
     Constants,
-    Struct(Declaration, String, Vec<Field>),
+    Struct(Declaration, String, Vec<GoField>),
     /// Something that is passed over until the line that closes it.
     Other,
 }
 
 impl GoReader<'_> {
     fn read(&mut self, text: &str) {
-        let mut context = Context::File;
+        let mut context = GoContext::File;
         // Comments of the declaration or field that follows. Above a declaration those of the block before count too.
         let mut comments: Vec<String> = Vec::new();
         let mut blanks = 0;
         for (number, line) in without_block_comments(text).lines().enumerate() {
             let trimmed = line.trim();
             if let Some(comment) = trimmed.strip_prefix("//") {
-                if blanks > 1 || (blanks > 0 && !matches!(context, Context::File)) {
+                if blanks > 1 || (blanks > 0 && !matches!(context, GoContext::File)) {
                     comments.clear();
                 }
                 blanks = 0;
@@ -108,7 +108,7 @@ impl GoReader<'_> {
                 blanks += 1;
                 continue;
             }
-            if blanks > 1 || (blanks > 0 && !matches!(context, Context::File)) {
+            if blanks > 1 || (blanks > 0 && !matches!(context, GoContext::File)) {
                 comments.clear();
             }
             blanks = 0;
@@ -117,51 +117,51 @@ impl GoReader<'_> {
                 .filter_map(|c| c.strip_prefix('+').map(str::to_owned))
                 .collect();
             context = match context {
-                Context::File => self.declaration(line, number + 1, markers),
-                Context::Imports if trimmed == ")" => Context::File,
-                Context::Imports => {
+                GoContext::File => self.declaration(line, number + 1, markers),
+                GoContext::Imports if trimmed == ")" => GoContext::File,
+                GoContext::Imports => {
                     self.import(trimmed);
-                    Context::Imports
+                    GoContext::Imports
                 }
-                Context::Constants if trimmed == ")" => Context::File,
-                Context::Constants => {
+                GoContext::Constants if trimmed == ")" => GoContext::File,
+                GoContext::Constants => {
                     self.constant(trimmed);
-                    Context::Constants
+                    GoContext::Constants
                 }
-                Context::Struct(declaration, name, fields) if line == "}" => {
+                GoContext::Struct(declaration, name, fields) if line == "}" => {
                     let body = Body::Struct(fields);
                     let declaration = Declaration { body, ..declaration };
                     self.package.types.insert(name, declaration);
-                    Context::File
+                    GoContext::File
                 }
-                Context::Struct(declaration, name, mut fields) => {
+                GoContext::Struct(declaration, name, mut fields) => {
                     fields.extend(self.field(trimmed, markers));
-                    Context::Struct(declaration, name, fields)
+                    GoContext::Struct(declaration, name, fields)
                 }
-                Context::Other if line.starts_with('}') || line.starts_with(')') => Context::File,
-                Context::Other => Context::Other,
+                GoContext::Other if line.starts_with('}') || line.starts_with(')') => GoContext::File,
+                GoContext::Other => GoContext::Other,
             };
         }
     }
 
-    fn declaration(&mut self, line: &str, number: usize, markers: Vec<String>) -> Context {
+    fn declaration(&mut self, line: &str, number: usize, markers: Vec<String>) -> GoContext {
         if line.starts_with("package ") {
             self.package.markers.extend(markers);
-            return Context::File;
+            return GoContext::File;
         }
         if line == "import (" {
-            return Context::Imports;
+            return GoContext::Imports;
         }
         if let Some(import) = line.strip_prefix("import ") {
             self.import(import);
-            return Context::File;
+            return GoContext::File;
         }
         if line == "const (" {
-            return Context::Constants;
+            return GoContext::Constants;
         }
         if let Some(constant) = line.strip_prefix("const ") {
             self.constant(constant);
-            return Context::File;
+            return GoContext::File;
         }
         if let Some((name, body)) = line.strip_prefix("type ").and_then(|rest| rest.split_once(' ')) {
             let name = name.to_owned();
@@ -173,12 +173,12 @@ impl GoReader<'_> {
             let body = body.split(" //").next().unwrap_or(body).trim();
             match body {
                 "struct {" => {
-                    return Context::Struct(declaration(Body::Struct(Vec::new())), name, Vec::new());
+                    return GoContext::Struct(declaration(Body::Struct(Vec::new())), name, Vec::new());
                 }
                 "struct{}" => {
                     let declaration = declaration(Body::Struct(Vec::new()));
                     self.package.types.insert(name, declaration);
-                    return Context::File;
+                    return GoContext::File;
                 }
                 _ if body.starts_with("interface") || body.starts_with("func") => {}
                 _ => {
@@ -188,14 +188,14 @@ impl GoReader<'_> {
                     };
                     let declaration = declaration(body);
                     self.package.types.insert(name, declaration);
-                    return Context::File;
+                    return GoContext::File;
                 }
             }
         }
         if line.ends_with('{') || line.ends_with('(') {
-            return Context::Other;
+            return GoContext::Other;
         }
-        Context::File
+        GoContext::File
     }
 
     /// `name "path"` or `"path"`.
@@ -233,7 +233,7 @@ impl GoReader<'_> {
     }
 
     /// ``Name Type `tag` `` or, where a struct is embedded, ``Type `tag` ``.
-    fn field(&self, line: &str, markers: Vec<String>) -> Option<Field> {
+    fn field(&self, line: &str, markers: Vec<String>) -> Option<GoField> {
         let (declared, tag) = line.split_once('`')?;
         let tag = tag.split('`').next().unwrap_or(tag).to_owned();
         let mut words = declared.split_whitespace();
@@ -242,7 +242,7 @@ impl GoReader<'_> {
             Some(ty) => (first, ty),
             None => (first.rsplit(['.', '*']).next().unwrap_or(first), first),
         };
-        Some(Field {
+        Some(GoField {
             name: name.to_owned(),
             ty: self.qualified(ty),
             tag,
@@ -336,7 +336,7 @@ func (w *Widget) Get() {
 
     #[test]
     fn declarations_are_read() {
-        let mut package = Package::default();
+        let mut package = GoPackage::default();
         package.read("types.go", FILE);
         assert_eq!(package.markers, ["groupName=example.dev"]);
         let constant = |name: &str, ty: &str, value: &str| Constant {

@@ -23,13 +23,13 @@ pub(super) struct Package {
 #[derive(Clone, Debug)]
 pub(super) struct Type {
     pub(super) name: String,
-    pub(super) form: Form,
+    pub(super) form: TypeForm,
     /// Facts beside the form, as they are written.
     pub(super) facts: Vec<String>,
 }
 
 #[derive(Clone, Debug)]
-pub(super) enum Form {
+pub(super) enum TypeForm {
     Struct(Vec<Field>),
     /// A type of its own, made of another.
     Named(String),
@@ -116,7 +116,7 @@ pub(super) fn read(repository: &Repository, commit: &str) -> Result<Release, Str
             && !file.starts_with("zz_generated")
             && !file.ends_with(".pb.go")
     })?;
-    let mut sources: BTreeMap<String, go::Package> = BTreeMap::new();
+    let mut sources: BTreeMap<String, go::GoPackage> = BTreeMap::new();
     for (path, text) in &files {
         let (folder, file) = path.rsplit_once('/').unwrap_or(("", path));
         sources
@@ -156,7 +156,7 @@ fn package_id(folder: &str) -> Option<String> {
     is_version.then(|| format!("{group}/{version}"))
 }
 
-fn package(id: &str, path: &str, source: &go::Package) -> Package {
+fn package(id: &str, path: &str, source: &go::GoPackage) -> Package {
     let marked = source.markers.iter().find_map(|m| m.strip_prefix("groupName="));
     let group = id
         .split_once('/')
@@ -171,11 +171,11 @@ fn package(id: &str, path: &str, source: &go::Package) -> Package {
             CUSTOM.iter().find(|(custom, _)| *custom == full),
             &declaration.body,
         ) {
-            (Some((_, codec)), _) => Form::Custom(codec),
+            (Some((_, codec)), _) => TypeForm::Custom(codec),
             (None, Body::Struct(fields)) => {
-                Form::Struct(fields.iter().filter_map(|f| field(f, id, source)).collect())
+                TypeForm::Struct(fields.iter().filter_map(|f| field(f, id, source)).collect())
             }
-            (None, Body::Named(ty) | Body::Alias(ty)) => Form::Named(localized(ty, id)),
+            (None, Body::Named(ty) | Body::Alias(ty)) => TypeForm::Named(localized(ty, id)),
         };
         if matches!(declaration.body, Body::Alias(_)) {
             facts.push("alias".to_owned());
@@ -232,7 +232,7 @@ fn localized(ty: &str, id: &str) -> String {
     format!("{prefix}{name}")
 }
 
-fn field(field: &go::Field, id: &str, source: &go::Package) -> Option<Field> {
+fn field(field: &go::GoField, id: &str, source: &go::GoPackage) -> Option<Field> {
     let mut json = field.tag("json")?.split(',');
     let name = json.next().unwrap_or_default();
     if name == "-" {
@@ -293,7 +293,7 @@ fn is_required(markers: &[String], is_omitted: bool) -> bool {
 }
 
 /// Facts that types and fields have alike: list and map types, defaults, unions, and declarative validation.
-fn shared_facts(markers: &[String], source: &go::Package) -> Vec<String> {
+fn shared_facts(markers: &[String], source: &go::GoPackage) -> Vec<String> {
     let value = |name: &str| {
         let mut found = markers
             .iter()
@@ -377,14 +377,16 @@ fn keep_reachable(release: &mut Release) {
     for (id, package) in release.iter() {
         for ty in &package.types {
             let is_object = match &ty.form {
-                Form::Struct(fields) if id.starts_with("meta/") => {
+                TypeForm::Struct(fields) if id.starts_with("meta/") => {
                     fields.iter().any(|f| f.json.is_none())
                         || matches!(ty.name.as_str(), "WatchEvent" | "Patch")
                 }
-                Form::Struct(fields) => (package.group.is_some() || id == "version") && !fields.is_empty(),
+                TypeForm::Struct(fields) => {
+                    (package.group.is_some() || id == "version") && !fields.is_empty()
+                }
                 // Kinds of a newer version that an older one serves, too.
-                Form::Named(_) => id.starts_with("meta/") && ty.facts.iter().any(|f| f == "alias"),
-                Form::Custom(_) => false,
+                TypeForm::Named(_) => id.starts_with("meta/") && ty.facts.iter().any(|f| f == "alias"),
+                TypeForm::Custom(_) => false,
             };
             // These are for clients that keep typed objects of their own; the server has none.
             let is_internal = matches!(ty.name.as_str(), "InternalEvent" | "TableOptions" | "RootPaths");
@@ -412,11 +414,11 @@ fn keep_reachable(release: &mut Release) {
             }
         };
         match &ty.form {
-            Form::Struct(fields) => fields.iter().for_each(|f| refer(&f.ty)),
-            Form::Named(ty) => refer(ty),
+            TypeForm::Struct(fields) => fields.iter().for_each(|f| refer(&f.ty)),
+            TypeForm::Named(ty) => refer(ty),
             // These hold schemas.
-            Form::Custom(codec) if codec.starts_with("schema") => refer("JSONSchemaProps"),
-            Form::Custom(_) => {}
+            TypeForm::Custom(codec) if codec.starts_with("schema") => refer("JSONSchemaProps"),
+            TypeForm::Custom(_) => {}
         }
     }
     for (id, package) in release.iter_mut() {

@@ -1,7 +1,7 @@
 //! Writing the table: the newest release, and what earlier ones had.
 
-use super::discovery::{Resource, Resources};
-use super::model::{Field, Form, Package, Release, Type};
+use super::discovery::{DiscoveredResource, Resources};
+use super::model::{Field, Package, Release, Type, TypeForm};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
@@ -107,13 +107,13 @@ impl TableWriter<'_> {
             self.find(release, &ty.name).is_some()
         });
         let word = match &ty.form {
-            Form::Struct(_) => format!("\nstruct {}", ty.name),
-            Form::Named(other) => format!("\ntype {} {other}", ty.name),
-            Form::Custom(codec) => format!("\ncustom {} {codec}", ty.name),
+            TypeForm::Struct(_) => format!("\nstruct {}", ty.name),
+            TypeForm::Named(other) => format!("\ntype {} {other}", ty.name),
+            TypeForm::Custom(codec) => format!("\ncustom {} {codec}", ty.name),
         };
         out.push_str(&word);
         line(out, &with_span(&ty.facts, span.facts(Some(package))));
-        if let Form::Struct(fields) = &ty.form {
+        if let TypeForm::Struct(fields) = &ty.form {
             for field in self.fields(&ty.name, fields) {
                 self.field(&ty.name, field, &span, out);
             }
@@ -128,7 +128,7 @@ impl TableWriter<'_> {
     fn fields<'f>(&'f self, name: &str, newest: &'f [Field]) -> Vec<&'f Field> {
         let mut fields: Vec<&Field> = newest.iter().collect();
         for (_, release, _) in self.releases.iter().rev() {
-            let Some(Form::Struct(earlier)) = self.find(release, name).map(|t| &t.form) else {
+            let Some(TypeForm::Struct(earlier)) = self.find(release, name).map(|t| &t.form) else {
                 continue;
             };
             for field in earlier {
@@ -142,7 +142,7 @@ impl TableWriter<'_> {
 
     fn field(&self, name: &str, field: &Field, holder: &Span, out: &mut String) {
         let span = Span::find(self.releases, |(_, release, _)| {
-            let Some(Form::Struct(fields)) = self.find(release, name).map(|t| &t.form) else {
+            let Some(TypeForm::Struct(fields)) = self.find(release, name).map(|t| &t.form) else {
                 return false;
             };
             fields.iter().any(|f| f.key() == field.key())
@@ -158,7 +158,7 @@ impl TableWriter<'_> {
 
     fn resources(&self, group: &str, version: &str, package: &Span, out: &mut String) {
         let key = (group.to_owned(), version.to_owned());
-        let mut listed: Vec<&Resource> = Vec::new();
+        let mut listed: Vec<&DiscoveredResource> = Vec::new();
         for (_, _, resources) in self.releases.iter().rev() {
             for resource in resources.get(&key).into_iter().flatten() {
                 if listed.iter().all(|r| r.name != resource.name) {
@@ -167,7 +167,7 @@ impl TableWriter<'_> {
             }
         }
         for resource in listed {
-            let find = |facts: &ReleaseFacts| -> Option<Resource> {
+            let find = |facts: &ReleaseFacts| -> Option<DiscoveredResource> {
                 let found = facts.2.get(&key)?.iter().find(|r| r.name == resource.name);
                 found.cloned()
             };

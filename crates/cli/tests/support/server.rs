@@ -7,14 +7,14 @@ use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-pub(crate) struct Server {
+pub(crate) struct TestServer {
     child: Child,
     pub(crate) address: String,
     pub(crate) kubeconfig: PathBuf,
     _directory: tempfile::TempDir,
 }
 
-impl Server {
+impl TestServer {
     pub(crate) fn start() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let kubeconfig = directory.path().join("kubeconfig");
@@ -28,7 +28,7 @@ impl Server {
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let serving = lines.next().unwrap().unwrap();
         lines.next().unwrap().unwrap();
-        Server {
+        TestServer {
             child,
             address: serving.trim_start_matches("serving on ").to_owned(),
             kubeconfig,
@@ -76,7 +76,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for TestServer {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();

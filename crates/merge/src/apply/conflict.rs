@@ -84,13 +84,13 @@ impl std::error::Error for Conflicts {}
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::apply::Operation;
+    use crate::apply::ManagerOperation;
 
     #[test]
     fn many_conflicts_are_listed_in_part() {
         let manager = ManagerId {
             manager: "kubectl".into(),
-            operation: Operation::Apply,
+            operation: ManagerOperation::Apply,
             api_version: None,
             subresource: "".into(),
         };

@@ -9,19 +9,19 @@ use std::fmt;
 
 /// How a manager came to own fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Operation {
+pub enum ManagerOperation {
     /// By server-side apply.
     Apply,
     /// By any other write.
     Update,
 }
 
-impl Operation {
+impl ManagerOperation {
     /// The name in `managedFields`.
     pub fn as_str(self) -> &'static str {
         match self {
-            Operation::Apply => "Apply",
-            Operation::Update => "Update",
+            ManagerOperation::Apply => "Apply",
+            ManagerOperation::Update => "Update",
         }
     }
 }
@@ -32,7 +32,7 @@ pub struct ManagerId {
     /// The name that the client gave.
     pub manager: Str,
     /// How it writes.
-    pub operation: Operation,
+    pub operation: ManagerOperation,
     /// The version that it writes in. Appliers have one entry for all versions, so theirs has none.
     pub api_version: Option<Str>,
     /// The subresource that it writes to; empty for the object itself.
@@ -42,7 +42,7 @@ pub struct ManagerId {
 /// As a server sorts managers: that of a subresource before that of the object itself.
 impl Ord for ManagerId {
     fn cmp(&self, other: &Self) -> Ordering {
-        fn key(id: &ManagerId) -> (&Str, Operation, &Option<Str>, bool, &Str) {
+        fn key(id: &ManagerId) -> (&Str, ManagerOperation, &Option<Str>, bool, &Str) {
             let of_object = id.subresource.is_empty();
             (
                 &id.manager,
@@ -63,13 +63,18 @@ impl PartialOrd for ManagerId {
 }
 
 impl ManagerId {
-    pub(super) fn new(manager: &str, operation: Operation, api_version: &str, subresource: &str) -> Self {
+    pub(super) fn new(
+        manager: &str,
+        operation: ManagerOperation,
+        api_version: &str,
+        subresource: &str,
+    ) -> Self {
         ManagerId {
             manager: manager.into(),
             operation,
             api_version: match operation {
-                Operation::Apply => None,
-                Operation::Update => Some(api_version.into()),
+                ManagerOperation::Apply => None,
+                ManagerOperation::Update => Some(api_version.into()),
             },
             subresource: subresource.into(),
         }
@@ -149,8 +154,8 @@ impl ManagedFields {
             let fields = entry.as_object_mut().and_then(|entry| entry.remove("fieldsV1"));
             let text = |name| entry.get_str(name);
             let operation = match text("operation") {
-                "Apply" => Operation::Apply,
-                "Update" => Operation::Update,
+                "Apply" => ManagerOperation::Apply,
+                "Update" => ManagerOperation::Update,
                 _ => return Err(ManagedError("operation must be `Apply` or `Update`".into())),
             };
             if text("apiVersion").is_empty() {

@@ -2,7 +2,7 @@
 
 use super::last_applied;
 use super::managed::{
-    ManagedFields, ManagerFields, ManagerId, Operation, entries_of, set_entries, take_entries,
+    ManagedFields, ManagerFields, ManagerId, ManagerOperation, entries_of, set_entries, take_entries,
     without_entries,
 };
 use super::updater::{Updater, Versioned};
@@ -192,7 +192,7 @@ impl<'a> FieldManager<'a> {
     }
 
     /// The manager of a request; one without a name is `unknown`.
-    fn id(&self, manager: &str, operation: Operation) -> ManagerId {
+    fn id(&self, manager: &str, operation: ManagerOperation) -> ManagerId {
         let manager = if manager.is_empty() { "unknown" } else { manager };
         ManagerId::new(manager, operation, &self.api_version, &self.subresource)
     }
@@ -303,8 +303,8 @@ impl<'a> FieldManager<'a> {
                 ))
             })?;
         }
-        let id = self.id(manager, Operation::Update);
-        let current = ManagerId::new(CURRENT_OPERATION, Operation::Update, &self.api_version, "");
+        let id = self.id(manager, ManagerOperation::Update);
+        let current = ManagerId::new(CURRENT_OPERATION, ManagerOperation::Update, &self.api_version, "");
         let ManagedFields { fields, mut times } = managed;
         let (mut fields, taken) = self.updater().update(&live, &new, fields, &current)?;
         // What the operation took shows that the object changed; it joins what the manager had before.
@@ -455,7 +455,7 @@ impl<'a> FieldManager<'a> {
                 "metadata.managedFields must be nil".into(),
             ));
         }
-        let id = self.id(manager, Operation::Apply);
+        let id = self.id(manager, ManagerOperation::Apply);
         let config = Versioned::borrowed(config, &self.api_version);
         self.validate(&config, ValidatedSibling::Nothing, Duplicates::Refused)
             .map_err(|e| {
@@ -528,7 +528,7 @@ fn cap_update_managers(managed: &mut ManagedFields) {
     let mut updaters: Vec<ManagerId> = managed
         .fields
         .keys()
-        .filter(|id| id.operation == Operation::Update)
+        .filter(|id| id.operation == ManagerOperation::Update)
         .cloned()
         .collect();
     let mut count = updaters.len();
@@ -549,7 +549,7 @@ fn cap_update_managers(managed: &mut ManagedFields) {
             first_of_version.insert(owned.api_version.clone(), id);
             continue;
         };
-        let bucket = ManagerId::new(ANCIENT_CHANGES, Operation::Update, &owned.api_version, "");
+        let bucket = ManagerId::new(ANCIENT_CHANGES, ManagerOperation::Update, &owned.api_version, "");
         if !managed.fields.contains_key(&bucket)
             && let Some(owned) = managed.fields.remove(first)
         {

@@ -10,7 +10,7 @@ use parking_lot::{Condvar, Mutex};
 use super::file::{FaultInjector, IoThrottle};
 use super::journal::{self, SealedSegment};
 use super::record::{self, SegmentId};
-use super::table::{Table, TableMeta};
+use super::table::{StateTable, TableMeta};
 use crate::cache::Cache;
 use crate::{Entry, Event, StoreError};
 
@@ -126,7 +126,7 @@ pub(crate) struct Checkpointer {
     pub(crate) cache: Arc<Cache>,
     pub(crate) backlog: Arc<Backlog>,
     /// The database, once it is needed; closed after a failure, and opened again for the next try.
-    pub(crate) table: Option<Table>,
+    pub(crate) table: Option<StateTable>,
     pub(crate) meta: TableMeta,
 }
 
@@ -200,7 +200,7 @@ impl Checkpointer {
             Some(table) => table,
             None => {
                 let throttle = Arc::clone(&self.backlog.throttle);
-                Table::open_at_leisure(&self.directory, self.faults.clone(), throttle)?
+                StateTable::open_at_leisure(&self.directory, self.faults.clone(), throttle)?
             }
         };
         table.store(changes.into_iter(), meta)?;

@@ -71,13 +71,13 @@ pub(crate) struct TableMeta {
 
 /// The open database.
 #[derive(Debug)]
-pub(crate) struct Table {
+pub(crate) struct StateTable {
     /// There until the end.
     database: Option<Database>,
     path: PathBuf,
 }
 
-impl Drop for Table {
+impl Drop for StateTable {
     fn drop(&mut self) {
         let database = self.database.take();
         // What has made no sense when it was read may make none when it is closed; that has been said by then, and what
@@ -163,7 +163,7 @@ impl TableBuilder {
         faults: Option<Arc<FaultInjector>>,
     ) -> Result<u64, E> {
         let file = ThrottledFile::open(path, faults)?;
-        let table = Table::open_file(path, OpenMode::Store, file)?;
+        let table = StateTable::open_file(path, OpenMode::Store, file)?;
         let (mut count, mut failure) = (0, None);
         let entries = entries.map_while(|entry| entry.map_err(|error| failure = Some(error)).ok());
         table.write(|state, meta| {
@@ -219,7 +219,7 @@ impl TableMeta {
     }
 }
 
-impl Table {
+impl StateTable {
     /// Opens what there is, to be read. The file is not changed.
     pub(crate) fn open(directory: &Path, faults: Option<Arc<FaultInjector>>) -> Result<Self, StoreError> {
         Self::open_with(directory, OpenMode::Load, |path| Overlay::open(path, faults))

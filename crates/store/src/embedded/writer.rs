@@ -18,10 +18,10 @@ use crate::cache::Cache;
 use crate::{Revision, StoreError};
 
 /// The writer, for whoever has its turn.
-pub(crate) type SharedWriter = Mutex<Option<Writer>>;
+pub(crate) type SharedWriter = Mutex<Option<JournalWriter>>;
 
 #[derive(Debug)]
-pub(crate) struct Writer {
+pub(crate) struct JournalWriter {
     pub(crate) cache: Arc<Cache>,
     pub(crate) journal: Journal,
     pub(crate) backlog: Arc<Backlog>,
@@ -31,7 +31,7 @@ pub(crate) struct Writer {
     pub(crate) health: Arc<Health>,
 }
 
-impl Writer {
+impl JournalWriter {
     /// Works until the queue is closed; then the journal is let go of.
     pub(crate) fn run(shared: &SharedWriter, queue: &WriteQueue) {
         let consumer = queue.serve();

@@ -20,10 +20,10 @@ use std::num::{IntErrorKind, ParseIntError};
 /// The most operations that a patch may have.
 pub const MAX_OPERATIONS: usize = 10_000;
 
-/// Why a patch cannot be read or applied.
+/// The error of decoding or applying a patch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum JsonPatchError {
-    /// It is no patch (HTTP 400).
+    /// The document is not a patch (HTTP 400).
     Malformed(String),
     /// It has too many operations (HTTP 413).
     TooLarge(String),

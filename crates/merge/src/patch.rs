@@ -51,21 +51,21 @@ impl PatchType {
     }
 }
 
-/// How closely a text is read.
+/// Whether duplicate fields are reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PatchDecoding {
-    /// `fieldValidation` is `Ignore`: what stands twice goes unnoticed.
+    /// `fieldValidation` is `Ignore`: duplicate fields are not reported.
     Lenient,
     /// It is `Warn` or `Strict`.
     Strict,
 }
 
-/// Why a patch cannot be read or applied.
+/// The error of decoding or applying a patch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PatchError {
-    /// Its text is no JSON, or no YAML (HTTP 400, before anything else is looked at).
+    /// The text is not JSON or YAML (HTTP 400, before any other check).
     Syntax(String),
-    /// It is no patch of its type (HTTP 400).
+    /// The document is not a patch of its type (HTTP 400).
     BadRequest(String),
     /// It has too many operations (HTTP 413).
     TooLarge(String),
@@ -187,7 +187,7 @@ impl<'t> Patch<'t> {
         }
     }
 
-    /// What an apply configures; none of other patches.
+    /// Returns the configuration of an apply; `None` for other patches.
     pub fn config(&self) -> Option<&Value> {
         match &self.content {
             PatchContent::Apply(config) => Some(config),
@@ -239,7 +239,7 @@ impl<'t> Patch<'t> {
         found
     }
 
-    /// What a refusal shows of a strategic patch to a document.
+    /// Returns a strategic merge patch as an error message shows it.
     pub fn describe_consumed(&self, document: &Value) -> Option<String> {
         match &self.content {
             PatchContent::Strategic(patch) => Some(go::value_v(&strategic::spent(document, patch.clone()))),
@@ -247,7 +247,7 @@ impl<'t> Patch<'t> {
         }
     }
 
-    /// What a refusal shows: what the patch makes of the text of a document, or the patch itself.
+    /// Returns the text that an error message shows: the patched document, or the patch itself.
     pub fn describe_result(&self, document: &str) -> String {
         match &self.content {
             PatchContent::Json(_) => json_patch::patched_text(document, &self.text),
@@ -256,14 +256,14 @@ impl<'t> Patch<'t> {
         }
     }
 
-    /// What refuses an apply under `Strict`, though the apply itself went well.
+    /// Returns the error of a strict apply whose patch has findings.
     pub fn strict_refusal(&self) -> Option<String> {
         let found = self.findings.join(", ");
         let refused = self.ty() == PatchType::Apply && !found.is_empty();
         refused.then(|| format!("error strict decoding patch: {found}"))
     }
 
-    /// What strict reading found in the text, as warnings.
+    /// Returns the findings as warnings.
     pub fn warnings(&self) -> Vec<String> {
         warnings(&self.findings)
     }
@@ -385,7 +385,7 @@ fn json_patch_findings(patch: &Value, text: &[u8], duplicates: Vec<String>) -> V
 }
 
 fn decode_apply(text: &[u8], reading: PatchDecoding, limits: Limits) -> Result<Patch<'_>, PatchError> {
-    // What begins like JSON passes for it until it is decoded.
+    // A body that begins like JSON is decoded as JSON.
     let json = text.trim_ascii_start().starts_with(b"{");
     let decoded = yaml::decode_strict(text, limits).map_err(|e| match json {
         true => decoding(&format!("error converting YAML to JSON: {e}")),

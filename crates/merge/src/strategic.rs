@@ -21,7 +21,7 @@ const RETAIN_KEYS: &str = "$retainKeys";
 const DELETE_FROM: &str = "$deleteFromPrimitiveList";
 const SET_ORDER: &str = "$setElementOrder";
 
-/// Why a strategic merge patch cannot be applied.
+/// The error of a strategic merge patch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StrategicError {
     /// A directive is malformed (HTTP 400).
@@ -117,7 +117,7 @@ fn member<'s>(schema: Option<&'s Structural>, name: &str) -> Option<&'s Structur
     declared.or_else(|| schema.additional_schema().map(|s| &**s))
 }
 
-/// How lists and objects of a schema merge.
+/// The patch strategy of a schema node.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ListStrategy {
     Unset,
@@ -292,7 +292,7 @@ fn discard_nulls(value: &mut Value) {
     }
 }
 
-/// What is left of something new without the parts that have directives.
+/// Returns a new value without its directives.
 fn without_directives(value: Value) -> Option<Value> {
     deadline::tick();
     match value {

@@ -1,14 +1,13 @@
-//! Documents as texts that are opened where somebody looks inside.
+//! Documents as text that is parsed on demand.
 //!
-//! A server patches text: what a patch brings in stays as the patch has it, with the order of its members and with those
-//! that stand twice, until something looks inside. Refusals show that text, and strict reading finds in it what stands
-//! twice.
+//! kube-apiserver patches text: a value from a patch keeps the order of its members and its duplicates until it is
+//! inspected. Error messages show that text, and strict decoding finds duplicates in it.
 
 use imbl::Vector;
 use scantling_value::{Limits, Str, Value, deadline, json};
 use std::collections::BTreeMap;
 
-/// A part of a document: text, as long as nobody looked inside.
+/// A node of a document. It stays text until it is inspected.
 #[derive(Clone)]
 pub(crate) enum TextNode {
     Text(String),
@@ -32,7 +31,7 @@ impl TextNode {
         }
     }
 
-    /// Looks inside: of members that stand twice the last one stays.
+    /// Parses one level. The last of duplicate members wins.
     pub(crate) fn open(&mut self) -> &mut TextNode {
         if let TextNode::Text(text) = self {
             deadline::tick_over(text);
@@ -46,7 +45,7 @@ impl TextNode {
         self
     }
 
-    /// Whether texts are the same but for the order of members. What was looked at stays open.
+    /// Returns whether texts are equal except for the order of members. Inspected nodes stay parsed.
     pub(crate) fn equals(&mut self, other: &mut TextNode) -> bool {
         deadline::tick();
         match (self.open(), other.open()) {

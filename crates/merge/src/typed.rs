@@ -33,7 +33,7 @@ impl ObjectType {
         validate::validate(object, known, self.root(), duplicates)
     }
 
-    /// What changes from one object to another. Both are valid.
+    /// Compares two valid objects.
     pub fn compare(&self, old: &Value, new: &Value) -> Comparison {
         compare::compare(old, new, self.root())
     }

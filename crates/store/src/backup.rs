@@ -22,7 +22,7 @@ const FORMAT: u64 = 1;
 /// The highest revision that is restored: etcd and clients count revisions in signed numbers of 64 bits.
 const MAX_REVISION: Revision = i64::MAX as u64 / 2;
 
-/// Why a backup could not be written or read.
+/// An error of writing or reading a backup.
 #[derive(Debug, thiserror::Error)]
 pub enum BackupError {
     /// The store failed.
@@ -36,17 +36,17 @@ pub enum BackupError {
     Malformed {
         /// The line, counted from one.
         line: usize,
-        /// What is wrong with it.
+        /// The reason.
         detail: String,
     },
 }
 
-/// What a backup holds.
+/// A summary of a backup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BackupSummary {
     /// The revision of the state.
     pub revision: Revision,
-    /// How many entries there are.
+    /// The number of entries.
     pub entries: u64,
 }
 

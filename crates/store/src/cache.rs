@@ -1,9 +1,8 @@
-//! The current state and the recent writes in memory, from which every engine serves reads and watches.
+//! The in-memory cache from which every engine serves reads and watches: the current state and the recent events.
 //!
-//! A writer publishes a batch of durable writes; readers take the current snapshot, which is a pointer, and
-//! never wait for more than that. Watches have no queues of their own: each is a position in a ring of events
-//! that all share, so that an event costs one allocation however many watch it, and a watch that falls behind
-//! costs nothing at all. Once the ring has moved past its position, it ends.
+//! A writer publishes a batch of durable writes; readers clone the current snapshot, which is a pointer. Watches have
+//! no queues of their own: each is a position in a shared ring of events. An event costs one allocation however many
+//! watches see it, and a slow watch costs nothing. A watch ends once the ring has moved past its position.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -20,10 +19,10 @@ use crate::{Entry, Event, ListRequest, Page, ReadAt, Revision, StoreError};
 /// How many states of the past are kept for lists that go through them page by page.
 const PINNED_SNAPSHOTS: usize = 16;
 
-/// How many writes are made visible at once while readers wait.
+/// The most writes that become visible under one lock, while readers wait.
 const PUBLISHED_EVENTS: usize = 64;
 
-/// How many events a watch takes at once while it holds the lock.
+/// The most events that a watch takes under one lock.
 const PULL_EVENTS: usize = 256;
 
 #[derive(Debug)]
@@ -32,7 +31,7 @@ pub(crate) struct Cache {
     /// States that a page was taken from and that more pages may be asked of. The history could rebuild
     /// each, but not at the cost of a page.
     pinned: Mutex<VecDeque<Snapshot>>,
-    /// The revision of the current state, for those who wait for one.
+    /// The revision of the current state, for readers that wait for one.
     revision: watch::Sender<Revision>,
 }
 
@@ -40,7 +39,7 @@ pub(crate) struct Cache {
 struct CacheState {
     current: Snapshot,
     history: History,
-    /// Why no more events will come, once none will.
+    /// Set once the cache is closed: the error that ends all watches.
     closed: Option<StoreError>,
 }
 
@@ -76,7 +75,7 @@ impl Cache {
         self.inner.read().current.clone()
     }
 
-    /// What is there now under a key.
+    /// Returns the current entry of a key.
     pub(crate) fn get(&self, key: &str) -> Option<Arc<Entry>> {
         self.inner.read().current.get(key)
     }
@@ -145,7 +144,7 @@ impl Cache {
         compacted
     }
 
-    /// Whether the state right after a revision can be told.
+    /// Checks that the state right after a revision can be reconstructed.
     pub(crate) fn check(&self, revision: Revision) -> Result<(), StoreError> {
         self.inner.read().check(revision)
     }
@@ -316,7 +315,7 @@ impl Cache {
 }
 
 impl CacheState {
-    /// Whether the state right after a revision can be told.
+    /// Checks that the state right after a revision can be reconstructed.
     fn check(&self, requested: Revision) -> Result<(), StoreError> {
         let current = self.current.revision;
         let oldest = self.history.compacted();

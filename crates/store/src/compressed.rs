@@ -1,24 +1,24 @@
-//! Values as they are held in memory. A large one is a document in which words come again and again: packed, it takes
-//! a fifth of the room, and to unpack it costs less than to send it.
+//! Values in memory. Large documents are repetitive: compressed with LZ4 they take a fifth of the memory, and
+//! decompressing one costs less than sending it.
 
 use std::fmt;
 
 use bytes::Bytes;
 
-/// Values from this size on are packed. What is smaller is read often, and there is little to be won.
+/// Values from this size on are compressed. Smaller values are read often and would save little.
 const MIN_COMPRESSED_BYTES: usize = 8 << 10;
 
-/// A byte of a block stands for no more bytes than this.
+/// The highest compression ratio of LZ4. A larger claim is damage.
 const MAX_RATIO: usize = 255;
 
-/// Bytes that never change, packed where that saves at least half of them.
+/// Immutable bytes, compressed if that saves at least half of them.
 #[derive(Clone)]
 pub struct MaybeCompressed(CompressedRepr);
 
 #[derive(Clone)]
 enum CompressedRepr {
     Plain(Bytes),
-    /// A block of LZ4, and how many bytes it unpacks to. Only what has been unpacked once becomes one.
+    /// An LZ4 block and its uncompressed length. Every block has been decompressed once.
     Block {
         block: Bytes,
         length: usize,
@@ -26,14 +26,14 @@ enum CompressedRepr {
 }
 
 impl MaybeCompressed {
-    /// Packs bytes if it is worth it.
+    /// Compresses bytes if that saves enough.
     #[must_use]
     pub fn new(bytes: Bytes) -> Self {
         if bytes.len() >= MIN_COMPRESSED_BYTES {
             let block = lz4_flex::block::compress(&bytes);
             if block.len() <= bytes.len() / 2 {
                 return Self(CompressedRepr::Block {
-                    // Copied, so that it takes no more room than it needs.
+                    // A copy has no spare capacity.
                     block: Bytes::copy_from_slice(&block),
                     length: bytes.len(),
                 });
@@ -42,7 +42,7 @@ impl MaybeCompressed {
         Self(CompressedRepr::Plain(bytes))
     }
 
-    /// Bytes that are not packed, because they do not stay for long.
+    /// Wraps bytes without compression, for values that are soon dropped.
     #[must_use]
     pub fn uncompressed(bytes: Bytes) -> Self {
         Self(CompressedRepr::Plain(bytes))
@@ -62,7 +62,7 @@ impl MaybeCompressed {
         })
     }
 
-    /// What is held, and how many bytes it unpacks to if it is packed.
+    /// Returns the stored bytes, and the uncompressed length if they are compressed.
     pub(crate) fn parts(&self) -> (&[u8], Option<usize>) {
         match &self.0 {
             CompressedRepr::Plain(bytes) => (bytes, None),
@@ -70,22 +70,22 @@ impl MaybeCompressed {
         }
     }
 
-    /// The bytes. Small ones cost nothing.
+    /// Returns the bytes. Uncompressed values are not copied.
     #[must_use]
     pub fn bytes(&self) -> Bytes {
         match &self.0 {
             CompressedRepr::Plain(bytes) => bytes.clone(),
             CompressedRepr::Block { .. } => self.decompress().unwrap_or_else(|| {
-                // The reader reports the key, because an empty text is not an object.
+                // The reader reports the key, because empty text is not an object.
                 tracing::error!("a value in memory cannot be unpacked");
                 Bytes::new()
             }),
         }
     }
 
-    /// The bytes, for durable copies: an empty text must not replace a value.
+    /// Returns the bytes for durable copies, or `None` if they cannot be decompressed: empty text must not replace a value.
     ///
-    /// INVARIANT: a block has been packed by or unpacked in this process, so that it unpacks.
+    /// INVARIANT: this process has compressed or decompressed every block, so this does not fail.
     pub(crate) fn decompress(&self) -> Option<Bytes> {
         match &self.0 {
             CompressedRepr::Plain(bytes) => Some(bytes.clone()),
@@ -96,7 +96,7 @@ impl MaybeCompressed {
         }
     }
 
-    /// How many bytes there are.
+    /// Returns the uncompressed length.
     #[must_use]
     pub fn len(&self) -> usize {
         match &self.0 {
@@ -105,13 +105,13 @@ impl MaybeCompressed {
         }
     }
 
-    /// Whether there are none.
+    /// Returns whether the value is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// How many bytes of memory are held for them.
+    /// Returns the bytes of memory that the value occupies.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         self.parts().0.len()

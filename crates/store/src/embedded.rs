@@ -1,9 +1,9 @@
 //! The embedded engine: durable storage in a directory of one machine.
 //!
-//! A write is durable once it is in the [journal]; those that come while the [writer] flushes gather in the [queue],
-//! in one record that is flushed once. The current state and the recent history live in memory, from which all reads are
-//! served. A [checkpoint] carries the journal over to a [redb] database in the background, so that a start reads
-//! that and the little that came after it.
+//! A write is durable once it is in the [journal]. Writes that arrive while the [writer] flushes are batched in the
+//! [queue] and flushed together. The current state and the recent history are in memory and serve all reads. A
+//! [checkpoint] copies the journal into a [redb] database asynchronously; a start reads the database and the rest of
+//! the journal.
 
 mod appender;
 mod background;
@@ -48,17 +48,17 @@ use crate::{
     Watch, Write, key, private,
 };
 
-/// After so many batches of one request, the next one is expected to be like them.
+/// After this many batches with one request, the next one is expected to have one, too.
 const MIN_SINGLE_BATCHES: u32 = 16;
-/// For a flush like this, the other threads of a runtime can do without one of them.
+/// A flush this short may block a thread of the runtime.
 const SHORT_FLUSH: Duration = Duration::from_millis(1);
 
-/// How an embedded store is opened.
+/// The settings of an embedded store.
 #[derive(Debug, Clone)]
 pub struct EmbeddedConfig {
     /// The data directory. It is made if it is not there.
     pub directory: PathBuf,
-    /// How much history is kept for watches and for reads of the past.
+    /// The history to keep for watches and for reads at older revisions.
     pub history: HistoryLimits,
     /// The size of the files that the journal consists of.
     pub segment_bytes: u64,
@@ -82,12 +82,12 @@ impl EmbeddedConfig {
     }
 }
 
-/// What a sound store holds.
+/// The contents of an intact store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CheckReport {
     /// The revision of the newest write.
     pub revision: Revision,
-    /// How many entries there are.
+    /// The number of entries.
     pub entries: u64,
     /// The bytes of all values.
     pub value_bytes: u64,
@@ -116,7 +116,7 @@ struct Threads {
     _lock: DirectoryLock,
 }
 
-/// What is in a data directory.
+/// The contents of a data directory.
 #[derive(Debug)]
 struct LoadedStore {
     state: Snapshot,
@@ -314,7 +314,7 @@ impl Drop for EmbeddedStore {
     }
 }
 
-/// Only a runtime with several threads can do without one of them for a while.
+/// Returns whether the caller may block: only a runtime with several threads can spare one.
 fn caller_mode() -> CallerMode {
     use tokio::runtime::{Handle, RuntimeFlavor};
     match Handle::try_current().map(|runtime| runtime.runtime_flavor()) {
@@ -323,8 +323,8 @@ fn caller_mode() -> CallerMode {
     }
 }
 
-/// Waits for the disk on a thread of the runtime, which finds another one for those who need this one. That costs about
-/// as much as a short flush: where one has long been writing alone, the runtime's other threads do.
+/// Blocks a thread of the runtime until the disk is done. Handing its tasks to another thread costs about as much as a
+/// short flush, so with a lone writer and short flushes the other threads have to do.
 fn block_on_writer(stats: BatchStats, wait: impl FnOnce()) {
     let workers = || tokio::runtime::Handle::current().metrics().num_workers();
     if stats.alone >= MIN_SINGLE_BATCHES && stats.flush <= SHORT_FLUSH && workers() > 1 {

@@ -1,11 +1,11 @@
-//! What can go wrong with a store.
+//! Errors of a store.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::{Entry, Revision};
 
-/// Why a store refused or failed.
+/// An error of a store.
 ///
 /// The first group are answers: the store works and says no, and the state it decided upon comes along, so
 /// that a caller need not ask again. The second group are failures: after [`StoreError::Io`] or
@@ -15,7 +15,7 @@ pub enum StoreError {
     /// A create found the key taken.
     #[error("key `{}` already exists (revision {})", current.key, current.mod_revision)]
     AlreadyExists {
-        /// What is stored under the key.
+        /// The stored entry.
         current: Arc<Entry>,
     },
     /// An update or a delete found nothing under the key.
@@ -27,7 +27,7 @@ pub enum StoreError {
     /// An update or a delete expected another revision of the key.
     #[error("key `{}` is at revision {}, not at the expected {expected}", current.key, current.mod_revision)]
     Conflict {
-        /// What is stored under the key.
+        /// The stored entry.
         current: Arc<Entry>,
         /// The `mod_revision` the caller expected.
         expected: Revision,
@@ -65,7 +65,7 @@ pub enum StoreError {
     InvalidKey {
         /// The key, or the segment of one.
         key: String,
-        /// What is wrong with it.
+        /// The reason.
         reason: &'static str,
     },
 
@@ -86,7 +86,7 @@ pub enum StoreError {
         path: PathBuf,
         /// The offset in the file at which the damage begins, if it is known.
         offset: Option<u64>,
-        /// What was found.
+        /// A description of the damage.
         detail: String,
         /// Advice for the operator.
         remedy: Remedy,
@@ -105,17 +105,17 @@ pub enum StoreError {
     /// The operating system refused an operation on the data.
     #[error("cannot {action} {}: {source}", path.display())]
     Io {
-        /// What was tried, as a verb: `open`, `write`.
+        /// The failed operation, as a verb: `open`, `write`.
         action: &'static str,
         /// The file or directory.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: Arc<std::io::Error>,
     },
     /// The store cannot be reached, or has been shut down.
     #[error("the store is unavailable: {detail}")]
     Unavailable {
-        /// What happened.
+        /// The reason.
         detail: String,
     },
 }

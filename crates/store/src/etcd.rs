@@ -29,7 +29,7 @@ use crate::{
     Store, StoreError, Watch, Write, key,
 };
 
-/// How an etcd cluster is reached.
+/// The connection settings of an etcd cluster.
 #[derive(Debug, Clone)]
 pub struct EtcdConfig {
     /// The members, as `http://host:port` or `https://host:port`. Without a scheme, the certificates decide.
@@ -40,9 +40,9 @@ pub struct EtcdConfig {
     pub ca_certificate: Option<Vec<u8>>,
     /// Our certificate and its key, in PEM.
     pub client_identity: Option<(Vec<u8>, Vec<u8>)>,
-    /// How much history is kept for watches and for reads of the past.
+    /// The history to keep for watches and for reads at older revisions.
     pub history: HistoryLimits,
-    /// How long a call is tried before it fails.
+    /// The time after which a call fails, retries included.
     pub patience: Duration,
     /// How long a read waits for a revision that this server has not seen yet.
     pub catch_up: Duration,
@@ -161,7 +161,7 @@ impl EtcdStore {
         self.cache.wait_for(requested, self.catch_up).await
     }
 
-    /// What etcd itself has under a key, at a revision or now.
+    /// Reads a key from etcd, at a revision or the latest.
     async fn fetch(&self, key: &str, at: Revision) -> Result<Option<Arc<Entry>>, StoreError> {
         let request = RangeRequest {
             key: key.as_bytes().to_vec(),
@@ -216,7 +216,7 @@ impl EtcdStore {
         Ok(Event { revision: at, change })
     }
 
-    /// Why a transaction was not carried out.
+    /// The reason why a transaction was not executed.
     fn refused(key: &str, write: &Write, current: Option<Arc<Entry>>) -> StoreError {
         match (current, write) {
             (None, _) => StoreError::NotFound { key: key.to_owned() },

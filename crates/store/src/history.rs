@@ -56,14 +56,14 @@ impl EventRing {
         Some(event)
     }
 
-    /// Drops everything, and one sequence number more: whoever was at the end has missed something, too.
+    /// Drops all events and skips one sequence number, so that watches at the end notice the gap, too.
     fn interrupt(&mut self) {
         self.first += self.events.len() as u64 + 1;
         self.events.clear();
     }
 }
 
-/// The events of one collection and those who wait for them.
+/// The events of one collection, and the signal for its watches.
 #[derive(Debug)]
 pub(crate) struct Topic {
     pub(crate) ring: EventRing,
@@ -138,7 +138,7 @@ impl History {
         self.times.push_back(now);
     }
 
-    /// Wakes whoever watches a collection that these events belong to.
+    /// Wakes the watches of the collections of these events.
     pub(crate) fn wake(&self, events: &[Arc<Event>]) {
         self.all.wake.send_replace(());
         let mut names: Vec<&str> = events.iter().map(|event| key::topic(event.key())).collect();
@@ -227,7 +227,7 @@ impl History {
         (prefix.bytes().filter(|byte| *byte == b'/').count() >= 4).then(|| key::topic(prefix).into())
     }
 
-    /// Joins those who wait for a topic, or for all events.
+    /// Subscribes to a topic, or to all events.
     pub(crate) fn subscribe(&mut self, topic: Option<&Arc<str>>) -> (&EventRing, watch::Receiver<()>) {
         let topic = match topic {
             None => &self.all,

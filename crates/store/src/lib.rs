@@ -1,8 +1,7 @@
-//! The storage seam: embedded, etcd and in-memory engines behind one contract.
+//! Storage: embedded, etcd and in-memory engines behind one contract.
 //!
-//! A [`Store`] keeps bytes under keys in one global sequence of revisions, answers with any number of entries
-//! as of one revision, and streams what changes. What the bytes mean is the caller's business; how keys are
-//! laid out is that of [`KeySpace`].
+//! A [`Store`] maps keys to bytes in one global sequence of revisions. It lists entries at one revision and streams
+//! changes. Callers encode the values; [`KeySpace`] defines the layout of the keys.
 
 mod backup;
 mod cache;

@@ -59,13 +59,13 @@ impl Snapshot {
         }
     }
 
-    /// Takes a write that has happened into the state.
+    /// Applies an event.
     pub(crate) fn apply(&mut self, event: &Event) {
         self.revision = event.revision;
         self.set(event.key(), event.after());
     }
 
-    /// Takes a write out of the state again. The caller goes backwards from the newest and sets the revision.
+    /// Reverts an event. The caller reverts the newest event first and sets the revision.
     pub(crate) fn revert(&mut self, event: &Event) {
         self.set(event.key(), event.before());
     }
@@ -78,7 +78,7 @@ impl Snapshot {
     }
 }
 
-/// What a write at a revision does to a key, if its condition holds for what is there now.
+/// Evaluates the condition of a write against the current entry. Returns the event, or the error.
 pub(crate) fn evaluate_write(
     current: Option<Arc<Entry>>,
     key: &str,
@@ -124,7 +124,7 @@ pub(crate) fn evaluate_write(
     Ok(Event { revision, change })
 }
 
-/// What every engine refuses before it looks at its state.
+/// Checks the limits that are the same for each engine.
 pub(crate) fn check_write(key: &str, write: &Write) -> Result<(), StoreError> {
     key::check_key(key)?;
     match write.value() {
@@ -133,7 +133,7 @@ pub(crate) fn check_write(key: &str, write: &Write) -> Result<(), StoreError> {
     }
 }
 
-/// The refusal of a write whose value is too large.
+/// Returns the error for a value that is too large.
 pub(crate) fn too_large(key: &str, write: &Write) -> StoreError {
     StoreError::TooLarge {
         key: key.to_owned(),

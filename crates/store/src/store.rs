@@ -1,4 +1,4 @@
-//! The seam itself.
+//! The storage trait.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use crate::{Entry, Event, ListRequest, Page, ReadAt, Revision, StoreError, Watch
 /// The most bytes that a value may have: what etcd takes in one request by default.
 pub const MAX_VALUE_BYTES: usize = 3 << 19;
 
-/// A keeper of keys and values with one global, monotone sequence of revisions.
+/// A key-value store with one global, monotone sequence of revisions.
 ///
 /// # Contract
 ///
@@ -23,13 +23,13 @@ pub const MAX_VALUE_BYTES: usize = 3 << 19;
 /// - Reads never wait for the disk flush of a writer.
 #[async_trait::async_trait]
 pub trait Store: std::fmt::Debug + Send + Sync + 'static {
-    /// The revision of the newest write, by whichever server.
+    /// Returns the revision of the newest write of any server.
     async fn revision(&self) -> Result<Revision, StoreError>;
 
-    /// What is stored under a key, or nothing.
+    /// Returns the entry of a key, or `None` if it does not exist.
     async fn get(&self, key: &str, at: ReadAt) -> Result<Option<Arc<Entry>>, StoreError>;
 
-    /// The entries whose keys begin with a prefix.
+    /// Lists the entries whose keys have a prefix.
     async fn list(&self, request: ListRequest) -> Result<Page, StoreError>;
 
     /// Writes one key if the condition of the write holds.
@@ -37,13 +37,13 @@ pub trait Store: std::fmt::Debug + Send + Sync + 'static {
     /// The write happens, or does not, even if the returned future is dropped before it is done.
     async fn write(&self, key: &str, write: Write) -> Result<Event, StoreError>;
 
-    /// The writes to keys with this prefix that come after a revision.
+    /// Watches the writes to keys with a prefix, from after a revision.
     async fn watch(&self, prefix: &str, after: Revision) -> Result<Watch, StoreError>;
 
-    /// Forgets how things were before a revision. The state at the revision itself stays readable.
+    /// Compacts the history before a revision. The state at the revision itself stays readable.
     async fn compact(&self, revision: Revision) -> Result<(), StoreError>;
 
-    /// Whether a write that is asked for now can succeed; if not, why. An engine that does not know tries.
+    /// Checks whether writes can succeed now. An engine that does not know tries.
     async fn check_writable(&self) -> Result<(), StoreError> {
         self.revision().await.map(drop)
     }

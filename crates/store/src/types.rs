@@ -1,4 +1,4 @@
-//! What a store keeps and answers with.
+//! Entries, writes, events and requests.
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -22,23 +22,23 @@ pub struct Entry {
     pub mod_revision: Revision,
     /// How often the key was written since it was created; 1 after the create.
     pub version: u64,
-    /// What a reader found out about the value.
+    /// A cache for readers of the value.
     pub reader_cache: ReaderCache,
 }
 
-/// A number that a reader leaves on an entry for the next one, so that what the bytes mean need not be found out
-/// again. It is no part of what the entry is: the store neither looks at it nor keeps it.
+/// A number that readers of an entry may cache on it, to avoid decoding the value again. It is not part of the entry:
+/// the store neither reads nor persists it.
 #[derive(Debug, Default)]
 pub struct ReaderCache(AtomicU64);
 
 impl ReaderCache {
-    /// The number left last; zero at first.
+    /// Returns the cached number; zero at first.
     #[must_use]
     pub fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Leaves a number.
+    /// Caches a number.
     pub fn set(&self, number: u64) {
         self.0.store(number, Ordering::Relaxed);
     }
@@ -91,24 +91,24 @@ impl Write {
     }
 }
 
-/// What a write did to its key.
+/// The effect of a write on its key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EntryChange {
     /// The key was not there before.
     Create {
-        /// What is there now.
+        /// The entry after the write.
         new: Arc<Entry>,
     },
     /// The key got another value.
     Update {
-        /// What was there before.
+        /// The entry before the write.
         old: Arc<Entry>,
-        /// What is there now.
+        /// The entry after the write.
         new: Arc<Entry>,
     },
     /// The key was removed.
     Delete {
-        /// What was there before.
+        /// The entry before the write.
         old: Arc<Entry>,
     },
 }
@@ -118,7 +118,7 @@ pub enum EntryChange {
 pub struct Event {
     /// The revision of the write.
     pub revision: Revision,
-    /// What it did.
+    /// The effect of the write.
     pub change: EntryChange,
 }
 
@@ -132,7 +132,7 @@ impl Event {
         }
     }
 
-    /// What the key holds after the write.
+    /// Returns the entry after the write.
     #[must_use]
     pub fn after(&self) -> Option<&Arc<Entry>> {
         match &self.change {
@@ -141,7 +141,7 @@ impl Event {
         }
     }
 
-    /// What the key held before the write.
+    /// Returns the entry before the write.
     #[must_use]
     pub fn before(&self) -> Option<&Arc<Entry>> {
         match &self.change {
@@ -163,7 +163,7 @@ pub enum ReadAt {
     Exact(Revision),
 }
 
-/// Which entries a list wants.
+/// A list request.
 #[derive(Debug, Clone, Default)]
 pub struct ListRequest {
     /// Only keys that begin with this text. Give it a final `/` to stay inside one collection.

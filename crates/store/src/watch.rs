@@ -9,7 +9,7 @@ use tokio::sync::watch;
 use crate::cache::Cache;
 use crate::{Event, Revision, StoreError};
 
-/// Where in the history a watch is.
+/// The position of a watch in the history.
 #[derive(Debug)]
 pub(crate) struct WatchPosition {
     /// The collection whose events it goes through, or all.

@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// How a manager came to own fields.
+/// The operation by which a manager owns fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ManagerOperation {
     /// By server-side apply.
@@ -31,7 +31,7 @@ impl ManagerOperation {
 pub struct ManagerId {
     /// The name that the client gave.
     pub manager: Str,
-    /// How it writes.
+    /// The operation.
     pub operation: ManagerOperation,
     /// The version that it writes in. Appliers have one entry for all versions, so theirs has none.
     pub api_version: Option<Str>,
@@ -120,7 +120,7 @@ pub(super) struct ManagedFields {
     pub(super) times: BTreeMap<ManagerId, Timestamp>,
 }
 
-/// Why `managedFields` cannot be read.
+/// An error of decoding `managedFields`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ManagedError(String);
 

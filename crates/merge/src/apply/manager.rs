@@ -1,4 +1,4 @@
-//! What a server does around the moves of ownership: names, times, limits, objects that nobody managed before.
+//! Field management of a server: manager names, times, limits, and objects without managers.
 
 use super::last_applied;
 use super::managed::{
@@ -26,7 +26,7 @@ const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 /// The name under which an update finds out what it changes.
 const CURRENT_OPERATION: &str = "current-operation";
 
-/// Whether an apply takes fields from other managers.
+/// Whether an apply takes over fields of other managers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Force {
     /// It fails instead.
@@ -35,7 +35,7 @@ pub enum Force {
     Yes,
 }
 
-/// Why an apply fails.
+/// The error of an apply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ApplyError {
     /// Other managers own fields with other values (HTTP 409).
@@ -57,22 +57,22 @@ impl fmt::Display for ApplyError {
 
 impl std::error::Error for ApplyError {}
 
-/// Whether an object is known to have the type by which its fields are owned.
+/// Whether an object is known to have its type.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TypeCheck {
-    /// It is not, and has to be looked at.
+    /// It must be validated.
     #[default]
     Unknown,
-    /// It is: with the same schema, it came out of an update.
+    /// It is the result of an update with the same schema.
     Verified,
 }
 
-/// An object that is about to be written, with who manages it.
+/// An object to write, with its `managedFields`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Updated {
     /// The object.
     pub object: Value,
-    /// What the next update may know about it.
+    /// Whether the object is known to have its type, for the next update.
     pub typed: TypeCheck,
 }
 
@@ -132,7 +132,7 @@ impl<'a> FieldManager<'a> {
         }
     }
 
-    /// Says what is known about the live object.
+    /// States whether the live object is known to have its type.
     #[must_use]
     pub fn with_live(mut self, live: TypeCheck) -> Self {
         self.live = live;
@@ -147,7 +147,7 @@ impl<'a> FieldManager<'a> {
         self
     }
 
-    /// Lets an apply fail on an object that nobody manages yet, for this reason.
+    /// Makes an apply fail with this reason if the object has no managers yet.
     #[must_use]
     pub fn without_beginning(mut self, why: &str) -> Self {
         self.no_beginning = Some(why.into());
@@ -440,7 +440,7 @@ impl<'a> FieldManager<'a> {
         now: Timestamp,
     ) -> Result<(Value, ManagedFields), ApplyError> {
         if managed.fields.is_empty() {
-            // What is there already belongs to somebody: to whom, nobody noted.
+            // Existing fields belong to an unknown manager.
             let empty = self.empty_object();
             let tracked = match &self.no_beginning {
                 Some(why) => Err(self.not_converted(&empty, why)),
@@ -517,7 +517,7 @@ impl<'a> FieldManager<'a> {
     }
 }
 
-/// Whether an entry of `managedFields` says nothing.
+/// Returns whether an entry of `managedFields` is empty.
 fn is_blank(entry: &Value) -> bool {
     let blank = |v: &Value| v.is_null() || v.as_str() == Some("");
     entry.as_object().is_some_and(|e| e.values().all(blank))

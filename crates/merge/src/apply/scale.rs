@@ -17,7 +17,7 @@ fn only(path: &FieldPath) -> Set {
     Set::from_iter([path.clone()])
 }
 
-/// Where `replicas` stands in each version (`group/version`) of a kind; none for versions without it.
+/// The path of `replicas` in each version (`group/version`) of a kind; `None` for versions without scale.
 #[derive(Clone, Debug, Default)]
 pub struct ScaleMapping(pub BTreeMap<Str, Option<FieldPath>>);
 

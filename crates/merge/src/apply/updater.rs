@@ -1,4 +1,4 @@
-//! How ownership moves: the core of updates and applies, without the habits of a server around it.
+//! Ownership of fields: the core of updates and applies.
 
 use super::conflict::Conflicts;
 use super::managed::{ManagerFields, ManagerId};
@@ -36,7 +36,7 @@ impl<'a> Versioned<'a> {
     }
 }
 
-/// Why an object cannot be had in a version.
+/// The reason why an object cannot be converted.
 enum ConvertError {
     /// The kind does not have that version (any more).
     Missing,
@@ -255,7 +255,7 @@ impl<'a> Updater<'a> {
         let pruned = Versioned::owned(pruned, &last.api_version);
         let pruned = self.add_back_owned(&at_last, pruned, managers)?;
 
-        // What was not the manager's to remove comes back.
+        // Fields that other managers own are restored.
         let pruned = match self.convert(&pruned, &last.api_version) {
             Ok(converted) => converted,
             Err(ConvertError::Missing) => return Ok(merged.object.into_owned()),
@@ -338,7 +338,7 @@ fn has_empty_list(value: &Value) -> bool {
     }
 }
 
-/// Whether objects are the same but for `managedFields`.
+/// Returns whether objects are equal except for `managedFields`.
 fn is_same_content(a: &Value, b: &Value) -> bool {
     let same = |a: &Map, b: &Map, except: &str| {
         let rest = |map: &'_ Map| map.iter().filter(|(name, _)| *name != except).count();

@@ -1,5 +1,5 @@
-//! Sets as `managedFields` hold them. A write changes a few paths of sets that have many, so that these are changed in
-//! the form in which they came and will go, and read only where all of a set matters.
+//! Field sets in the encoding of `managedFields`. A write changes a few paths of large sets, so sets are edited in
+//! their encoded form and decoded only where the whole set matters.
 
 use super::v1::{SELF, document, element_key, parse_element, reread};
 use super::{Element, FieldsError, Set, SetBuilder};
@@ -29,17 +29,17 @@ impl FieldsV1 {
         set_of(self.root())
     }
 
-    /// Whether there are no paths.
+    /// Returns whether the set is empty.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Where its paths begin.
+    /// Returns the root node.
     pub(crate) fn root(&self) -> FieldsNode<'_> {
         FieldsNode(&self.0)
     }
 
-    /// Whether the sets have a path in common.
+    /// Returns whether the sets share a path.
     pub(crate) fn intersects(&self, set: &Set) -> bool {
         intersects(self.root(), set)
     }
@@ -49,7 +49,7 @@ impl FieldsV1 {
         intersection(self.root(), set)
     }
 
-    /// Whether all paths are in the set.
+    /// Returns whether this set is a subset of the other.
     pub(crate) fn is_subset(&self, set: &Set) -> bool {
         is_subset(self.root(), set)
     }
@@ -75,7 +75,7 @@ impl From<&Set> for FieldsV1 {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FieldsNode<'w>(&'w Map);
 
-/// How a step is written.
+/// The encoded key of a path element.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FieldsKey<'w>(&'w str);
 
@@ -85,7 +85,7 @@ impl<'w> FieldsNode<'w> {
         self.0.is_empty() || self.0.contains_key(SELF)
     }
 
-    /// Whether nothing is below it.
+    /// Returns whether the node is a leaf.
     pub(crate) fn is_end(self) -> bool {
         self.0.is_empty()
     }
@@ -116,7 +116,7 @@ impl<'w> FieldsKey<'w> {
     }
 }
 
-/// Whether paths are written as we write them.
+/// Returns whether the document is in canonical form.
 fn is_canonical(node: &Map) -> bool {
     node.iter().all(|(key, below)| {
         let Value::Object(below) = below else {

@@ -42,7 +42,7 @@ impl Set {
         Set { entries: Vec::new() }
     }
 
-    /// Whether there are no paths.
+    /// Returns whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
@@ -119,7 +119,7 @@ impl Set {
         }
     }
 
-    /// Adds a path. The empty path is no member of any set.
+    /// Adds a path. The empty path is ignored.
     pub fn insert(&mut self, path: &[Element]) {
         match path {
             [] => {}
@@ -132,7 +132,7 @@ impl Set {
         }
     }
 
-    /// Whether the path is in the set.
+    /// Returns whether the path is in the set.
     pub fn contains(&self, path: &[Element]) -> bool {
         match path {
             [] => false,
@@ -141,7 +141,7 @@ impl Set {
         }
     }
 
-    /// Whether the path of one step is in the set.
+    /// Returns whether the path of one element is in the set.
     fn has(&self, element: &Element) -> bool {
         self.entry(element).is_some_and(|e| e.member)
     }
@@ -259,7 +259,7 @@ impl Set {
         })
     }
 
-    /// Whether all paths of this set are in the other.
+    /// Returns whether this set is a subset of the other.
     pub fn is_subset(&self, other: &Set) -> bool {
         self.entries.iter().all(|a| {
             other

@@ -4,7 +4,7 @@ use super::{Element, Set, SetBuilder};
 use scantling_value::{Limits, Map, Str, Value, json};
 use std::fmt;
 
-/// Why a document is no set of fields.
+/// An error of decoding a set of fields.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldsError(String);
 

@@ -1,4 +1,4 @@
-//! A JSON patch on texts: what refusals show, and what tests compare. `1.0` is not `1` there.
+//! JSON patch on text, for error messages and the `test` operation, where `1.0` is not `1`.
 
 use super::{index, unescape};
 use crate::text::TextNode;

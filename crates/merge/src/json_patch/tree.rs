@@ -1,14 +1,14 @@
-//! Documents that operations change.
+//! The document that operations change.
 //!
-//! A patch of few operations changes the decoded document as it is. In one of many, each insertion into a long list would
-//! move all elements behind it, and likewise the members of a large object; there, what operations look into is opened
-//! into trees that find, insert and remove in logarithmic time.
+//! A patch with few operations changes the decoded document in place. With many operations, each insertion into a long
+//! list or a large object would move everything behind it; there, inspected nodes become trees that find, insert and
+//! remove in logarithmic time.
 
 use imbl::Vector;
 use scantling_value::{Str, Value};
 use std::collections::BTreeMap;
 
-/// What stands at a place.
+/// The kind of a node.
 #[derive(Clone, Copy)]
 pub(super) enum TreeKind {
     Object,

@@ -29,10 +29,10 @@ fn identity<'v>(item: &'v Value, merge_key: Option<&str>) -> Result<ValueKey<'v>
     }
 }
 
-/// Where elements stand first in a list.
+/// The first position of each element of a list.
 struct ElementIndex<'v> {
     positions: BTreeMap<ValueKey<'v>, usize>,
-    /// The first element that cannot be told apart by a key, because it is no object.
+    /// The first element that has no key because it is not an object.
     other: Option<usize>,
 }
 
@@ -63,7 +63,7 @@ impl<'v> ElementIndex<'v> {
         self.positions.get(&identity).copied()
     }
 
-    /// The same, for a search that stops at what is no object.
+    /// The same, for a search that stops at elements that are not objects.
     fn find(&self, identity: ValueKey<'_>) -> Result<Option<usize>, StrategicError> {
         match (self.get(identity), self.other) {
             (Some(found), Some(other)) if found < other => Ok(Some(found)),

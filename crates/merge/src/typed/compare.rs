@@ -1,4 +1,4 @@
-//! What changes from one object to another.
+//! Comparison of two objects by their type.
 
 use super::SHARED_DEPTH;
 use super::ty::{ChosenType, ListSchema, MapSchema, TypeRef};
@@ -6,19 +6,19 @@ use crate::fields::{Element, Set, SetBuilder, equal};
 use itertools::{EitherOrBoth, Itertools};
 use scantling_value::{Map, Value, deadline};
 
-/// The fields that differ between two objects.
+/// The fields in which two objects differ.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Comparison {
-    /// Fields of the new object alone.
+    /// Fields that only the new object has.
     pub added: Set,
     /// Fields of both whose values differ.
     pub modified: Set,
-    /// Fields of the old object alone.
+    /// Fields that only the old object has.
     pub removed: Set,
 }
 
 impl Comparison {
-    /// Whether nothing differs.
+    /// Returns whether the objects are equal.
     pub fn is_same(&self) -> bool {
         self.added.is_empty() && self.modified.is_empty() && self.removed.is_empty()
     }
@@ -64,7 +64,7 @@ impl ComparisonBuilder {
     }
 }
 
-/// What happened to a value itself, apart from what is inside of it.
+/// The change of a value itself, apart from its members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum FieldChange {
     Added,

@@ -131,7 +131,7 @@ fn merge_lists(left: Vec<Value>, right: &[Value], kind: ListSchema<'_>) -> Optio
     (!out.is_empty()).then_some(Value::Array(out))
 }
 
-/// What stands on the left for an element on the right.
+/// The elements on the left that match an element on the right.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum LeftMatch {
     None,

@@ -8,7 +8,7 @@ pub(super) fn fields_of(value: &Value, ty: TypeRef<'_>) -> Set {
     fields(value, ty).1
 }
 
-/// Whether a value is a field itself, and the fields inside of it.
+/// Returns whether a value is a field itself, and the fields inside.
 fn fields(value: &Value, ty: TypeRef<'_>) -> (bool, Set) {
     deadline::tick();
     match (ty.kinds().shape(Some(value)).0, value) {

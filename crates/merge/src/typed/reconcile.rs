@@ -1,10 +1,10 @@
-//! Sets of fields against a schema that may have changed since.
+//! Reconciles field sets with a schema that changed.
 
 use super::ty::{ChosenType, TypeRef};
 use crate::fields::{Element, FieldsKey, FieldsNode, FieldsV1, Set};
 use scantling_value::deadline;
 
-/// Brings a set into line with a type: what became atomic is owned as a whole by those who owned a part of it.
+/// Reconciles a set with a type: managers of parts of a value that became atomic own the whole value.
 pub(crate) fn reconcile(owned: &mut FieldsV1, ty: TypeRef<'_>) {
     let mut whole = Set::new();
     collect(owned.root(), OwnedExtent::Part, ty, &mut Vec::new(), &mut whole);
@@ -13,7 +13,7 @@ pub(crate) fn reconcile(owned: &mut FieldsV1, ty: TypeRef<'_>) {
     }
 }
 
-/// How a value is owned.
+/// The extent to which a value is owned.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum OwnedExtent {
     /// As a whole, with nothing below it.

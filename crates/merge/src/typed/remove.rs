@@ -51,7 +51,7 @@ pub(crate) fn remove(value: &mut Value, fields: &Set, ty: TypeRef<'_>) {
     }
 }
 
-/// Which fields may be removed.
+/// The fields that may be removed.
 #[derive(Clone, Copy)]
 pub(crate) enum RemovalFilter<'s> {
     /// Those that a set names.
@@ -148,7 +148,7 @@ fn prune_list(items: &mut Vec<Value>, lost: &[Value], choice: RemovalFilter<'_>,
     });
 }
 
-/// The elements of a list that stand there more than once.
+/// The elements that a list contains more than once.
 struct DuplicateElements(Vec<Element>);
 
 impl DuplicateElements {

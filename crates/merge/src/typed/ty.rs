@@ -1,4 +1,4 @@
-//! The types of values, for ownership: a view of a structural schema.
+//! Types for field ownership: a view of a structural schema.
 
 use crate::fields::Element;
 use scantling_schema::structural::{Additional, ListType, MapType, Structural, Type};
@@ -20,7 +20,7 @@ enum TypeRoot {
     Scale,
 }
 
-/// Whether fields that are not declared may stand anywhere below (a schema can switch it on for a part).
+/// Whether undeclared fields are allowed at any depth. A schema can allow them for a subtree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum UnknownFields {
     No,
@@ -120,7 +120,7 @@ pub(crate) struct ListSchema<'s> {
     pub(crate) relation: ElementIdentity<'s>,
 }
 
-/// How the elements of a list are told apart.
+/// How elements of a list are identified.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum ElementIdentity<'s> {
     /// Not at all: the list is one value.
@@ -263,7 +263,7 @@ impl<'s> TypeKinds<'s> {
 }
 
 impl ChosenType<'_> {
-    /// Whether both are the same kind of the same type.
+    /// Returns whether both are the same kind of the same type.
     pub(crate) fn is_same_kind(&self, other: &Self) -> bool {
         std::mem::discriminant(self) == std::mem::discriminant(other)
     }
@@ -320,7 +320,7 @@ impl<'s> MapSchema<'s> {
         self.field(name).or(self.element)
     }
 
-    /// Whether nothing is declared, so that the values decide what they are.
+    /// Returns whether the schema declares nothing, so that types are deduced from values.
     pub(crate) fn is_deduced(&self) -> bool {
         matches!(self.element, Some(TypeRef::Deduced))
             && !self.has_type_meta
@@ -355,7 +355,7 @@ impl<'s> ListSchema<'s> {
         ListSchema { element, relation }
     }
 
-    /// Whether the list is one value.
+    /// Returns whether the list is atomic.
     pub(crate) fn is_atomic(&self) -> bool {
         matches!(self.relation, ElementIdentity::Atomic)
     }
@@ -372,7 +372,7 @@ impl<'s> ListSchema<'s> {
         elements
     }
 
-    /// What tells an element apart, or why that cannot be said.
+    /// Returns the path element that identifies a list element, or the error.
     pub(crate) fn element_of(&self, item: &Value) -> Result<Element, Cow<'static, str>> {
         self.check_element(item)?;
         Ok(match (self.relation, item) {
@@ -389,7 +389,7 @@ impl<'s> ListSchema<'s> {
         })
     }
 
-    /// Whether an element can be told apart, and why not.
+    /// Checks that a list element can be identified.
     pub(crate) fn check_element(&self, item: &Value) -> Result<(), Cow<'static, str>> {
         match self.relation {
             ElementIdentity::Atomic => Err("invalid indexing of non-associative list".into()),

@@ -1,20 +1,20 @@
-//! Whether a value has a type.
+//! Validation of values against a type.
 
 use super::SHARED_DEPTH;
 use super::ty::{ChosenType, ListSchema, MapSchema, ScalarType, TypeRef};
 use scantling_value::{Map, TextList, Value, deadline, go};
 use std::fmt;
 
-/// Whether elements of sets and keyed lists may repeat.
+/// Whether sets and keyed lists may contain duplicates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Duplicates {
-    /// They may: objects that were stored before a list was keyed have them.
+    /// They may: objects may be older than the list type of their schema.
     Allowed,
-    /// They may not: nobody could say which of them an applied value means.
+    /// They may not: an applied value would be ambiguous.
     Refused,
 }
 
-/// What is known about objects beside the one that is checked.
+/// An object that is known to be valid.
 #[derive(Clone, Copy, Debug)]
 pub enum ValidatedSibling<'v> {
     /// Nothing.
@@ -23,7 +23,7 @@ pub enum ValidatedSibling<'v> {
     Valid(&'v Value),
 }
 
-/// What is wrong with an object, in a server's words.
+/// The type errors of an object, with kube-apiserver's texts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TypeErrors(Vec<String>);
 
@@ -80,7 +80,7 @@ impl fmt::Display for ObjectPath<'_> {
     }
 }
 
-/// What is known to be valid in the place of a value, and how many levels below it are still compared.
+/// The valid counterpart of a value, and the number of levels that are still compared.
 #[derive(Clone, Copy)]
 struct ValidCounterpart<'v>(Option<(&'v Value, u32)>);
 
@@ -243,7 +243,7 @@ fn repeats(items: &[Value], kind: ListSchema<'_>) -> Vec<usize> {
     repeats
 }
 
-/// Why a value that is not null is no scalar of that type.
+/// Returns the error for a value that is not a scalar of the type.
 fn scalar_error(scalar: ScalarType, value: &Value) -> Option<String> {
     let fits = match scalar {
         ScalarType::Numeric => matches!(value, Value::Int(_) | Value::Float(_)),

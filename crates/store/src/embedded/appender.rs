@@ -23,7 +23,7 @@ pub(crate) struct Appender {
     faults: Option<Arc<FaultInjector>>,
     /// The bytes in front of the end that share its block, then what is being written.
     buffer: AlignedBuffer,
-    /// Where the file ends for now.
+    /// The end of the written part of the file.
     end: u64,
 }
 
@@ -103,7 +103,7 @@ fn begun(end: u64) -> usize {
 #[derive(Debug, Default)]
 struct AlignedBuffer {
     bytes: Vec<u8>,
-    /// Where the bytes that count begin.
+    /// The offset of the first aligned byte.
     start: usize,
 }
 

@@ -1,28 +1,28 @@
-//! Threads for what nobody waits for.
+//! Background threads with low priority.
 
 use std::io;
 use std::thread::{Builder, JoinHandle};
 
-/// Starts a thread that gives way to those which answer somebody.
+/// Starts a thread with a lower priority than the threads that serve requests.
 pub(crate) fn start<T: Send + 'static>(
     name: &str,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> io::Result<JoinHandle<T>> {
     Builder::new().name(format!("store-{name}")).spawn(move || {
-        stand_back();
+        lower_priority();
         work()
     })
 }
 
-/// A checkpoint is a tenth of a second of work, several times a minute: with few cores, whoever asks meanwhile would
-/// wait for its share of one. This takes about a third of a share, enough to keep up with any writers there can be.
+/// A checkpoint is a tenth of a second of work, several times a minute: with few cores, requests would wait for the
+/// processor. With this priority it takes about a third of a share, enough to keep up with the writers.
 #[cfg(target_os = "linux")]
-fn stand_back() {
+fn lower_priority() {
     const STEPS: i32 = 5;
-    // Where this is refused, requests wait a little longer.
+    // If the system refuses, requests wait a little longer.
     let _ = rustix::process::nice(STEPS);
 }
 
 /// Elsewhere, there is one priority for all threads of a process.
 #[cfg(not(target_os = "linux"))]
-fn stand_back() {}
+fn lower_priority() {}

@@ -1,4 +1,4 @@
-//! The checkpoint: carries what the journal made durable over to the state at rest, behind the writers' back.
+//! Checkpoints: copy the journal into the database asynchronously.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -14,24 +14,24 @@ use super::table::{StateTable, TableMeta};
 use crate::cache::Cache;
 use crate::{Entry, Event, StoreError};
 
-/// Writers wait for the checkpoint when this many times as much has been written as calls for one.
+/// Writers block when the backlog is this many times the checkpoint interval.
 const BLOCK_WRITERS_FACTOR: usize = 3;
-/// The checkpoint makes haste when this many times as much has been written.
+/// A checkpoint is no longer throttled when the backlog is this many times the checkpoint interval.
 const URGENT_FACTOR: usize = 2;
-/// How often history is looked at for what is too old.
+/// The interval in which expired history is trimmed.
 const TRIM_INTERVAL: Duration = Duration::from_secs(2);
 
-/// What has been written since the last checkpoint, shared between the writer and the checkpointer.
+/// The writes since the last checkpoint, shared between the writer and the checkpointer.
 #[derive(Debug)]
 pub(crate) struct Backlog {
     /// A checkpoint begins when this much has been written since the last one.
     begin_bytes: usize,
-    /// Whether there is time for a checkpoint.
+    /// Throttles the writes of a checkpoint unless it is urgent.
     throttle: Arc<IoThrottle>,
     pending: Mutex<BacklogState>,
-    /// Tells the checkpointer that there is enough to do.
+    /// Wakes the checkpointer.
     work: Condvar,
-    /// Tells the writer that a checkpoint has ended, one way or the other.
+    /// Wakes writers after a checkpoint, successful or not.
     done: Condvar,
 }
 
@@ -43,7 +43,7 @@ struct BacklogState {
     sealed: Vec<SealedSegment>,
     /// The segment that the newest of the events is in.
     segment: SegmentId,
-    /// Why the last checkpoint io_error, if it did.
+    /// The error of the last checkpoint, if it failed.
     failure: Option<StoreError>,
     closing: bool,
 }
@@ -91,7 +91,7 @@ impl Backlog {
         pending.closing || pending.bytes >= self.begin_bytes.saturating_mul(URGENT_FACTOR)
     }
 
-    /// Waits until there is room for more. If checkpoints fail and there is none, says why.
+    /// Waits until the backlog has room. Returns the error if checkpoints fail and it has none.
     pub(crate) fn wait_for_room(&self) -> Result<(), StoreError> {
         let stop_bytes = self.begin_bytes.saturating_mul(BLOCK_WRITERS_FACTOR);
         let mut pending = self.pending.lock();
@@ -109,7 +109,7 @@ impl Backlog {
         Ok(())
     }
 
-    /// Lets the checkpointer end after one last checkpoint.
+    /// Ends the checkpointer after a last checkpoint.
     pub(crate) fn close(&self) {
         self.pending.lock().closing = true;
         self.throttle.disable();
@@ -131,7 +131,7 @@ pub(crate) struct Checkpointer {
 }
 
 impl Checkpointer {
-    /// Works until the backlog is closed. Answers with what the last checkpoint came to.
+    /// Makes checkpoints until the backlog is closed. Returns the result of the last one.
     pub(crate) fn run(mut self) -> Result<(), StoreError> {
         loop {
             let closing = {

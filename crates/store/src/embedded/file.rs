@@ -1,4 +1,4 @@
-//! The one way to the disk: positioned reads, writes and flushes of one file, any of which can be made to fail.
+//! File access: positioned reads, writes and flushes of one file. Tests inject faults here.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -24,12 +24,12 @@ pub enum FileOperation {
     Flush,
 }
 
-/// How an operation fails.
+/// The kind of an injected fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FaultKind {
     /// It does nothing and reports this kind of error.
     Error(io::ErrorKind),
-    /// A write stores the first half of its bytes, and then reports that there is no space.
+    /// A write stores the first half of its bytes and fails with "no space left".
     Torn,
 }
 
@@ -49,9 +49,9 @@ pub struct FaultInjector {
 #[derive(Debug)]
 struct PlannedFault {
     operation: FileOperation,
-    /// How many more of these operations succeed.
+    /// The number of operations that still succeed.
     succeed: u64,
-    /// How many fail after that.
+    /// The number of operations that fail after that.
     fail: u64,
     failure: FaultKind,
 }
@@ -68,7 +68,7 @@ impl FaultInjector {
         });
     }
 
-    /// Whether the operation that is about to happen fails.
+    /// Returns the fault of the next operation, if one is planned.
     fn next(&self, operation: FileOperation) -> Option<FaultKind> {
         let mut planned = self.planned.lock();
         let mut failure = None;
@@ -85,12 +85,12 @@ impl FaultInjector {
     }
 }
 
-/// How a file is written.
+/// The mode in which a file is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AccessMode {
-    /// Through the system's cache of files.
+    /// Through the page cache.
     Ordinary,
-    /// Past it, in whole blocks, where the file system lets that be.
+    /// With `O_DIRECT`, in whole blocks, if the file system supports it.
     Direct,
 }
 
@@ -260,20 +260,20 @@ impl FaultKind {
     }
 }
 
-/// How much of a large file is written before it is flushed.
+/// The bytes of a large file that are written before a flush.
 ///
-/// The disk takes up one flush after the other, and each covers everything that was written by then: were a large
-/// file flushed in one piece, all who write to the journal meanwhile would wait for all of it.
+/// The disk executes one flush after the other, and each covers everything written before it. If a large file were
+/// flushed at once, writes to the journal would wait for all of it.
 const CHUNK_BYTES: u64 = 1 << 20;
-/// The same where there is time.
+/// The same while throttled.
 const THROTTLED_CHUNK_BYTES: u64 = 128 << 10;
-/// How many times as long as a piece took there is rest after it, where there is time. Between two pieces, those who
-/// write to the journal have the disk, and a processor, for themselves.
+/// The pause after a throttled chunk, as a multiple of the time of its flush. During the pause, writes to the journal
+/// have the disk to themselves.
 const PAUSE_FACTOR: u32 = 6;
-/// The longest rest, whatever has held the disk up.
+/// The longest pause.
 const MAX_PAUSE: Duration = Duration::from_millis(50);
 
-/// Whether there is time for what is written in the background.
+/// Throttles background writes in favour of the journal.
 #[derive(Debug, Default)]
 pub(crate) struct IoThrottle {
     disabled: AtomicBool,
@@ -284,7 +284,7 @@ impl IoThrottle {
         self.disabled.store(false, Ordering::Relaxed);
     }
 
-    /// Somebody waits, or soon will.
+    /// Stops throttling, because a writer waits or soon will.
     pub(crate) fn disable(&self) {
         self.disabled.store(true, Ordering::Relaxed);
     }
@@ -294,13 +294,13 @@ impl IoThrottle {
     }
 }
 
-/// A large file that is flushed piece by piece.
+/// A large file that is flushed in chunks.
 #[derive(Debug)]
 pub(crate) struct ThrottledFile {
     file: DataFile,
-    /// How much has been written since the last flush.
+    /// The bytes written since the last flush.
     unflushed: AtomicU64,
-    /// Whether there is time. There is none where this is not said.
+    /// The throttle; without one, the file is written at full speed.
     throttle: Option<Arc<IoThrottle>>,
 }
 
@@ -313,7 +313,7 @@ impl ThrottledFile {
         })
     }
 
-    /// A file that is written while there is time for it.
+    /// Throttles writes to the file.
     pub(crate) fn with_throttle(mut self, throttle: Arc<IoThrottle>) -> Self {
         self.throttle = Some(throttle);
         self
@@ -379,7 +379,7 @@ impl redb::StorageBackend for ThrottledFile {
     }
 }
 
-/// An operation on a path that the system refused.
+/// Returns the error of a failed system call on a path.
 pub(crate) fn io_error(action: &'static str, path: &Path, source: io::Error) -> StoreError {
     StoreError::Io {
         action,
@@ -388,7 +388,7 @@ pub(crate) fn io_error(action: &'static str, path: &Path, source: io::Error) -> 
     }
 }
 
-/// Makes the names in a directory durable.
+/// Flushes a directory, so that created and renamed files are durable.
 pub(crate) fn flush_directory(path: &Path) -> Result<(), StoreError> {
     File::open(path)
         .and_then(|directory| directory.sync_all())

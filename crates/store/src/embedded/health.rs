@@ -31,7 +31,7 @@ struct FailureState {
 pub(crate) enum WriteHealth {
     /// The last one succeeded.
     Writable,
-    /// The last one io_error, and none has been tried since.
+    /// The last one failed, and none has been tried since.
     Unknown,
     /// The last one failed just now.
     Failing(StoreError),

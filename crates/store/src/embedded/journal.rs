@@ -40,7 +40,7 @@ pub(crate) struct SealedSegment {
     pub(crate) last: Revision,
 }
 
-/// What a journal holds.
+/// The contents of a journal.
 #[derive(Debug, Default)]
 pub(crate) struct JournalContents {
     /// All events, the oldest first.
@@ -53,7 +53,7 @@ pub(crate) struct JournalContents {
     pub(crate) end: Revision,
     /// History up to here is forgotten, although the events may still be needed to tell the state.
     pub(crate) compacted: Revision,
-    /// Where the next record goes.
+    /// The position of the next record.
     pub(crate) tail: Option<JournalTail>,
     /// The end of the segment before the last, where a crash came between the making of the last one and the record
     /// that names it.
@@ -146,7 +146,7 @@ pub(crate) struct Journal {
     prepared: Option<ActiveSegment>,
     sealed: Vec<SealedSegment>,
     spare_allocator: SpareAllocator,
-    /// Whether a spare file has been asked for since the last one was taken.
+    /// Whether a spare file was requested since the last one was taken.
     asked: bool,
 }
 
@@ -158,7 +158,7 @@ struct ActiveSegment {
     id: SegmentId,
 }
 
-/// Why an append io_error, and what that means.
+/// The error of an append.
 #[derive(Debug)]
 pub(crate) enum AppendError {
     /// Nothing was appended; another try may succeed.
@@ -239,7 +239,7 @@ fn segment_paths(directory: &Path) -> Result<Vec<(u64, PathBuf)>, StoreError> {
     Ok(paths)
 }
 
-/// Whether a directory holds any segment.
+/// Returns whether a directory holds any segment.
 pub(crate) fn exists(directory: &Path) -> Result<bool, StoreError> {
     Ok(directory.exists() && !segment_paths(directory)?.is_empty())
 }

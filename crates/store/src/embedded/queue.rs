@@ -1,18 +1,15 @@
-//! Writes on their way to the disk.
+//! The write queue: group commit.
 //!
-//! Those who ask decide for themselves: a request is tried on what all requests before it lead to, which is the
-//! published state and what is on its way, and what it changes is added to the record that is written next. So all
-//! of that is done while the record before is being flushed, by whoever has time, and the writer only has to write.
-//! If a record cannot be written, all that gathered behind it was decided in view of something that has not
-//! happened, and fails with it.
+//! Callers evaluate the conditions of their writes themselves, against the published state plus all pending writes,
+//! and append to the open batch while the previous batch is being flushed. The writer only writes and flushes. If a
+//! batch fails, all batches behind it fail with it, because their conditions were evaluated against its changes.
 //!
-//! Those who were answered just now are likely to ask again at once. Were the writer to take what is there as soon as
-//! it has answered, it would flush for the few that were late for the last flush, and the many would be late for that
-//! one: two flushes where one is enough. So it waits for as many as there were lately, for a part of the time that a
-//! flush takes.
+//! Callers that were just answered are likely to write again at once. If the writer took the next batch immediately,
+//! it would flush for the few late callers and make the others wait for another flush. It therefore waits for as many
+//! requests as the last batch had, for at most half the time of a flush.
 //!
-//! One who asks alone, while the writer sleeps, would wait for two threads to wake up: the writer, and then its own. If
-//! it has a thread that may wait for the disk, it takes the writer's turn instead.
+//! A lone caller would wait for two threads to wake up: the writer, and then its own. If its thread may block, it takes
+//! the writer lease and writes the batch itself.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -34,7 +31,7 @@ const MAX_SPIN: Duration = Duration::from_micros(100);
 /// A batch that has this many bytes takes no more requests.
 const BATCH_BYTES: usize = 4 << 20;
 
-/// How an answer gets back to who waits for it.
+/// The channel back to the caller.
 pub(crate) type Reply<T> = oneshot::Sender<Result<T, StoreError>>;
 
 #[derive(Debug)]
@@ -44,7 +41,7 @@ pub(crate) struct WriteQueue {
     pending: Mutex<PendingBatches>,
     /// How many requests there are in it, for one who has no time to wait for the lock.
     waiting: AtomicUsize,
-    /// Tells the writer that there are as many as it wants.
+    /// Wakes the writer once enough requests are waiting.
     ready: Condvar,
 }
 
@@ -52,29 +49,29 @@ pub(crate) struct WriteQueue {
 struct PendingBatches {
     /// The revision that all requests lead to.
     revision: Revision,
-    /// What the batch that was taken last changes.
+    /// The changes of the batch taken last.
     taken: LatestEvents,
     /// Batches that take no more requests, the oldest first.
     full: VecDeque<Batch>,
     /// The one that does.
     open: Batch,
-    /// How many requests the writer sleeps for; zero while it is awake.
+    /// The number of requests that wake the writer; zero while it is awake.
     wake_threshold: usize,
-    /// Whether one who asked has taken the writer's turn.
+    /// Whether a caller holds the writer lease.
     leased: bool,
     closed: bool,
 }
 
-/// What one who asks may do.
+/// What a caller may do while its write becomes durable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CallerMode {
-    /// It may take the writer's turn.
+    /// It may take the writer lease.
     MayWrite,
-    /// Others need its thread.
+    /// It must not block its thread.
     WaitOnly,
 }
 
-/// A turn of the writer that one who asked has taken. It lasts as long as this.
+/// The right of a caller to write a batch in place of the writer thread. Dropping it gives the right back.
 #[derive(Debug)]
 pub(crate) struct WriterLease<'a> {
     queue: &'a WriteQueue,
@@ -96,23 +93,23 @@ impl Drop for WriterLease<'_> {
 /// The last change of each key.
 type LatestEvents = HashMap<Arc<str>, Arc<Event>>;
 
-/// Requests that become durable together.
+/// Requests that become durable with one flush.
 #[derive(Debug)]
 pub(crate) struct Batch {
     pub(crate) record: RecordBuilder,
     pub(crate) events: Vec<Arc<Event>>,
     changes: LatestEvents,
-    /// What became of each write, if the record can be written.
+    /// The outcome of each write, once the record is durable.
     pub(crate) decided: Vec<(Result<Event, StoreError>, Reply<Event>)>,
     pub(crate) tasks: Vec<(MaintenanceTask, Reply<()>)>,
 }
 
-/// Work for the writer besides writes.
+/// A task for the writer besides writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum MaintenanceTask {
-    /// To forget history up to a revision.
+    /// Compacts history up to a revision.
     Compact(Revision),
-    /// To append a record that changes nothing, in order to find out whether that works.
+    /// Appends an empty record to find out whether writes work.
     Probe,
 }
 
@@ -132,16 +129,16 @@ impl Batch {
     }
 }
 
-/// How the last batch went, which is what the next one is expected to be like.
+/// Statistics of the last batch, as an estimate for the next one.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct BatchStats {
-    /// How many requests it held.
+    /// The number of its requests.
     pub(crate) requests: usize,
-    /// How many batches in a row held one.
+    /// The number of consecutive batches with one request.
     pub(crate) alone: u32,
-    /// How many bytes it had.
+    /// Its size in bytes.
     pub(crate) bytes: usize,
-    /// How long a flush takes, on average of the last few.
+    /// The moving average of the flush time.
     pub(crate) flush: Duration,
 }
 
@@ -179,7 +176,7 @@ impl WriteQueue {
         if pending.closed {
             return None;
         }
-        // What is on its way stays in sight until it is published, and is looked for first.
+        // Pending changes take precedence until they are published.
         let current = match pending.change(key) {
             Some(event) => event.after().cloned(),
             None => self.cache.get(key),
@@ -198,7 +195,7 @@ impl WriteQueue {
             let full = std::mem::replace(open, Batch::new(0));
             pending.full.push_back(full);
         }
-        // A writer that wants one request sleeps, and what it has written is published.
+        // A writer that waits for one request is idle, and everything it wrote is published.
         let alone = pending.wake_threshold == 1 && self.waiting.load(Ordering::Relaxed) == 0;
         if caller == CallerMode::MayWrite
             && alone
@@ -214,7 +211,7 @@ impl WriteQueue {
         None
     }
 
-    /// Asks for something besides writes.
+    /// Submits a task for the writer.
     pub(crate) fn submit_task(&self, task: MaintenanceTask, reply: Reply<()>) {
         let mut pending = self.pending.lock();
         if pending.closed {
@@ -226,7 +223,7 @@ impl WriteQueue {
         self.wake_writer(enough);
     }
 
-    /// Counts one more request. Answers with whether the writer is to be woken.
+    /// Counts one more request. Returns whether to wake the writer.
     fn count(&self, pending: &PendingBatches) -> bool {
         let waiting = self.waiting.fetch_add(1, Ordering::Relaxed) + 1;
         pending.wake_threshold > 0 && waiting >= pending.wake_threshold && !pending.leased
@@ -238,18 +235,18 @@ impl WriteQueue {
         }
     }
 
-    /// Begins to serve the queue.
+    /// Starts to consume the queue.
     pub(crate) fn serve(&self) -> QueueConsumer<'_> {
         QueueConsumer { queue: self }
     }
 
-    /// Lets no more requests in. Those that are there are still taken.
+    /// Accepts no more requests. Queued requests are still executed.
     pub(crate) fn close(&self) {
         self.pending.lock().closed = true;
         self.ready.notify_one();
     }
 
-    /// Takes everything that was decided in view of what has not happened, and goes back to the state that is.
+    /// Takes all batches that build on a failed one, and resets the queue to the published state.
     pub(crate) fn take_failed(&self) -> Vec<Batch> {
         let mut pending = self.pending.lock();
         let mut failed = Vec::new();
@@ -277,7 +274,7 @@ impl Drop for QueueConsumer<'_> {
 }
 
 impl QueueConsumer<'_> {
-    /// Takes a batch, once there is one; nothing if there will be none. By then, the last one is published.
+    /// Waits for the next batch. Returns `None` once the queue is closed and empty. The last batch must be published.
     pub(crate) fn take(&self, last: BatchStats) -> Option<Batch> {
         let WriteQueue {
             pending,
@@ -286,13 +283,13 @@ impl QueueConsumer<'_> {
             ..
         } = self.queue;
         let count = || waiting.load(Ordering::Relaxed);
-        // Whoever waits by now was not in the last batch.
+        // Requests that wait by now were not in the last batch.
         let wake_threshold = last.requests + count();
         let now = Instant::now();
         let deadline = now + (last.flush / 2).min(MAX_BATCH_DELAY);
         let asleep = deadline.min(now + MAX_SPIN);
         while wake_threshold > 1 && count() < wake_threshold && Instant::now() < asleep {
-            // Where there are few cores, those who are waited for need this one.
+            // On few cores, the callers that we wait for need this one.
             std::thread::yield_now();
         }
         let mut pending = pending.lock();
@@ -321,7 +318,7 @@ impl PendingBatches {
         self.open = Batch::new(0);
     }
 
-    /// The last change of a key that may not be published yet.
+    /// Returns the latest pending change of a key.
     fn change(&self, key: &str) -> Option<&Arc<Event>> {
         let full = self.full.iter().rev().map(|batch| &batch.changes);
         std::iter::once(&self.open.changes)
@@ -330,7 +327,7 @@ impl PendingBatches {
             .find_map(|changes| changes.get(key))
     }
 
-    /// Takes the oldest batch; the one after it is expected to have as many bytes.
+    /// Takes the oldest batch. `expected` is the size to reserve for the next one.
     fn next(&mut self, expected: usize) -> Option<Batch> {
         let mut batch = match self.full.pop_front() {
             Some(full) => full,

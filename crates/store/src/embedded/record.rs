@@ -183,7 +183,7 @@ fn checksum(salt: u64, header: &[u8; HEADER], payload: &[u8]) -> u32 {
     hasher.finalize()
 }
 
-/// What a look for records came to.
+/// The result of a search for records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RecordSearch {
     Found,
@@ -273,7 +273,7 @@ impl<'a> Record<'a> {
     }
 }
 
-/// What a record says.
+/// The decoded content of a record.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum RecordContent {
     Events(Vec<Arc<Event>>),

@@ -1,12 +1,12 @@
-//! A segment of the journal, read piece by piece: it is mostly room for what is to come, of which nobody needs more in
-//! memory than it takes to see that there is nothing.
+//! Reads a segment of the journal in chunks. Most of a segment is pre-allocated zeros, which need not be in memory at
+//! once.
 
 use std::io;
 
 use super::file::DataFile;
 use super::record::{Record, RecordSearch};
 
-/// How much is read at once.
+/// The bytes per read.
 const CHUNK_BYTES: usize = 1 << 20;
 
 /// The bytes of a segment from some place on, as far as they have been read.
@@ -17,7 +17,7 @@ pub(crate) struct SegmentReader {
     /// Up to where it has been read.
     read: u64,
     bytes: Vec<u8>,
-    /// How many of the bytes are done with.
+    /// The bytes that are consumed.
     done: usize,
 }
 
@@ -42,12 +42,12 @@ impl SegmentReader {
         self.length
     }
 
-    /// What has been read and is not done with.
+    /// Returns the bytes that are read and not consumed.
     pub(crate) fn rest(&self) -> &[u8] {
         self.bytes.get(self.done..).unwrap_or_default()
     }
 
-    /// Where the rest begins.
+    /// Returns the file offset of the first byte that is not consumed.
     pub(crate) fn offset(&self) -> u64 {
         self.read - self.rest().len() as u64
     }

@@ -62,7 +62,7 @@ pub(crate) fn give(directory: &Path, file: &Path, segment_bytes: u64) -> Result<
 #[derive(Debug)]
 pub(crate) struct SpareAllocator {
     asked: Option<SyncSender<()>>,
-    /// Whether there is time until the file is needed.
+    /// Throttles the allocation until the file is needed.
     throttle: Arc<IoThrottle>,
     thread: Option<JoinHandle<()>>,
 }
@@ -88,14 +88,14 @@ impl SpareAllocator {
         })
     }
 
-    /// Asks for a spare file, if there is none. There is time for it.
+    /// Requests a spare file, without urgency.
     pub(crate) fn request(&self) {
         self.throttle.enable();
-        // One that has been asked already need not be asked again.
+        // A pending request is enough.
         let _ = self.asked.as_ref().map(|asked| asked.try_send(()));
     }
 
-    /// Says that the file will be needed soon.
+    /// Stops throttling, because the file is needed soon.
     pub(crate) fn expedite(&self) {
         self.throttle.disable();
     }
@@ -121,7 +121,7 @@ fn work(
         if spare.exists() {
             continue;
         }
-        // Where this fails, the writer will fail at the same, and say so.
+        // On failure, the writer makes the same attempt and reports the error.
         let _ = ThrottledFile::open(&new, faults.cloned()).map(|file| {
             let file = file.with_throttle(Arc::clone(throttle));
             fill(&file, segment_bytes)

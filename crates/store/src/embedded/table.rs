@@ -38,7 +38,7 @@ enum TableEnd {
 /// The bytes before the value in a row.
 const ROW_HEADER: usize = 28;
 
-/// What a table is opened for.
+/// The purpose for which a table is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum OpenMode {
     /// To be read once, from end to end.
@@ -58,12 +58,12 @@ impl OpenMode {
     }
 }
 
-/// What stands beside the entries.
+/// The metadata of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TableMeta {
     /// The revision that the entries belong to.
     pub(crate) revision: Revision,
-    /// How many entries there are.
+    /// The number of entries.
     pub(crate) count: u64,
     /// The segment of the journal that was being written at this revision.
     pub(crate) segment: SegmentId,
@@ -86,7 +86,7 @@ impl Drop for StateTable {
     }
 }
 
-/// Whether a directory holds a store.
+/// Returns whether a directory holds a store.
 pub(crate) fn exists(directory: &Path) -> bool {
     path(directory).symlink_metadata().is_ok()
 }
@@ -242,7 +242,7 @@ impl StateTable {
         open: impl FnOnce(&Path) -> Result<B, StoreError>,
     ) -> Result<Self, StoreError> {
         let path = path(directory);
-        // An empty file is no new store: something has emptied it.
+        // An empty file is not a new store: it was truncated.
         match std::fs::metadata(&path) {
             Ok(data) if data.len() == 0 => Err(StoreError::Damaged {
                 path,

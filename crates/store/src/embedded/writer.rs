@@ -1,8 +1,7 @@
-//! The writer: makes durable what has gathered, many requests at a time. It has a thread of its own; one who asks
-//! alone lends it another (see [`super::queue`]).
+//! The writer: makes batches durable, publishes them and answers the callers.
 //!
-//! While one batch is being flushed, requests gather; together they are the next one (see [`super::queue`]). What was
-//! decided about them is shown and answered once it is durable; a batch that fails leaves no trace.
+//! It runs on its own thread, or on the thread of a caller that holds the writer lease (see [`super::queue`]). A batch
+//! is published once it is durable; a batch that fails leaves no trace.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -17,7 +16,7 @@ use super::record::RecordBuilder;
 use crate::cache::Cache;
 use crate::{Revision, StoreError};
 
-/// The writer, for whoever has its turn.
+/// The writer, shared between its thread and callers with a lease.
 pub(crate) type SharedWriter = Mutex<Option<JournalWriter>>;
 
 #[derive(Debug)]
@@ -25,14 +24,14 @@ pub(crate) struct JournalWriter {
     pub(crate) cache: Arc<Cache>,
     pub(crate) journal: Journal,
     pub(crate) backlog: Arc<Backlog>,
-    /// Why nothing can be written any more, once nothing can.
+    /// The error after which no write is possible.
     pub(crate) failure: Option<StoreError>,
     pub(crate) stats: BatchStats,
     pub(crate) health: Arc<Health>,
 }
 
 impl JournalWriter {
-    /// Works until the queue is closed; then the journal is let go of.
+    /// Executes batches until the queue is closed, then closes the journal.
     pub(crate) fn run(shared: &SharedWriter, queue: &WriteQueue) {
         let consumer = queue.serve();
         let stats = || shared.lock().as_ref().map(|writer| writer.stats);
@@ -44,7 +43,7 @@ impl JournalWriter {
         drop(shared.lock().take());
     }
 
-    /// Makes a batch durable, shows what it changes, and answers.
+    /// Makes a batch durable, publishes it, and answers its callers.
     pub(crate) fn execute(&mut self, mut batch: Batch, queue: &WriteQueue) {
         self.stats.requests = batch.requests();
         self.stats.alone = match self.stats.requests {
@@ -62,8 +61,8 @@ impl JournalWriter {
         };
         for Batch { decided, tasks, .. } in std::iter::once(batch).chain(failed) {
             for (outcome, reply) in decided {
-                // What was refused was refused in view of writes before it: it stands or falls with them. And a
-                // caller that is gone does not want to know.
+                // A conflict was found against earlier writes of the batch, so it fails if they fail. A caller that
+                // has gone away does not receive the answer.
                 let _ = reply.send(flushed.clone().and(outcome));
             }
             for (task, reply) in tasks {
@@ -104,7 +103,7 @@ impl JournalWriter {
         }
     }
 
-    /// Forgets history, and sees to it that no restart brings it back.
+    /// Compacts history, durably.
     fn compact(&mut self, revision: Revision) -> Result<(), StoreError> {
         self.cache.check(revision)?;
         self.append(&mut RecordBuilder::compaction(

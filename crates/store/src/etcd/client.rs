@@ -23,13 +23,13 @@ use super::wire::{
 };
 use crate::{Entry, MaybeCompressed, ReaderCache, Revision, StoreError};
 
-/// How long one member may take to answer before another is asked.
+/// The time after which a read is tried on another member.
 const READ_TIMEOUT: Duration = Duration::from_secs(2);
-/// Writes get longer: to give one up is to be in doubt about it.
+/// The same for writes. It is longer, because the outcome of an abandoned write is unknown.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
-/// What a member says that has no leader to hand a request to.
+/// The error of a member that has no leader.
 const NO_LEADER: &str = "etcdserver: no leader";
-/// What a member says that has not even looked at a request.
+/// The error of a member that rejects a request unread.
 const TOO_MANY_REQUESTS: &str = "etcdserver: too many requests";
 /// The first pause between attempts; it doubles.
 const RETRY_DELAY: Duration = Duration::from_millis(20);
@@ -37,32 +37,32 @@ const RETRY_DELAY: Duration = Duration::from_millis(20);
 #[derive(Debug)]
 pub(crate) struct EtcdClient {
     members: Vec<Channel>,
-    /// The member that answered last.
+    /// The index of the member that answered last.
     preferred: AtomicUsize,
-    /// How long a call is tried.
+    /// The time after which a call fails, retries included.
     patience: Duration,
 }
 
-/// An answer, and whether an earlier attempt may have been carried out without our hearing of it.
+/// A response, and whether an earlier attempt may have been executed as well.
 #[derive(Debug)]
 pub(crate) struct RpcResponse<T> {
     pub(crate) response: T,
     pub(crate) in_doubt: bool,
 }
 
-/// Why there is no answer, and whether the request may have been carried out all the same.
+/// The error of a call, and whether the request may have been executed nevertheless.
 #[derive(Debug)]
 pub(crate) struct RpcError {
     pub(crate) status: Status,
     pub(crate) in_doubt: bool,
 }
 
-/// What is done when an attempt may or may not have been carried out.
+/// Whether to retry an attempt whose outcome is unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RetryPolicy {
-    /// Another attempt: what was carried out once is not carried out again.
+    /// Retry: a second execution has no effect.
     Safe,
-    /// Nothing: the second attempt might do what another client has just undone.
+    /// Do not retry: a second execution might undo the write of another client.
     Unsafe,
 }
 
@@ -116,7 +116,7 @@ impl EtcdClient {
             .max_encoding_message_size(usize::MAX))
     }
 
-    /// One attempt to get an answer from one member.
+    /// Calls one member once.
     async fn attempt<Q, A>(&self, number: usize, path: &'static str, request: Q) -> Result<A, RpcError>
     where
         Q: Message + 'static,
@@ -143,7 +143,7 @@ impl EtcdClient {
             })
     }
 
-    /// Asks until one member answers.
+    /// Calls members until one answers or the time is up.
     async fn call<Q, A>(
         &self,
         path: &'static str,
@@ -299,7 +299,7 @@ fn tls(config: &EtcdConfig) -> ClientTlsConfig {
     tls
 }
 
-/// Whether another attempt, or another member, may do better.
+/// Returns whether a retry, or another member, may succeed.
 fn is_transient(status: &Status) -> bool {
     match status.code() {
         Code::Unavailable | Code::Cancelled | Code::DeadlineExceeded | Code::Aborted => true,
@@ -315,7 +315,7 @@ fn was_turned_away(status: &Status) -> bool {
         || causes(status).any(<dyn std::error::Error>::is::<tonic::ConnectError>)
 }
 
-/// What a refusal by etcd means to a store.
+/// Converts an error of etcd.
 pub(crate) fn failure(status: &Status, requested: Revision) -> StoreError {
     let message = status.message();
     if message.contains("required revision has been compacted") {
@@ -358,7 +358,7 @@ fn chain(error: &(dyn std::error::Error + 'static)) -> String {
     texts.join(": ")
 }
 
-/// What caused an error, what caused that, and so on.
+/// Returns the chain of causes of an error.
 fn causes<'a>(
     error: &'a (dyn std::error::Error + 'static),
 ) -> impl Iterator<Item = &'a (dyn std::error::Error + 'static)> {

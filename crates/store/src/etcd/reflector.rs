@@ -1,9 +1,9 @@
-//! The feed: keeps the cache in step with etcd.
+//! The reflector: keeps the cache in step with etcd by list and watch.
 //!
-//! It begins with the state at a revision of the recent past and lets a watch bring it up to date, so that the
-//! cache has history from the start, and a client that watched another server, or this one before it was
-//! restarted, can go on. When the watch breaks, it is taken up where it was, with another member if need be;
-//! only if etcd has forgotten what came in between is the state read anew, and then all watches end.
+//! It lists the state at a recent revision and watches from there, so that the cache has history from the start.
+//! Clients that watched another server, or this one before a restart, can resume. A broken watch is resumed at its
+//! revision, with another member if necessary. Only if etcd has compacted that revision is the state listed again, and
+//! then all watches end.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,12 +20,12 @@ use crate::cache::Cache;
 use crate::state::Snapshot;
 use crate::{EntryChange, Event, Revision, StoreError, key};
 
-/// How many entries are read at once.
+/// The entries per page of a list.
 const PAGE_ENTRIES: i64 = 1000;
-/// How long a member may take to answer when it is asked how far it has come. One that takes longer may be
-/// alive, and yet be of no use to those who wait.
+/// The time after which a member that does not answer a progress request is given up: it may be alive, but its readers
+/// wait.
 const PROGRESS_TIMEOUT: Duration = Duration::from_millis(1500);
-/// The pause before a broken watch is taken up again; it doubles.
+/// The delay before a broken watch is resumed; it doubles.
 const RETRY_DELAY: Duration = Duration::from_millis(50);
 
 #[derive(Debug)]
@@ -33,16 +33,16 @@ pub(crate) struct Reflector {
     pub(crate) client: Arc<EtcdClient>,
     pub(crate) cache: Arc<Cache>,
     pub(crate) prefix: String,
-    /// Someone wants to know how far etcd has come.
+    /// Requests a progress notification.
     pub(crate) wanted: Arc<Notify>,
     pub(crate) progress: ProgressSupport,
 }
 
-/// Whether the cluster can be believed when it says that nothing happened up to a revision.
+/// Whether the cluster's progress notifications are reliable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ProgressSupport {
     Reliable,
-    /// Before 3.4.25 and 3.5.8, etcd could say so before it had sent what did happen.
+    /// Before 3.4.25 and 3.5.8, etcd could send one before the events that precede it.
     Unreliable,
 }
 
@@ -136,7 +136,7 @@ pub(crate) async fn begin(client: &EtcdClient, prefix: &str, window: u64) -> Res
     }
 }
 
-/// Why a watch has ended.
+/// The reason why a watch ended.
 enum WatchEnd {
     Broken,
     Compacted,
@@ -242,7 +242,7 @@ impl Reflector {
                 continue;
             };
             let at = new.mod_revision;
-            // A watch that is taken up again begins after what is known; this is for one that does not.
+            // A resumed watch begins after the known revision; skip events if it does not.
             if at <= known {
                 continue;
             }
@@ -256,12 +256,12 @@ impl Reflector {
             next.apply(&event);
             published.push(Arc::new(event));
         }
-        // Where nobody holds on to a state, it is changed in place.
+        // Without other owners, the snapshot is changed in place.
         drop(next);
         self.cache.publish(&published);
     }
 
-    /// What etcd has under a prefix now.
+    /// Reads a summary of the current state under a prefix.
     pub(crate) async fn state_summary(client: &EtcdClient, prefix: &str) -> Result<StateSummary, StoreError> {
         let request = RangeRequest {
             limit: 1,
@@ -279,14 +279,14 @@ impl Reflector {
     }
 }
 
-/// What a state is recognized by.
+/// A summary by which two states can be compared.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct StateSummary {
     /// The revision of the state.
     pub(crate) revision: Revision,
     /// The newest revision of any key in it.
     newest: Revision,
-    /// How many keys it has.
+    /// The number of keys.
     count: u64,
 }
 

@@ -5,7 +5,7 @@
 
 use prost::{Enumeration, Message, Oneof};
 
-/// What every answer begins with.
+/// The header of each response.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct ResponseHeader {
     #[prost(int64, tag = "3")]

@@ -104,7 +104,7 @@ impl<'a> Scene<'a> {
 
     /// Starts a server on the data directory.
     pub(crate) fn start(&self, flags: &[&str]) -> Result<ServerProcess, AttackError> {
-        Server::start(
+        ServerProcess::start(
             self.program,
             ProcessLimits::default(),
             self.directory,

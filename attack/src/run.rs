@@ -132,7 +132,7 @@ fn measure(
     }
     let mut flags = vec!["--request-timeout", REQUEST_TIMEOUT];
     flags.extend(attack.flags);
-    let server = Server::start(
+    let server = ServerProcess::start(
         &options.binary,
         attack.limits,
         directory.path(),

@@ -5,7 +5,7 @@
 mod server;
 
 use serde_json::Value;
-use server::Server;
+use server::TestServer;
 use std::path::Path;
 use std::process::Command;
 

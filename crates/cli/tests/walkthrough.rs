@@ -16,7 +16,7 @@ mod time;
 
 use scantling_merge::json_patch::JsonPatch;
 use scantling_value::{Limits, yaml};
-use server::Server;
+use server::TestServer;
 use std::fmt::Write as _;
 use std::path::Path;
 use std::process::Command;

@@ -122,7 +122,9 @@ mod tests {
             include_str!("upgrade/compatibility.rs"),
         ];
         let parts = sources.iter().flat_map(|source| source.split('"'));
-        let mut reported: Vec<&str> = parts.filter(|part| part.starts_with("SCT")).collect();
+        let mut reported: Vec<&str> = parts
+            .filter(|part| part.starts_with("SCT") && part.len() == 7)
+            .collect();
         reported.sort_unstable();
         reported.dedup();
         let known: Vec<&str> = CODES.iter().map(|code| code.id).collect();

@@ -90,24 +90,24 @@ fn bad_input_is_named() {
           | ^
         validate docs
         error: no manifests in docs
-        hint: files whose names end in .yaml, .yml or .json are read from directories
+        hint: directories are searched for files that end in .yaml, .yml or .json; --no-ignore includes hidden and ignored files
         validate --crds examples/crontab/object.yaml examples/crontab/object.yaml
         examples/crontab/object.yaml:2:1: error: CronTab jobs/backup: no matches for kind "CronTab" in version "stable.example.com/v1"
           |
         2 | kind: CronTab
           | ^
-        hint: 1 object without a CRD: name the CRD files with --crds, or skip such kinds with --ignore-missing-schemas or --skip
+        hint: 1 object without a schema: name the CRDs with --crds, or skip such kinds with --ignore-missing-schemas or --skip
         error: no CustomResourceDefinition in examples/crontab/object.yaml
         validate --crds - examples/crontab/object.yaml
         examples/crontab/object.yaml:2:1: error: CronTab jobs/backup: no matches for kind "CronTab" in version "stable.example.com/v1"
           |
         2 | kind: CronTab
           | ^
-        <stdin>:1:1: error: the definition cannot be read: json: cannot unmarshal number into Go struct field CustomResourceDefinition.spec of type v1.CustomResourceDefinitionSpec
+        <stdin>:1:1: error: the CRD cannot be decoded: json: cannot unmarshal number into Go struct field CustomResourceDefinition.spec of type v1.CustomResourceDefinitionSpec
           |
         1 | apiVersion: apiextensions.k8s.io/v1
           | ^
-        hint: 1 object without a CRD: name the CRD files with --crds, or skip such kinds with --ignore-missing-schemas or --skip
+        hint: 1 object without a schema: name the CRDs with --crds, or skip such kinds with --ignore-missing-schemas or --skip
         cost absent.yaml
         absent.yaml: error: cannot read: no such file or directory
         store --data-dir absent check
@@ -123,7 +123,7 @@ fn bad_input_is_named() {
         1 | {"kind":
           |         ^
         lint examples/crontab/object.yaml
-        error: there is no definition among the inputs
+        error: no CustomResourceDefinition among the inputs
         upgrade --from absent --to absent
         absent: error: cannot read: no such file or directory
         absent: error: cannot read: no such file or directory
@@ -136,19 +136,19 @@ fn bad_input_is_named() {
           |
         3 | 	a: 1
           | ^
-          = help: the line begins with a tab: YAML indents by spaces alone
+          = help: the line begins with a tab: YAML indents with spaces only
         validate -
         <stdin>:1:2: error: yaml: control characters are not allowed
           |
         1 | k�i�n�d�:� �A�
           |  ^
-          = help: it looks like UTF-16 without a byte order mark: give what `iconv -t UTF-8` makes of it to `-`
+          = help: it looks like UTF-16 without a byte order mark: pipe the output of `iconv -t UTF-8` to `-`
         validate -
         <stdin>:1:3: error: yaml: did not find expected node content
           |
         1 | {{- if .Values.on }}
           |   ^
-          = help: it looks like a template: give what `helm template` makes of it to `-`
+          = help: it looks like a template: use --helm, or pipe the output of `helm template` to `-`
         validate -
         <stdin>:1:1: error: items[0].items[0]: the object has no apiVersion
           |
@@ -478,10 +478,10 @@ fn unchecked_objects_are_reported() {
         validate --crds examples/crontab/definition.yaml --ignore-missing-schemas -: 0
         warning: no object was checked (1 skipped)
         validate --crds examples/crontab/definition.yaml -: 1
-        hint: 1 object without a CRD: name the CRD files with --crds, or skip such kinds with --ignore-missing-schemas or --skip
+        hint: 1 object without a schema: name the CRDs with --crds, or skip such kinds with --ignore-missing-schemas or --skip
         validate --crds examples/crontab/definition.yaml -q -: 1
         validate --crds examples/crontab/definition.yaml --old examples/crontab/object.yaml --old examples/crontab/changed.yaml -: 0
-        warning: examples/crontab/changed.yaml: there are several states of CronTab jobs/backup: this one counts
+        warning: examples/crontab/changed.yaml: there are several versions of CronTab jobs/backup; this one is used
         warning: no object was checked (0 skipped)
     "#]].assert_eq(&all);
 }
@@ -602,7 +602,7 @@ fn objects_of_invalid_crds_are_not_checked() {
            |
         45 |                 type: intger
            |                 ^
-        2 objects: 0 accepted, 2 refused, 0 warnings, 1 not checked
+        1 CRD, 2 objects: 0 accepted, 2 refused, 0 warnings, 1 not checked
     "#]].assert_eq(&format!("{out}{err}").replace(crd, "CRD"));
 }
 
@@ -667,9 +667,9 @@ fn near_misses_of_known_kinds_are_errors() {
            | ^
           = help: did you mean kind CronTab in stable.example.com/v1?
           = the rules that ran cost 0
-        3 objects: 0 accepted, 3 refused, 0 warnings, 2 skipped
-        note: <stdin>: Backup a: skipped: no CRD
-        note: <stdin>: Deployment a: skipped: no CRD
+        1 CRD, 3 objects: 0 accepted, 3 refused, 0 warnings, 2 skipped
+        note: <stdin>: Backup a: skipped: no schema
+        note: <stdin>: Thing a: skipped: no schema
     "#]]
     .assert_eq(&format!("{out}{err}"));
 }
@@ -730,28 +730,28 @@ fn upgrade_verdicts_match_the_effect_on_objects() {
         "{a: b}",
     ));
     expect![[r#"
-        /new.yaml:18:45: error: widgets.example.com: v1 .properties[spec].properties[a]: type changes from "string" to "integer" (breaking)
-        <stdin>:4:8: warning: Widget a: passes only while it is not touched: spec.a: Invalid value: "string": spec.a in body must be of type integer: "string"
-        <stdin>: Widget a: ok while its flaws are not touched
+        /new.yaml:18:45: error[SCT1104]: widgets.example.com: v1 spec.a: type changes from "string" to "integer" (breaking)
+        <stdin>:4:8: warning[SCT1202]: Widget a: accepted only while it stays unchanged: spec.a: Invalid value: "string": spec.a in body must be of type integer: "string"
+        <stdin>: Widget a: ok while its invalid values stay unchanged
 
-        /new.yaml:18:41: advice[Change]: widgets.example.com: v1 .properties[spec].properties[a]: x-kubernetes-int-or-string changes from true to nothing (safe)
-        /new.yaml:18:45: error: widgets.example.com: v1 .properties[spec].properties[a]: type changes from nothing to "string" (breaking)
-        <stdin>:4:8: warning: Widget a: passes only while it is not touched: spec.a: Invalid value: "integer": spec.a in body must be of type string: "integer"
-        <stdin>: Widget a: ok while its flaws are not touched
+        /new.yaml:18:41: advice[SCT1104]: widgets.example.com: v1 spec.a: x-kubernetes-int-or-string changes from true to nothing (safe)
+        /new.yaml:18:45: error[SCT1104]: widgets.example.com: v1 spec.a: type changes from nothing to "string" (breaking)
+        <stdin>:4:8: warning[SCT1202]: Widget a: accepted only while it stays unchanged: spec.a: Invalid value: "integer": spec.a in body must be of type string: "integer"
+        <stdin>: Widget a: ok while its invalid values stay unchanged
 
-        /new.yaml:18:58: error: widgets.example.com: v1 .properties[spec].properties[a]: x-kubernetes-list-type changes from nothing to "map" (breaking)
+        /new.yaml:18:58: error[SCT1109]: widgets.example.com: v1 spec.a: x-kubernetes-list-type changes from nothing to "map" (breaking)
         <stdin>: Widget a: ok
 
-        /new.yaml:18:86: warning: widgets.example.com: v1 .properties[spec].properties[a]: the rule `self != "b"` is new (safe with ratcheting)
+        /new.yaml:18:86: warning[SCT1110]: widgets.example.com: v1 spec.a: the rule `self != "b"` is added (safe with ratcheting)
         /new.yaml: widgets.example.com: safe with ratcheting
         <stdin>: Widget a: ok
 
-        /new.yaml:18:72: advice[Change]: widgets.example.com: v1 .properties[spec].properties[a].properties[b]: the field is new (safe)
+        /new.yaml:18:72: advice[SCT1102]: widgets.example.com: v1 spec.a.b: the field is added (safe)
         /new.yaml: widgets.example.com: safe
         <stdin>: Widget a: ok
 
-        /new.yaml:9:5: advice[Change]: widgets.example.com: v1: /status is served (safe)
-        /new.yaml:19:11: advice[Change]: widgets.example.com: v1 .properties[status]: the field is new (safe)
+        /new.yaml:9:5: advice[SCT1008]: widgets.example.com: v1: /status is served (safe)
+        /new.yaml:19:11: advice[SCT1102]: widgets.example.com: v1 status: the field is added (safe)
         /new.yaml: widgets.example.com: safe
         <stdin>: Widget a: ok
     "#]].assert_eq(&all);

@@ -383,10 +383,7 @@ properties:
             ("has(self.may) || self.may == 'a'", &["SCT0106 self.may"]),
             ("has(self.may) ? self.may == 'a' : true", &[]),
             ("!has(self.may) ? true : self.may == 'a'", &[]),
-            (
-                "!(has(self.may) && self.must == '') || self.may == 'a'",
-                &["SCT0106 self.may"],
-            ),
+            ("!(has(self.may) && self.must == '') || self.may == 'a'", &[]),
             ("has(self.may) == has(oldSelf.may)", &[]),
             ("self.may == oldSelf.must", &["SCT0106 self.may"]),
             (

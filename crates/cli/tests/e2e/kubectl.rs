@@ -454,9 +454,9 @@ fn asking_for_more() {
     );
     k.says(&["auth", "can-i", "list", "boats"], "", "yes");
     k.fails(
-        &["get", "pods"],
+        &["get", "ships"],
         "",
-        "the server doesn't have a resource type \"pods\"",
+        "the server doesn't have a resource type \"ships\"",
     );
     k.fails(&["logs", "x"], "", "");
     k.fails(&["top", "nodes"], "", "");

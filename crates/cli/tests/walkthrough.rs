@@ -36,6 +36,11 @@ fn the_page_on_features_of_our_own_shows_what_the_program_prints() {
     check("docs/beyond-kubernetes.md");
 }
 
+#[test]
+fn the_page_on_authoring_shows_what_the_program_prints() {
+    check("docs/authoring.md");
+}
+
 /// The definition is what controller-gen wrote, with the patch applied.
 #[test]
 fn the_example_for_markers_is_up_to_date() {

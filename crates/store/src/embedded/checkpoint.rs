@@ -151,7 +151,7 @@ impl Checkpointer {
             let failed = outcome.is_err();
             let before = std::mem::replace(&mut self.backlog.pending.lock().failure, outcome.err());
             if let (None, Some(error)) = (before, &self.backlog.pending.lock().failure) {
-                tracing::error!(%error, "a checkpoint io_error; it is tried again until it succeeds");
+                tracing::error!(%error, "a checkpoint failed; it is tried again until it succeeds");
             }
             self.backlog.done.notify_all();
             if failed {

@@ -125,11 +125,11 @@ fn values(schema: &Value) -> BoxedStrategy<Value> {
     if schema.get("x-kubernetes-int-or-string").is_some() {
         return prop_oneof![text, number].boxed();
     }
-    match schema.text("type") {
+    match schema.get_str("type") {
         "string" => text.boxed(),
         "integer" | "number" => number.boxed(),
         "array" => {
-            let is_set = schema.text("x-kubernetes-list-type");
+            let is_set = schema.get_str("x-kubernetes-list-type");
             let keys: Vec<String> = schema
                 .list("x-kubernetes-list-map-keys")
                 .iter()

@@ -257,7 +257,7 @@ impl Pass {
 fn make_optional(rule: &mut Map) -> Result<String, Reason> {
     let mut uses_old = false;
     for member in ["rule", "messageExpression"] {
-        let text = rule.text(member).to_owned();
+        let text = rule.get_str(member).to_owned();
         if let Some(rewritten) = old_self::rewrite(&text)? {
             rule.insert(member, rewritten.into());
             uses_old = true;
@@ -266,7 +266,7 @@ fn make_optional(rule: &mut Map) -> Result<String, Reason> {
     if uses_old {
         rule.insert("optionalOldSelf", true.into());
     }
-    Ok(rule.text("rule").to_owned())
+    Ok(rule.get_str("rule").to_owned())
 }
 
 /// Removes the mutability from a schema and returns it.
@@ -329,7 +329,7 @@ enum Correlation {
 }
 
 fn correlation(list: &Map) -> Correlation {
-    match list.text("x-kubernetes-list-type") {
+    match list.get_str("x-kubernetes-list-type") {
         "map" => Correlation::Keys,
         "set" => Correlation::None,
         _ => Correlation::Index,
@@ -428,7 +428,7 @@ fn constraint_of_property(
 
 /// The test that one collection has all keys of another.
 fn contains(schema: &Map, whole: &str, part: &str) -> Result<String, Reason> {
-    if schema.text("type") != "array" {
+    if schema.get_str("type") != "array" {
         if schema.contains_key("properties") {
             return Err(
                 "an object with both properties and additional properties has no keys for a rule".into(),
@@ -528,7 +528,7 @@ fn union_rules(union: &Value, properties: Option<&Value>) -> Result<Vec<UnionRul
         _ => return Err("the union has no fields".into()),
     };
     let names: Vec<&str> = fields.iter().map(|(name, _)| *name).collect();
-    let discriminator = union.text("discriminator");
+    let discriminator = union.get_str("discriminator");
     let property = |name: &str| properties.and_then(|p| p.get(name)).and_then(Value::as_object);
     if names
         .iter()

@@ -71,12 +71,6 @@ impl Map {
         self.get(key).and_then(Value::as_str).unwrap_or("")
     }
 
-    /// Former name of [`Map::get_str`].
-    #[deprecated(note = "use `get_str`")]
-    pub fn text(&self, key: &str) -> &str {
-        self.get_str(key)
-    }
-
     /// The value of a key, to change it.
     #[inline]
     pub fn get_mut(&mut self, key: &str) -> Option<&mut Value> {

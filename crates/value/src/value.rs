@@ -130,18 +130,6 @@ impl Value {
         self.get(key).and_then(Value::as_str).unwrap_or("")
     }
 
-    /// Former name of [`Value::get_str`].
-    #[deprecated(note = "use `get_str`")]
-    pub fn text(&self, key: &str) -> &str {
-        self.get_str(key)
-    }
-
-    /// Former name of [`Value::str_at`].
-    #[deprecated(note = "use `str_at`")]
-    pub fn text_at<'a>(&self, keys: impl IntoIterator<Item = &'a str>) -> &str {
-        self.str_at(keys)
-    }
-
     /// The string reached by a chain of member names; empty where there is none.
     pub fn str_at<'a>(&self, keys: impl IntoIterator<Item = &'a str>) -> &str {
         self.at(keys).and_then(Value::as_str).unwrap_or("")

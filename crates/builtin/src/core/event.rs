@@ -157,7 +157,7 @@ fn renamed(
 fn check(event: &Cursor<'_, '_>, reporter: &str, errors: &mut ErrorList) {
     let involved_object = event.field("involvedObject");
     let involved = involved_object.field("namespace");
-    let own = event.value().map_or("", |e| e.text_at(["metadata", "namespace"]));
+    let own = event.value().map_or("", |e| e.str_at(["metadata", "namespace"]));
     let is_new = event.field("eventTime").is_set();
     let fits = match involved.str().is_empty() {
         true => own == "default" || (is_new && own == "kube-system"),
@@ -282,7 +282,7 @@ fn bad_value(name: &str, value: Option<&Value>) -> BadValue {
         (_, value) => return value.cloned().unwrap_or_else(|| "".into()).into(),
     };
     let member = |(go_name, name): &(&str, &str)| {
-        let text = value.map_or("", |part| part.text(name));
+        let text = value.map_or("", |part| part.get_str(name));
         format!("\"{go_name}\":{}", Value::from(text).to_json())
     };
     let members: Vec<String> = fields.iter().map(member).collect();

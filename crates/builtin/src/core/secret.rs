@@ -45,7 +45,7 @@ impl BuiltinKind for Secret {
                 }
             }
         }
-        if secret.text("type").is_empty() {
+        if secret.get_str("type").is_empty() {
             secret.insert("type", OPAQUE.into());
         }
     }
@@ -54,7 +54,7 @@ impl BuiltinKind for Secret {
         let root = Cursor::root(object);
         let ty = root.field("type");
         if let Some(old) = write.old() {
-            if ty.str() != old.text("type") {
+            if ty.str() != old.get_str("type") {
                 errors.invalid(&ty, "field is immutable");
             }
             check_immutable(object, write, &["data"], errors);
@@ -75,7 +75,7 @@ impl BuiltinKind for Secret {
     }
 
     fn warn(&self, object: &Value, _write: &Write<'_>, warnings: &mut Vec<String>) {
-        if object.text("type") != TLS {
+        if object.get_str("type") != TLS {
             return;
         }
         let entry = |key| object.at(["data", key]).and_then(|value| bytes(Some(value)));
@@ -97,7 +97,11 @@ fn check_type(root: &Cursor<'_, '_>, errors: &mut ErrorList) {
         "kubernetes.io/service-account-token" => {
             let metadata = root.field("metadata");
             let annotations = metadata.field("annotations");
-            if annotations.map().map_or("", |all| all.text(ACCOUNT)).is_empty() {
+            if annotations
+                .map()
+                .map_or("", |all| all.get_str(ACCOUNT))
+                .is_empty()
+            {
                 errors.push_with(|| FieldError::required(&annotations.path().key(ACCOUNT), ""));
             }
         }

@@ -103,6 +103,6 @@ pub fn admit<'r>(
     } = request;
     Normalized::new(resource, object, findings, NormalizeMode::Request, options)
         .and_then(|normalized| normalized.prepare(operation, options))
-        .and_then(|prepared| prepared.validate())
+        .and_then(super::pipeline::Prepared::validate)
         .into()
 }

@@ -348,7 +348,7 @@ impl World {
         let crd = self.definitions.get(&target.definition_name())?;
         let received = Definition::decode(crd.clone(), ApiVersion::of_document(crd), GATES).ok()?;
         let spec = received.definition.spec;
-        let version = spec.version(&target.version).filter(|v| v.served)?;
+        let version = spec.version(target.version).filter(|v| v.served)?;
         let resource = self.workshop.resource(&spec, version);
         Some(resource.unwrap_or_else(|_| self.workshop.resource_without_schema(&spec, version)))
     }

@@ -183,7 +183,7 @@ fn descend<'s>(root: &'s Value, path: &str) -> Result<Target<'s>, String> {
                 let known: Vec<&str> = known
                     .into_iter()
                     .flat_map(Map::keys)
-                    .map(|name| name.as_str())
+                    .map(scantling_value::Str::as_str)
                     .collect();
                 let near = known
                     .iter()

@@ -297,7 +297,7 @@ impl RecordedServer {
         metadata(&mut stored).insert("uid", "u".into());
         let in_storage = definition.converted(&stored, &definition.storage);
         let shown = definition.converted(&in_storage, &api_version);
-        if !step.query_value("dryRun").is_some() {
+        if step.query_value("dryRun").is_none() {
             self.objects.insert(key, in_storage);
         }
         WriteAnswer::Object(shown)

@@ -83,7 +83,7 @@ impl TypeTable {
                         nested(out, n, |out| {
                             let items = value.as_array().unwrap_or_default();
                             items.iter().for_each(|v| self.write_content(1, element, v, out));
-                        })
+                        });
                     }
                     TypeKind::Named(inner) => self.write_content(n, inner, value, out),
                     TypeKind::Custom(codec) => {

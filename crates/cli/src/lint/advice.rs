@@ -170,7 +170,7 @@ impl Advisor<'_> {
         for step in at {
             match step {
                 SchemaStep::Property(name) => {
-                    segments.extend([Segment::Field("properties"), Segment::Field(name)])
+                    segments.extend([Segment::Field("properties"), Segment::Field(name)]);
                 }
                 SchemaStep::Items => segments.push(Segment::Field("items")),
                 SchemaStep::Additional => segments.push(Segment::Field("additionalProperties")),

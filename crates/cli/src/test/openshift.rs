@@ -195,7 +195,7 @@ fn annotation<'v>(object: &'v Value, name: &str) -> &'v str {
 /// The cluster profiles that include an object.
 fn profiles(object: &Value) -> impl Iterator<Item = &str> {
     let annotations = object.at(["metadata", "annotations"]).and_then(Value::as_object);
-    let annotations = annotations.into_iter().flat_map(|a| a.iter());
+    let annotations = annotations.into_iter().flat_map(scantling_value::Map::iter);
     annotations
         .filter(|(name, value)| name.starts_with(PROFILE) && value.as_str() == Some("true"))
         .map(|(name, _)| name.as_str())

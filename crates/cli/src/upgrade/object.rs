@@ -307,16 +307,16 @@ impl UpgradeCheck<'_> {
                 found.iter().for_each(|e| item.refuse("SCT1201", issue(e)));
             }
             Some(AdmissionError::Strict(found)) => {
-                item.refuse("SCT1201", plain("BadRequest", found.join(", ")))
+                item.refuse("SCT1201", plain("BadRequest", found.join(", ")));
             }
             Some(AdmissionError::Undecodable(why)) => {
-                item.refuse("SCT1201", plain("BadRequest", why.clone()))
+                item.refuse("SCT1201", plain("BadRequest", why.clone()));
             }
             Some(AdmissionError::TooLarge(why)) => {
                 item.refuse("SCT1201", plain("RequestEntityTooLarge", why.to_string()));
             }
             Some(AdmissionError::Internal(why)) => {
-                item.refuse("SCT1201", plain("InternalError", why.clone()))
+                item.refuse("SCT1201", plain("InternalError", why.clone()));
             }
             None => {
                 let flaws = check(after, &old, None, &options).errors;

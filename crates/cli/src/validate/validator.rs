@@ -507,10 +507,10 @@ impl<'a> Validator<'a> {
             _ => Vec::new(),
         };
         self.report_outcome(builder, outcome, old.as_ref(), &sent, unknown);
-        let releases = strict
+        let mut releases = strict
             .iter()
             .filter_map(|finding| found.field_exists(&sent, finding));
-        if let (Some(issue), Some(help)) = (builder.report.errors.last_mut(), releases.last()) {
+        if let (Some(issue), Some(help)) = (builder.report.errors.last_mut(), releases.next_back()) {
             issue.help = Some(help);
         }
     }
@@ -536,7 +536,7 @@ impl<'a> Validator<'a> {
                 builder.locate_strict(&patch::warnings(found));
             }
             Some(AdmissionError::Undecodable(why) | AdmissionError::Internal(why)) => {
-                builder.refuse_undecodable(why)
+                builder.refuse_undecodable(why);
             }
             Some(AdmissionError::TooLarge(why)) => builder.refuse_undecodable(&why.to_string()),
         }

@@ -239,7 +239,7 @@ impl Printer {
                 (Some(v), KeywordType::Text | KeywordType::Flag | KeywordType::Pointer) => self.json(v),
                 (Some(v), KeywordType::Schema) => self.schema(Schema::new(v)),
                 (Some(v), KeywordType::Schemas) => {
-                    self.list(v.as_array(), |out, v| out.schema(Schema::new(v)))
+                    self.list(v.as_array(), |out, v| out.schema(Schema::new(v)));
                 }
                 (Some(_), KeywordType::NamedSchemas) => {
                     self.0.push('{');

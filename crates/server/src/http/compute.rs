@@ -218,7 +218,7 @@ fn has_passed() -> bool {
         match &mut current.turn {
             Some(turn) => turn.give_way(),
             None if deadline::steps_at_once() >= LONG_STEP || current.began.elapsed() >= INLINE => {
-                detach(current)
+                detach(current);
             }
             None => {}
         }

@@ -223,7 +223,7 @@ impl Strategy for Custom {
         match self.own_resource(&version.name) {
             Ok(resource) => Normalized::resume(resource, object)
                 .prepare(operation, &options)
-                .and_then(|prepared| prepared.validate())
+                .and_then(scantling_admit::Prepared::validate)
                 .into(),
             Err(why) => AdmitOutcome {
                 object,

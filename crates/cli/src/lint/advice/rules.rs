@@ -239,7 +239,7 @@ impl Reads<'_> {
             }
             ExprKind::Call { function, args, .. } => match (&**function, args.as_slice()) {
                 ("!_", [inner]) => self.facts(inner, !value),
-                ("_&&_", [a, b]) | ("_||_", [a, b]) => {
+                ("_&&_" | "_||_", [a, b]) => {
                     let (a, b) = (self.facts(a, value), self.facts(b, value));
                     if (&**function == "_&&_") == value {
                         with(&a, b)

@@ -77,9 +77,9 @@ impl BuiltinResource {
         let (decoded, unknown) = self
             .decode(self.definition, std::mem::take(object))
             .map_err(undecodable)?;
-        let mut hub = self.to_hub(decoded).map_err(undecodable)?;
+        let mut hub = self.version_to_hub(decoded).map_err(undecodable)?;
         self.default(&mut hub, &options.request.builtin());
-        *object = self.from_hub(hub).map_err(undecodable)?;
+        *object = self.hub_to_version(hub).map_err(undecodable)?;
         let field_validation = match mode {
             NormalizeMode::Applied => FieldValidation::Ignore,
             NormalizeMode::Request | NormalizeMode::OtherKind | NormalizeMode::UnknownVersion => {
@@ -93,7 +93,7 @@ impl BuiltinResource {
     pub fn load(&self, stored: Value, context: &Context<'_>) -> Result<Value, DecodeError> {
         let (mut object, _) = self.decode(self.hub, stored)?;
         self.default(&mut object, context);
-        self.from_hub(object)
+        self.hub_to_version(object)
     }
 
     /// Converts an object to the hub version and sets the fields that a request cannot write. Returns the stored object
@@ -107,11 +107,11 @@ impl BuiltinResource {
         let internal = |e: DecodeError| AdmissionError::Internal(e.to_string());
         let is_hub = self.definition.id == self.hub.id;
         let converted = match stored(operation) {
-            Some(old) if !is_hub => Some(self.to_hub(old.clone()).map_err(internal)?),
+            Some(old) if !is_hub => Some(self.version_to_hub(old.clone()).map_err(internal)?),
             _ => None,
         };
         let old = converted.as_ref().or(stored(operation));
-        let hub = self.to_hub(std::mem::take(object)).map_err(internal)?;
+        let hub = self.version_to_hub(std::mem::take(object)).map_err(internal)?;
         let mut members = match with_metadata(hub) {
             Ok(members) => members,
             Err(other) => {
@@ -165,7 +165,7 @@ impl BuiltinResource {
         } else {
             Some(AdmissionError::Invalid(errors))
         };
-        let (object, error) = match self.from_hub(object) {
+        let (object, error) = match self.hub_to_version(object) {
             Ok(object) => (object, error),
             Err(e) => (Value::Null, Some(AdmissionError::Internal(e.to_string()))),
         };
@@ -214,21 +214,21 @@ impl BuiltinResource {
         Ok((members.into(), decoded.findings))
     }
 
-    fn to_hub(&self, object: Value) -> Result<Value, DecodeError> {
+    fn version_to_hub(&self, object: Value) -> Result<Value, DecodeError> {
         match self.behavior {
             Some(behavior) if self.definition.id != self.hub.id => {
                 // Versions differ in the fields that are always written.
-                let (object, _) = self.decode(self.hub, behavior.to_hub(self.version, object))?;
+                let (object, _) = self.decode(self.hub, behavior.version_to_hub(self.version, object))?;
                 Ok(object)
             }
             _ => Ok(object),
         }
     }
 
-    fn from_hub(&self, object: Value) -> Result<Value, DecodeError> {
+    fn hub_to_version(&self, object: Value) -> Result<Value, DecodeError> {
         match self.behavior {
             Some(behavior) if self.definition.id != self.hub.id => {
-                let object = behavior.from_hub(self.version, object);
+                let object = behavior.hub_to_version(self.version, object);
                 Ok(self.decode(self.definition, object)?.0)
             }
             _ => Ok(object),

@@ -38,12 +38,12 @@ pub trait BuiltinKind: Debug + Sync {
     }
 
     /// Converts an object of a served version to the hub version.
-    fn to_hub(&self, _version: &str, object: Value) -> Value {
+    fn version_to_hub(&self, _version: &str, object: Value) -> Value {
         object
     }
 
     /// Converts an object of the hub version to a served version.
-    fn from_hub(&self, _version: &str, object: Value) -> Value {
+    fn hub_to_version(&self, _version: &str, object: Value) -> Value {
         object
     }
 

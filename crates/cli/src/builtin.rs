@@ -202,7 +202,7 @@ impl BuiltinMatch {
         let (table, own) = (TypeTable::latest(), self.definition(Release::LATEST));
         if own.is_none_or(|own| own.id != hub.id) {
             if let Some(behavior) = self.behavior {
-                object = behavior.to_hub(self.resource.version, object);
+                object = behavior.version_to_hub(self.resource.version, object);
             }
             let decoded = table.decode(hub, object, Extensions::NONE);
             let decoded = decoded.map_err(|e| AdmissionError::Undecodable(e.to_string()))?;

@@ -24,7 +24,7 @@ pub(crate) fn run(flags: &args::Compile) -> Result<ExitStatus, Problem> {
     problems.extend(stream::each_document(
         &sources,
         |document| compile_document(document, flags),
-        |result: Result<Vec<Compiled>, Problem>| compiled.push(result),
+        |result: Result<Vec<CompiledCrd>, Problem>| compiled.push(result),
     ));
     let mut has_findings = false;
     let mut written = 0;
@@ -57,7 +57,7 @@ pub(crate) fn run(flags: &args::Compile) -> Result<ExitStatus, Problem> {
 }
 
 /// A CRD after lowering.
-struct Compiled {
+struct CompiledCrd {
     file: Arc<str>,
     name: String,
     document: Value,
@@ -67,7 +67,7 @@ struct Compiled {
     errors: Vec<String>,
 }
 
-impl Compiled {
+impl CompiledCrd {
     fn write(&self, flags: &args::Compile, before: usize) -> Result<(), Problem> {
         let text = yaml::encode(&self.document);
         match &flags.output {
@@ -85,7 +85,7 @@ impl Compiled {
     }
 }
 
-fn compile_document(document: &Document<'_>, flags: &args::Compile) -> Result<Vec<Compiled>, Problem> {
+fn compile_document(document: &Document<'_>, flags: &args::Compile) -> Result<Vec<CompiledCrd>, Problem> {
     let objects = document.known_objects()?.into_iter();
     objects
         .filter(InputObject::is_definition)
@@ -106,7 +106,7 @@ fn extensions() -> Gates {
     }
 }
 
-fn compile_crd(file: &Arc<str>, object: InputObject, flags: &args::Compile) -> Result<Compiled, String> {
+fn compile_crd(file: &Arc<str>, object: InputObject, flags: &args::Compile) -> Result<CompiledCrd, String> {
     let api = match object.api_version() {
         "apiextensions.k8s.io/v1" => ApiVersion::V1,
         other => {
@@ -161,7 +161,7 @@ fn compile_crd(file: &Arc<str>, object: InputObject, flags: &args::Compile) -> R
         );
         notes.extend(costs(&name, &value, &lowerings, plain)?);
     }
-    Ok(Compiled {
+    Ok(CompiledCrd {
         file: Arc::clone(file),
         name,
         document: value,

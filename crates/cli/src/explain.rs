@@ -151,15 +151,15 @@ fn mutability_of(schema: &Value) -> Option<&'static str> {
 }
 
 /// The schema behind a path.
-struct Target<'s> {
+struct ExplainedSchema<'s> {
     schema: &'s Value,
     steps: Vec<SchemaStep>,
     required: bool,
 }
 
 /// Follows a path such as `spec.rules[].type`. Brackets may be left out.
-fn descend<'s>(root: &'s Value, path: &str) -> Result<Target<'s>, String> {
-    let mut target = Target {
+fn descend<'s>(root: &'s Value, path: &str) -> Result<ExplainedSchema<'s>, String> {
+    let mut target = ExplainedSchema {
         schema: root,
         steps: Vec::new(),
         required: false,

@@ -41,7 +41,7 @@ pub(crate) fn substitute<'t>(text: &'t [u8], variables: &[Variable]) -> Cow<'t, 
     Cow::Owned(out.into_bytes())
 }
 
-struct Reference<'t> {
+struct VariableReference<'t> {
     name: &'t str,
     default: Option<&'t str>,
     /// The text after the closing brace.
@@ -49,7 +49,7 @@ struct Reference<'t> {
 }
 
 /// Parses a reference after its opening brace.
-fn parse(text: &str) -> Option<Reference<'_>> {
+fn parse(text: &str) -> Option<VariableReference<'_>> {
     let (inside, rest) = text.split_once('}')?;
     let end = inside
         .find(|c: char| !c.is_ascii_alphanumeric() && c != '_')
@@ -64,7 +64,7 @@ fn parse(text: &str) -> Option<Reference<'_>> {
                 .find_map(|op| operator.strip_prefix(op))?,
         ),
     };
-    is_name.then_some(Reference { name, default, rest })
+    is_name.then_some(VariableReference { name, default, rest })
 }
 
 /// Whether a value, or a value in it, contains a variable or an encrypted text, so that it is not what a cluster gets.

@@ -51,15 +51,15 @@ fn sample(catalog: &Catalog, entry: &CatalogEntry, flags: &args::Sample) -> Resu
     let resource = catalog.usable(found)?;
     let document = entry.definition.encode(ApiVersion::V1);
     let schema = schema_of(&document, &version.name);
-    let subject = Subject {
+    let kind = SampleKind {
         resource,
         options: AdmitOptions {
             gates: flags.target.feature_gates,
             ..AdmitOptions::default()
         },
     };
-    let head = subject.head(&api_version, &spec.names.kind);
-    let validate = |object: &Value| subject.errors(object);
+    let head = kind.head(&api_version, &spec.names.kind);
+    let validate = |object: &Value| kind.errors(object);
     let generator = Generator::new(schema, head, &validate);
     let object = match flags.full {
         true => generator.full(),
@@ -81,12 +81,12 @@ fn schema_of<'v>(crd: &'v Value, version: &str) -> Option<&'v Value> {
 }
 
 /// The kind that a sample is made for.
-struct Subject<'a> {
+struct SampleKind<'a> {
     resource: &'a Resource,
     options: AdmitOptions<'a>,
 }
 
-impl Subject<'_> {
+impl SampleKind<'_> {
     /// What every object of the kind begins with.
     fn head(&self, api_version: &str, kind: &str) -> Map {
         let mut metadata = Map::new();

@@ -23,16 +23,17 @@ use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
-use suite::{Case, Suite};
+use suite::{Suite, TestCase};
 
 /// Runs test files; with `--watch`, whenever one of them or of their CRDs changes.
 pub(crate) fn run(flags: &args::Test) -> Result<ExitStatus, Problem> {
-    let mut status = run_once(flags)?;
-    while flags.watch {
-        wait_for_change(flags);
-        status = run_once(flags)?;
+    if !flags.watch {
+        return run_once(flags);
     }
-    Ok(status)
+    loop {
+        run_once(flags)?;
+        wait_for_change(flags);
+    }
 }
 
 /// How often `--watch` looks for changes.
@@ -121,7 +122,7 @@ struct FileResults {
 }
 
 /// A CRD under test, and the catalog that holds it.
-struct Target {
+struct TestTarget {
     /// The manifest, for suites that run against several.
     title: String,
     document: Option<Value>,
@@ -138,7 +139,7 @@ struct Tests<'a> {
 /// What a case is run against.
 enum Against<'a> {
     Shared(&'a Catalog),
-    Own(&'a Target),
+    Own(&'a TestTarget),
 }
 
 impl<'a> Against<'a> {
@@ -226,7 +227,7 @@ impl Tests<'_> {
     }
 
     /// The CRDs that a suite names; none if it uses those of `--crds`.
-    fn targets(&self, file: &str, suite: &Suite) -> Result<Vec<Target>, Vec<Problem>> {
+    fn targets(&self, file: &str, suite: &Suite) -> Result<Vec<TestTarget>, Vec<Problem>> {
         if suite.crds.is_empty() {
             return Ok(Vec::new());
         }
@@ -236,7 +237,7 @@ impl Tests<'_> {
         let mut catalog = Catalog::new(self.flags.target, Texts::Dropped);
         problems.extend(catalog.load(&sources, OtherObjects::Listed));
         match problems.is_empty() {
-            true => Ok(vec![Target {
+            true => Ok(vec![TestTarget {
                 title: String::new(),
                 document: None,
                 catalog,
@@ -267,7 +268,7 @@ impl Tests<'_> {
                 .into_owned();
             let crd = openshift::with_version(manifest.document, suite.version.as_deref())?;
             let catalog = self.catalog_of(&title, crd.clone())?;
-            targets.push(Target {
+            targets.push(TestTarget {
                 title,
                 document: Some(crd),
                 catalog,
@@ -290,7 +291,13 @@ impl Tests<'_> {
         Ok(catalog)
     }
 
-    fn suite(&self, document: &Document<'_>, suite: &Suite, targets: &[Target], results: &mut FileResults) {
+    fn suite(
+        &self,
+        document: &Document<'_>,
+        suite: &Suite,
+        targets: &[TestTarget],
+        results: &mut FileResults,
+    ) {
         let locator = DocumentLocator::new(document);
         let spots: Vec<_> = suite
             .cases
@@ -363,7 +370,7 @@ impl Tests<'_> {
         refused.collect()
     }
 
-    fn case(&self, case: &Case, against: &Against<'_>) -> (CaseOutcome, Coverage) {
+    fn case(&self, case: &TestCase, against: &Against<'_>) -> (CaseOutcome, Coverage) {
         let (catalog, document) = (against.catalog(), against.document());
         let initial = match self.initial_catalog(case, catalog, document) {
             Ok(initial) => initial,
@@ -391,7 +398,7 @@ impl Tests<'_> {
     /// The CRD under which the object of a case was stored, if the case changes it.
     fn initial_catalog(
         &self,
-        case: &Case,
+        case: &TestCase,
         catalog: &Catalog,
         document: Option<&Value>,
     ) -> Result<Option<Catalog>, String> {

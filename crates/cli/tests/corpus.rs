@@ -3,7 +3,6 @@
 //! Reads `../shared/conformance/corpus/open.jsonl.gz` beside the workspace: all of it in optimised builds
 //! (`cargo test --release -p scantling --test corpus`), a part in others, which are some twenty times slower.
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may panic")]
-#![expect(clippy::print_stdout, reason = "a test that is skipped says so")]
 
 use serde_json::{Value, json};
 use std::collections::BTreeSet;

@@ -53,7 +53,7 @@ const LAYERS: &[Layer] = &[
         pure: true,
     },
     Layer {
-        name: "scantling-admit",
+        name: "scantling-builtin",
         may: &[
             "scantling-value",
             "scantling-notation",
@@ -64,13 +64,14 @@ const LAYERS: &[Layer] = &[
         pure: true,
     },
     Layer {
-        name: "scantling-builtin",
+        name: "scantling-admit",
         may: &[
             "scantling-value",
             "scantling-notation",
             "scantling-apitypes",
             "scantling-cel",
             "scantling-schema",
+            "scantling-builtin",
         ],
         pure: true,
     },

@@ -29,14 +29,14 @@ impl BuiltinKind for HorizontalPodAutoscaler {
         &FACTS
     }
 
-    fn to_hub(&self, version: &str, mut object: Value) -> Value {
+    fn version_to_hub(&self, version: &str, mut object: Value) -> Value {
         if let ("v1", Some(members)) = (version, object.as_object_mut()) {
             autoscaler_from_v1(members);
         }
         object
     }
 
-    fn from_hub(&self, version: &str, mut object: Value) -> Value {
+    fn hub_to_version(&self, version: &str, mut object: Value) -> Value {
         if let ("v1", Some(members)) = (version, object.as_object_mut()) {
             autoscaler_to_v1(members);
         }

@@ -126,11 +126,11 @@ impl BuiltinKind for RegardingEvent {
         }
     }
 
-    fn to_hub(&self, _version: &str, object: Value) -> Value {
+    fn version_to_hub(&self, _version: &str, object: Value) -> Value {
         renamed(object, "v1", |(core, regarding)| (regarding, core))
     }
 
-    fn from_hub(&self, _version: &str, object: Value) -> Value {
+    fn hub_to_version(&self, _version: &str, object: Value) -> Value {
         renamed(object, "events.k8s.io/v1", |names| names)
     }
 }

@@ -113,10 +113,9 @@ fn check_type(root: &Cursor<'_, '_>, errors: &mut ErrorList) {
                 keys.into_iter().for_each(require);
             }
         }
-        "kubernetes.io/ssh-auth"
-            if entry("ssh-privatekey").is_none_or(|key| key.is_empty()) => {
-                require("ssh-privatekey");
-            }
+        "kubernetes.io/ssh-auth" if entry("ssh-privatekey").is_none_or(|key| key.is_empty()) => {
+            require("ssh-privatekey");
+        }
         TLS => {
             let missing = [CERTIFICATE, KEY].into_iter().filter(|key| entry(key).is_none());
             missing.for_each(require);

@@ -3,7 +3,7 @@
 //! A rule, bound or pattern is exercised by a case that breaks it; a value of an enumeration by an object that has it.
 
 use super::run::CaseOutcome;
-use super::suite::{Case, CaseWrite, NewState};
+use super::suite::{CaseWrite, NewState, TestCase};
 use crate::catalog::Catalog;
 use crate::report::{Finding, ReportItem, ReportSubject, Severity};
 use scantling_schema::definition::ApiVersion;
@@ -82,7 +82,7 @@ impl Coverage {
 }
 
 /// Returns what a case exercises.
-pub(crate) fn of_case(catalog: &Catalog, case: &Case, outcome: &CaseOutcome) -> Coverage {
+pub(crate) fn of_case(catalog: &Catalog, case: &TestCase, outcome: &CaseOutcome) -> Coverage {
     let mut coverage = Coverage::default();
     let objects: Vec<&Value> = match &case.write {
         CaseWrite::Create(object) => vec![object],

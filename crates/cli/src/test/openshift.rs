@@ -3,7 +3,7 @@
 //! A suite names its CRD and the feature gates that it needs. It runs against every generated manifest of that CRD in
 //! which the gates are as it needs them; `payload-manifests/featuregates` says which gates a manifest has.
 
-use super::suite::{Case, CaseWrite, Expectation, NewState, Suite, Verdict};
+use super::suite::{CaseWrite, Expectation, NewState, Suite, TestCase, Verdict};
 use scantling_value::{Limits, Path as FieldPath, Value, yaml};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -31,7 +31,7 @@ pub(crate) fn read(document: &Value) -> Result<OpenshiftSuite, String> {
         let list_at = tests_at.field(kind);
         for (i, test) in document.list_at(["tests", kind]).iter().enumerate() {
             let case = read_case(test, is_update).map_err(|e| format!("{}: {e}", test.get_str("name")))?;
-            cases.push(Case {
+            cases.push(TestCase {
                 at: (&list_at.index(i)).into(),
                 ..case
             });
@@ -50,7 +50,7 @@ pub(crate) fn read(document: &Value) -> Result<OpenshiftSuite, String> {
     })
 }
 
-fn read_case(test: &Value, is_update: bool) -> Result<Case, String> {
+fn read_case(test: &Value, is_update: bool) -> Result<TestCase, String> {
     let nested = |name: &str| -> Result<Option<Value>, String> {
         match test.get_str(name) {
             "" => Ok(None),
@@ -72,7 +72,7 @@ fn read_case(test: &Value, is_update: bool) -> Result<Case, String> {
         ("", status) => Verdict::StatusRejectedWith(status.to_owned()),
         (error, _) => Verdict::RejectedWith(error.to_owned()),
     };
-    Ok(Case {
+    Ok(TestCase {
         name: test.get_str("name").to_owned(),
         at: (&FieldPath::ROOT).into(),
         initial_crd_patch: test

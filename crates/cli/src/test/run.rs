@@ -1,6 +1,6 @@
 //! Runs a case.
 
-use super::suite::{Case, CaseWrite, ErrorPattern, Expectation, NewState, Verdict};
+use super::suite::{CaseWrite, ErrorPattern, Expectation, NewState, TestCase, Verdict};
 use crate::catalog::Catalog;
 use crate::validate::validator::apply_request_context;
 use scantling_admit::{
@@ -43,7 +43,7 @@ type CannotRun = String;
 
 impl CaseRunner<'_> {
     /// Runs a case and compares the outcome with what it expects.
-    pub(crate) fn run(&self, case: &Case) -> CaseOutcome {
+    pub(crate) fn run(&self, case: &TestCase) -> CaseOutcome {
         match self.write(case) {
             Ok(mut outcome) => {
                 outcome.failures = unexpected(&case.expect, &outcome);
@@ -60,7 +60,7 @@ impl CaseRunner<'_> {
         }
     }
 
-    fn write(&self, case: &Case) -> Result<CaseOutcome, CannotRun> {
+    fn write(&self, case: &TestCase) -> Result<CaseOutcome, CannotRun> {
         match &case.write {
             CaseWrite::Create(object) => {
                 let resource = find(self.catalog, object)?;

@@ -9,12 +9,12 @@ pub(crate) struct Suite {
     pub(crate) name: String,
     /// The CRDs under test, as paths relative to the file.
     pub(crate) crds: Vec<String>,
-    pub(crate) cases: Vec<Case>,
+    pub(crate) cases: Vec<TestCase>,
 }
 
 /// A case.
 #[derive(Debug)]
-pub(crate) struct Case {
+pub(crate) struct TestCase {
     pub(crate) name: String,
     /// Where the case stands in its file.
     pub(crate) at: PathBuf,
@@ -127,7 +127,7 @@ impl Suite {
 /// The members of a case that say what it writes to an old object.
 const CHANGES: [&str; 5] = ["update", "status", "scale", "mergePatch", "jsonPatch"];
 
-fn read_case(case: &Value, at: &Path<'_>) -> Read<Case> {
+fn read_case(case: &Value, at: &Path<'_>) -> Read<TestCase> {
     let members = object(case, at)?;
     let mut fields = vec!["name", "create", "old", "initialCrdPatch", "expect"];
     fields.extend(CHANGES);
@@ -146,7 +146,7 @@ fn read_case(case: &Value, at: &Path<'_>) -> Read<Case> {
         Some(expect) => read_expectation(expect, &at.field("expect"))?,
         None => Expectation::default(),
     };
-    Ok(Case {
+    Ok(TestCase {
         name,
         at: at.into(),
         initial_crd_patch: members.get("initialCrdPatch").cloned(),

@@ -1,7 +1,7 @@
 //! `--update`: rewrites the expectations of cases with what they got.
 
 use super::run::CaseOutcome;
-use super::suite::Case;
+use super::suite::TestCase;
 use scantling_value::{Limits, Map, PathBuf, Position, Value, yaml};
 use std::path::Path;
 
@@ -13,7 +13,7 @@ pub(crate) struct Update {
 
 impl Update {
     /// The expectation that the outcome of a case meets.
-    pub(crate) fn new(case: &Case, outcome: &CaseOutcome) -> Self {
+    pub(crate) fn new(case: &TestCase, outcome: &CaseOutcome) -> Self {
         let mut expect = Map::new();
         if outcome.message.is_some() {
             let errors = outcome.errors.iter().map(|error| {

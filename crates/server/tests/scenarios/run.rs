@@ -66,7 +66,13 @@ impl<'s> ScenarioRun<'s> {
             self.wait_until_served(&answer).await?;
         }
         tokio::time::sleep(step.wait).await;
-        let warnings = normalize::warnings(answer.headers.get_all("warning").iter().map(hyper::http::HeaderValue::as_bytes));
+        let warnings = normalize::warnings(
+            answer
+                .headers
+                .get_all("warning")
+                .iter()
+                .map(hyper::http::HeaderValue::as_bytes),
+        );
         Ok(normalize::sort_unordered(record(
             step,
             answer.status,

@@ -105,11 +105,11 @@ impl Typed {
     }
 
     /// Converts an object of a version to the hub version.
-    fn to_hub(&self, version: &str, object: Value) -> Result<Value, DecodeError> {
+    fn version_to_hub(&self, version: &str, object: Value) -> Result<Value, DecodeError> {
         match (self.behavior, self.version(version)) {
             (Some(behavior), Some(v)) if v.definition.id != self.hub.id => {
                 // Fields that are always written differ between versions.
-                let decoded = typed::decode(self.hub, behavior.to_hub(version, object))?;
+                let decoded = typed::decode(self.hub, behavior.version_to_hub(version, object))?;
                 Ok(decoded.members.into())
             }
             _ => Ok(object),
@@ -117,10 +117,10 @@ impl Typed {
     }
 
     /// Converts an object of the hub version to a version.
-    fn from_hub(&self, version: &str, object: Value) -> Result<Value, DecodeError> {
+    fn hub_to_version(&self, version: &str, object: Value) -> Result<Value, DecodeError> {
         match (self.behavior, self.version(version)) {
             (Some(behavior), Some(v)) if v.definition.id != self.hub.id => {
-                let decoded = typed::decode(v.definition, behavior.from_hub(version, object))?;
+                let decoded = typed::decode(v.definition, behavior.hub_to_version(version, object))?;
                 Ok(decoded.members.into())
             }
             _ => Ok(object),
@@ -297,12 +297,12 @@ impl Strategy for Typed {
         let decoded = typed::decode(self.hub, stored).map_err(|e| Typed::undecodable(&e))?;
         let mut object = decoded.members.into();
         self.default(&mut object, &no_request());
-        self.from_hub(&version.name, object)
+        self.hub_to_version(&version.name, object)
             .map_err(|e| Typed::undecodable(&e))
     }
 
     fn store(&self, _kind: &Kind, version: &Version, object: Value) -> ApiResult<Value> {
-        let converted = self.to_hub(&version.name, object);
+        let converted = self.version_to_hub(&version.name, object);
         converted.map_err(|e| ApiError::internal_error(e.to_string()))
     }
 
@@ -316,10 +316,10 @@ impl Strategy for Typed {
         let undecodable = |e: DecodeError| AdmissionError::Undecodable(e.to_string());
         let decoded = typed::decode(self.definition(version), std::mem::take(object)).map_err(undecodable)?;
         let mut hub = self
-            .to_hub(&version.name, decoded.members.into())
+            .version_to_hub(&version.name, decoded.members.into())
             .map_err(undecodable)?;
         self.default(&mut hub, &no_request());
-        *object = self.from_hub(&version.name, hub).map_err(undecodable)?;
+        *object = self.hub_to_version(&version.name, hub).map_err(undecodable)?;
         report_joined_findings(found, findings(&decoded.findings), mode)
     }
 
@@ -333,8 +333,8 @@ impl Strategy for Typed {
         let from = object.get_str("apiVersion").to_owned();
         let ((group, from), (to_group, to)) = (group_version(&from), group_version(of));
         if group == self.group && to_group == group && from != to {
-            object = self.to_hub(from, object).map_err(|e| e.to_string())?;
-            object = self.from_hub(to, object).map_err(|e| e.to_string())?;
+            object = self.version_to_hub(from, object).map_err(|e| e.to_string())?;
+            object = self.hub_to_version(to, object).map_err(|e| e.to_string())?;
         }
         if let Some(members) = object.as_object_mut() {
             members.insert("apiVersion", of.into());
@@ -372,16 +372,19 @@ impl Strategy for Typed {
             return self.decide_in_hub(operation, old, subresource, context, object);
         }
         let failed = |e: DecodeError| refused(Value::Null, AdmissionError::Internal(e.to_string()));
-        let object = match self.to_hub(&version.name, object) {
+        let object = match self.version_to_hub(&version.name, object) {
             Ok(object) => object,
             Err(e) => return failed(e),
         };
-        let old = match old.map(|old| self.to_hub(&version.name, old.clone())).transpose() {
+        let old = match old
+            .map(|old| self.version_to_hub(&version.name, old.clone()))
+            .transpose()
+        {
             Ok(old) => old,
             Err(e) => return failed(e),
         };
         let mut outcome = self.decide_in_hub(operation, old.as_ref(), subresource, context, object);
-        match self.from_hub(&version.name, std::mem::take(&mut outcome.object)) {
+        match self.hub_to_version(&version.name, std::mem::take(&mut outcome.object)) {
             Ok(object) => outcome.object = object,
             Err(e) => return failed(e),
         }
@@ -416,11 +419,11 @@ impl Strategy for Typed {
         let object: Value = decoded.members.into();
         let (group, from) = group_version(of);
         let object = match scantling_builtin::kind(group, self.kind) {
-            Some(behavior) => behavior.to_hub(from, object),
+            Some(behavior) => behavior.version_to_hub(from, object),
             None => object,
         };
         let object = typed::decode(self.hub, object)
-            .and_then(|hub| self.from_hub(&version.name, hub.members.into()))
+            .and_then(|hub| self.hub_to_version(&version.name, hub.members.into()))
             .map_err(|e| e.to_string())?;
         Ok(DecodedBody {
             object,

@@ -366,7 +366,7 @@ fn lint(definitions: &[StepRef<'_>], run: &mut Replay<'_>) {
     }
     let items = items(directory.path(), &["lint", "."]);
     for (n, asked) in definitions.iter().enumerate() {
-        let item = items.get(&format!("./{n:04}.json"));
+        let item = items.get(&format!("{n:04}.json"));
         let found = item.ok_or("  there is no answer".to_owned());
         let StepRef {
             scenario,

@@ -83,7 +83,7 @@ fn json_patches() {
             [{op: frob, path: /c}]  =>  error: Unexpected kind: frob
             [{path: /c}]  =>  error: Unexpected kind: unknown
             {op: add}  =>  error: json: cannot unmarshal object into Go value of type jsonpatch.Patch
-            [5]  =>  error: json: cannot unmarshal number into Go value of type jsonpatch.ManagerOperation
+            [5]  =>  error: json: cannot unmarshal number into Go value of type jsonpatch.Operation
         "#]],
     );
     let many = Value::Array(vec![doc("{op: test, path: /c, value: x}"); 10_001]);

@@ -187,7 +187,7 @@ fn write(resource: &Resource, operation: WriteOperation<'_>, object: &Value, opt
     let request = Request {
         operation,
         object: object.clone(),
-        found_in_text: &[],
+        findings: &[],
     };
     admit(resource, request, options)
 }
@@ -231,7 +231,7 @@ fn measure(name: &str, resource: &Resource, object: &Value, go: Option<f64>) {
     };
     let create = || write(resource, WriteOperation::Create(&identity), object, &options);
     let stored = create();
-    assert!(stored.refusal.is_none(), "{name}: {:?}", stored.refusal);
+    assert!(stored.error.is_none(), "{name}: {:?}", stored.error);
     let mut old = stored.object;
     metadata(&mut old).insert("resourceVersion", Value::from(Str::from("1")));
     let update = |options| write(resource, WriteOperation::Update(&old), &old, options);
@@ -320,7 +320,7 @@ fn immutability() {
     let (plain, marked) = (resource(""), resource(r#", "x-kubernetes-immutable": true"#));
     let update = |resource: &Resource| write(resource, WriteOperation::Update(&old), &object, &options);
     for resource in [&plain, &marked] {
-        let refusal = update(resource).refusal;
+        let refusal = update(resource).error;
         assert!(refusal.is_none(), "{refusal:?}");
     }
     let [clone, without, with] = times([
@@ -461,7 +461,7 @@ fn register(texts: &[Vec<u8>]) -> Vec<Accepted> {
         let document = json::decode(text, Limits::SERVER).ok()?;
         let received = Definition::decode(document, ApiVersion::V1, setting.gates).ok()?;
         let mut accepted = Accepted::create(received.definition, &setting).ok()?.accepted;
-        accepted.settle([], "2026-08-01T00:00:00Z");
+        accepted.update_conditions([], "2026-08-01T00:00:00Z");
         Some(accepted)
     };
     texts.iter().filter_map(accept).collect()

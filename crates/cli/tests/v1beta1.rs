@@ -217,10 +217,10 @@ fn versions_that_cannot_be_used_leave_others_their_cost() {
         &definition,
         3,
         &expect![[r#"
-            <stdin>:9:158: as.b.c v1 .properties[s][0]: costs 1 × 1 evaluation = 1: 0.0% of a rule's limit: self != ''
+            <stdin>:9:158: as.b.c v1 s rule 0: costs 1 × 1 evaluation = 1: 0.0% of a rule's limit: self != ''
             <stdin>:9:54: as.b.c v1: all rules together cost 1: 0.0% of a schema's limit
-            error: <stdin>: cannot use the definition as.b.c: version v2: OpenAPIV3Schema '$ref' is not supported
-            hint: `scantling lint` says everything that is wrong with a definition
+            error: <stdin>: cannot use the CRD as.b.c: version v2: OpenAPIV3Schema '$ref' is not supported
+            hint: `scantling lint` reports all errors of a CRD
         "#]],
     );
 }

@@ -64,7 +64,13 @@ fn a_cluster_is_read_where_one_is_named() {
     assert_eq!(report["objects"].as_array().unwrap().len(), OBJECTS);
 
     let invalid = "examples/crontab/invalid.yaml";
-    let (out, err, code) = run(&["validate", "--field-validation=warn", "--kubeconfig", kubeconfig, invalid]);
+    let (out, err, code) = run(&[
+        "validate",
+        "--field-validation=warn",
+        "--kubeconfig",
+        kubeconfig,
+        invalid,
+    ]);
     assert_eq!((err.as_str(), code), ("", 1));
     assert!(out.contains("spec.cronSpec: Invalid value"), "{out}");
 

@@ -238,10 +238,10 @@ impl RecordedState {
             (_, Some(wanted)) if namespace.is_empty() => {
                 let metadata = object.as_object_mut()?.get_mut("metadata")?.as_object_mut()?;
                 metadata.insert("namespace", wanted.into());
-                object.to_json().into_bytes()
+                to_json_with_fractions(&object).into_bytes()
             }
             (Some(bytes), _) => bytes,
-            (None, _) => object.to_json().into_bytes(),
+            (None, _) => to_json_with_fractions(&object).into_bytes(),
         };
         Some(ObjectCase {
             asked,
@@ -252,6 +252,29 @@ impl RecordedState {
             notation,
             mode,
         })
+    }
+}
+
+/// JSON in which floats keep their fraction, as clients send them: `1.0`.
+fn to_json_with_fractions(value: &Value) -> String {
+    match value {
+        Value::Float(f) => format!("{f:?}"),
+        Value::Array(items) => {
+            let items: Vec<String> = items.iter().map(to_json_with_fractions).collect();
+            format!("[{}]", items.join(","))
+        }
+        Value::Object(members) => {
+            let member = |(name, value): (&scantling_value::Str, &Value)| {
+                format!(
+                    "{}:{}",
+                    Value::from(name.clone()).to_json(),
+                    to_json_with_fractions(value)
+                )
+            };
+            let members: Vec<String> = members.iter().map(member).collect();
+            format!("{{{}}}", members.join(","))
+        }
+        other => other.to_json(),
     }
 }
 

@@ -300,7 +300,10 @@ impl Captures {
                 {
                     self.keep(name, "name", scenario);
                 }
-                for (name, value) in members.iter() {
+                // The recordings number values in the order of the answer, in which this field is the last.
+                let is_last = |name: &str| name == "healthCheckNodePort";
+                let (last, first): (Vec<_>, Vec<_>) = members.iter().partition(|(name, _)| is_last(name));
+                for (name, value) in first.into_iter().chain(last) {
                     self.keep_allocated(value, scenario, name);
                 }
             }
@@ -439,6 +442,17 @@ pub fn warnings<'h>(headers: impl Iterator<Item = &'h [u8]>) -> Vec<String> {
     out
 }
 
+/// Sorts the pieces of a message that lists several errors. Recordings of different ages separate the errors differently,
+/// so that the pieces between all separators are sorted.
+fn sort_listing(message: &str) -> String {
+    let Some((_, [head, list])) = LISTING.0.captures(message).map(|c| c.extract()) else {
+        return message.to_owned();
+    };
+    let mut pieces: Vec<&str> = list.split(" | ").flat_map(|part| part.split(", ")).collect();
+    pieces.sort_unstable();
+    format!("{head}[{}]", pieces.join(" | "))
+}
+
 /// Sorts what has no order, in answers and recordings alike.
 pub fn sort_unordered(value: Value) -> Value {
     match value {
@@ -448,6 +462,7 @@ pub fn sort_unordered(value: Value) -> Value {
                     items.sort_by_cached_key(Value::to_json);
                     Value::Array(items)
                 }
+                ("message", Value::String(text)) => sort_listing(&text).into(),
                 (_, value) => value,
             };
             let members = members.into_iter().map(|(name, value)| {

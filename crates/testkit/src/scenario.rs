@@ -26,6 +26,9 @@ pub struct Scenario {
     pub name: String,
     /// Namespaces to create before the first step.
     pub namespaces: Vec<String>,
+    /// Whether the scenario lists its namespaces, be it none. In the recordings of such scenarios, the values that the
+    /// server chose are blanked.
+    pub blanks_chosen_values: bool,
     /// The scenario as text, to tell values that it states from values that a server chooses.
     pub text: String,
     /// The requests in order.
@@ -246,6 +249,7 @@ fn parse(area: &str, document: &Yaml<'_>) -> Result<Scenario, String> {
     Ok(Scenario {
         area: area.to_owned(),
         namespaces,
+        blanks_chosen_values: member(document, "namespace").is_some(),
         text: to_json(document),
         steps: steps.map_err(|e| format!("{name}: {e}"))?,
         name,

@@ -96,7 +96,7 @@ impl<'s> ScenarioRun<'s> {
         let content_type = answer.headers.get("content-type").and_then(|v| v.to_str().ok());
         let mut body = normalize::body(&answer.body, content_type.unwrap_or_default(), form);
         self.captures.blank(&mut body);
-        if !self.scenario.namespaces.is_empty() {
+        if self.scenario.blanks_chosen_values {
             normalize::blank_fresh(&mut body, &self.scenario.text);
         }
         if !step.pick.is_empty() && answer.status < 300 {
@@ -130,7 +130,7 @@ impl<'s> ScenarioRun<'s> {
     }
 
     fn capture(&mut self, step: &ScenarioStep, answer: &Answer) -> Result<(), String> {
-        if !self.scenario.namespaces.is_empty()
+        if self.scenario.blanks_chosen_values
             && let Ok(body) = decoded(answer)
         {
             self.captures.keep_allocated(&body, &self.scenario.text, "");

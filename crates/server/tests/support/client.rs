@@ -174,8 +174,14 @@ impl Client {
             .method(Method::from_bytes(method.as_bytes())?)
             .uri(path)
             .header("Host", self.address.to_string())
-            .header("Accept", asking.accept.unwrap_or("application/json"))
-            .header("User-Agent", "replay/1");
+            .header("Accept", asking.accept.unwrap_or("application/json"));
+        if !asking
+            .headers
+            .iter()
+            .any(|(name, _)| name.eq_ignore_ascii_case("User-Agent"))
+        {
+            request = request.header("User-Agent", "replay/1");
+        }
         if let Some(authorization) = &self.authorization {
             request = request.header("Authorization", authorization);
         }

@@ -457,12 +457,13 @@ fn sort_listing(message: &str) -> String {
 pub fn sort_unordered(value: Value) -> Value {
     match value {
         Value::Object(members) => {
+            let is_status = members.get("kind").and_then(Value::as_str) == Some("Status");
             let sorted = |name: &str, value: Value| match (name, value) {
                 ("causes" | "managedFields", Value::Array(mut items)) => {
                     items.sort_by_cached_key(Value::to_json);
                     Value::Array(items)
                 }
-                ("message", Value::String(text)) => sort_listing(&text).into(),
+                ("message", Value::String(text)) if is_status => sort_listing(&text).into(),
                 (_, value) => value,
             };
             let members = members.into_iter().map(|(name, value)| {

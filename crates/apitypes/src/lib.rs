@@ -9,7 +9,7 @@
 //! | [`decode`] | strict decoding of JSON, with the findings and error texts of kube-apiserver |
 //! | [`convert`] | the other decoding: of objects that a patch or an apply made |
 //! | [`canonical`] | which fields a server writes: empty and unset ones are left out |
-//! | [`write`] | JSON with fields in the order of their declarations |
+//! | [`mod@write`] | JSON with fields in the order of their declarations |
 //! | [`protobuf`] | Kubernetes' protobuf encoding |
 //! | [`openapi`] | OpenAPI schemas, which are also the merge types of patches and applies |
 //!

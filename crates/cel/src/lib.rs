@@ -1,7 +1,7 @@
 //! The Common Expression Language: syntax, types, checker, cost, programs and function libraries.
 //!
 //! An expression passes through these stages: [`syntax`] parses text to an [`ast::Ast`], [`check`] resolves names and
-//! overloads against an [`env`] and infers types, [`estimate`] bounds the cost, and [`program`] compiles the checked
+//! overloads against an [`mod@env`] and infers types, [`estimate`] bounds the cost, and [`program`] compiles the checked
 //! expression and evaluates it over borrowed values.
 //!
 //! The function libraries are in [`library`], and [`kubernetes`] selects those of a Kubernetes version. One row of

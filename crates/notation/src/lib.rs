@@ -6,7 +6,7 @@
 //! | module | notation | Go counterpart |
 //! | --- | --- | --- |
 //! | [`names`] | DNS labels and subdomains, label keys and values | `k8s.io/apimachinery/pkg/util/validation` |
-//! | [`format`] | named string formats of CEL's `format` library | `k8s.io/apiserver/pkg/cel/library` |
+//! | [`mod@format`] | named string formats of CEL's `format` library | `k8s.io/apiserver/pkg/cel/library` |
 //! | [`quantity`] | resource quantities (`1.5Gi`) | `k8s.io/apimachinery/pkg/api/resource` |
 //! | [`timestamp`] | RFC 3339 timestamps, dates, time zones | `time` |
 //! | [`duration`] | durations (`1h30m`) | `time` |

@@ -2,7 +2,7 @@
 //!
 //! A definition keeps its schemas as the documents they came in
 //! and reads them through [`Schema`], a borrowed view with one method per keyword. What the server needs to run, the
-//! [`Structural`] tree, is built from it by [`Schema::structural`].
+//! [`Structural`](crate::structural::Structural) tree, is built from it by [`Schema::structural`].
 
 mod build;
 mod properties_cache;

@@ -84,7 +84,7 @@ impl Accepted {
         Accepted(definition)
     }
 
-    /// Brings names and conditions up to date, see [`Definition::settle`].
+    /// Brings names and conditions up to date, see [`Definition::update_conditions`].
     pub fn update_conditions<'a>(
         &mut self,
         group: impl IntoIterator<Item = &'a Accepted>,

@@ -4,7 +4,8 @@
 
 use libfuzzer_sys::fuzz_target;
 use scantling_admit::{
-    Gates, NewObjectMeta, WriteOperation, AdmitOptions, AdmitOutcome, AdmissionError, Request, Resource, admit, check,
+    AdmissionError, AdmitOptions, AdmitOutcome, Gates, NewObjectMeta, Request, Resource, WriteOperation,
+    admit, check,
 };
 use scantling_schema::default::{PrunedDefaults, check_defaults};
 use scantling_schema::document::Schema;

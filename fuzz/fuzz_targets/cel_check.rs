@@ -9,7 +9,7 @@ use scantling_cel::env::Env;
 use scantling_cel::estimate::estimate;
 use scantling_cel::kubernetes::{KubernetesVersion, for_new_expressions, for_stored_expressions};
 use scantling_cel::program::{Input, Limits, Program};
-use scantling_cel::shape::{ShapeKind, ListType, Shape};
+use scantling_cel::shape::{ListType, Shape, ShapeKind};
 use scantling_cel::syntax::parse;
 use scantling_cel::val::Arena;
 use scantling_cel::validate::validate;

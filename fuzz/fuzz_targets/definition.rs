@@ -12,7 +12,8 @@ use scantling_schema::structural::Interner;
 use scantling_value::{Limits, Value, json};
 use std::sync::LazyLock;
 
-static ENVIRONMENTS: LazyLock<Environments> = LazyLock::new(|| Environments::for_version(KubernetesVersion::LATEST));
+static ENVIRONMENTS: LazyLock<Environments> =
+    LazyLock::new(|| Environments::for_version(KubernetesVersion::LATEST));
 
 fuzz_target!(|text: &[u8]| {
     let Ok(document) = json::decode(text, Limits::SAFE) else {

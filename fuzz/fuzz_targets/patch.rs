@@ -3,7 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use scantling_merge::fields::Set;
-use scantling_merge::patch::{Patch, PatchType, PatchDecoding};
+use scantling_merge::patch::{Patch, PatchDecoding, PatchType};
 use scantling_value::{Limits, json};
 
 fuzz_target!(|text: &[u8]| {
@@ -20,7 +20,7 @@ fuzz_target!(|text: &[u8]| {
             && patch.apply(&document, None).is_ok()
         {
             let _ = patch.findings(|| document.to_json());
-            let _ = patch.shown(&document.to_json());
+            let _ = patch.describe_result(&document.to_json());
         }
     }
 });

@@ -10,7 +10,7 @@
 use scantling_cel::env::Env;
 use scantling_cel::kubernetes::{KubernetesVersion, for_stored_expressions};
 use scantling_cel::program::{Input, Limits, Program};
-use scantling_cel::shape::{ShapeKind, ListType, Shape};
+use scantling_cel::shape::{ListType, Shape, ShapeKind};
 use scantling_cel::val::{Arena, Val};
 use scantling_value::json::decode;
 use scantling_value::{Limits as JsonLimits, Value};

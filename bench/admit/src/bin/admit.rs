@@ -8,7 +8,10 @@
 //! So it is with `register` instead of a name: all definitions are.
 
 use flate2::read::GzDecoder;
-use scantling_admit::{Gates, NewObjectMeta, WriteOperation, AdmitOptions, AdmitOutcome, Request, Resource, ResourceCompiler, admit};
+use scantling_admit::{
+    AdmitOptions, AdmitOutcome, Gates, NewObjectMeta, Request, Resource, ResourceCompiler, WriteOperation,
+    admit,
+};
 use scantling_cel::kubernetes::KubernetesVersion;
 use scantling_schema::definition::{Accepted, ApiVersion, Definition, ValidationContext};
 use scantling_schema::document::Schema;
@@ -183,7 +186,12 @@ fn identity() -> NewObjectMeta {
     }
 }
 
-fn write(resource: &Resource, operation: WriteOperation<'_>, object: &Value, options: &AdmitOptions<'_>) -> AdmitOutcome {
+fn write(
+    resource: &Resource,
+    operation: WriteOperation<'_>,
+    object: &Value,
+    options: &AdmitOptions<'_>,
+) -> AdmitOutcome {
     let request = Request {
         operation,
         object: object.clone(),

@@ -44,14 +44,14 @@ fuzz_target!(|text: &[u8]| {
             Request {
                 operation,
                 object,
-                found_in_text: &[],
+                findings: &[],
             },
             &options,
         )
     };
     let first = create(object(spec.clone()));
     let second = create(first.object.clone());
-    match (&first.refusal, &second.refusal) {
+    match (&first.error, &second.error) {
         (None, None) => assert_eq!(first.object, second.object, "admitting twice gives the same"),
         (Some(_), _) => {}
         (None, Some(why)) => panic!("what was admitted is refused: {why:?}"),
@@ -68,10 +68,10 @@ fuzz_target!(|text: &[u8]| {
     let request = Request {
         operation: WriteOperation::Update(&old),
         object: old.clone(),
-        found_in_text: &[],
+        findings: &[],
     };
     let unchanged = admit(&resource, request, &options);
-    if let Some(AdmissionError::Immutable(errors)) = &unchanged.refusal {
+    if let Some(AdmissionError::Immutable(errors)) = &unchanged.error {
         panic!("nothing has changed: {errors:?}");
     }
     // Every keyword that is left then ratchets, and a schema without extensions describes every field that pruning
@@ -79,7 +79,7 @@ fuzz_target!(|text: &[u8]| {
     let text = schema.to_json();
     let ratchets = !text.contains("x-kubernetes-") && !text.contains("additionalProperties");
     if let Some(refusal) = unchanged
-        .refusal
+        .error
         .as_ref()
         .filter(|_| ratchets && first_is_stored(&first))
     {
@@ -87,10 +87,10 @@ fuzz_target!(|text: &[u8]| {
     }
     // Rules may ask for change.
     let whole = check(&resource, &old, None, &options);
-    if whole.errors.is_empty() && unchanged.refusal.is_some() && !resource.plan.root().has_rules() {
+    if whole.errors.is_empty() && unchanged.error.is_some() && !resource.plan.root().has_rules() {
         panic!(
             "a valid object that did not change is refused: {:?}",
-            unchanged.refusal
+            unchanged.error
         );
     }
 });
@@ -101,7 +101,7 @@ fn first_is_stored(first: &AdmitOutcome) -> bool {
         AdmissionError::Invalid(errors) => errors.iter().all(|e| !e.field().starts_with("metadata")),
         _ => false,
     };
-    first.refusal.as_ref().is_none_or(about_limits)
+    first.error.as_ref().is_none_or(about_limits)
 }
 
 fn resource(spec: &Value) -> Option<Resource> {

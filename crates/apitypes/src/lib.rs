@@ -50,7 +50,7 @@
 //! | `+maxItems=8` | a tag of Kubernetes' declarative validation (`+k8s:maxItems=8`) |
 //!
 //! ```
-//! use scantling_apitypes::Table;
+//! use scantling_apitypes::TypeTable;
 //!
 //! let table = TypeTable::latest();
 //! let deployment = table.kind("apps", "v1", "Deployment").unwrap();

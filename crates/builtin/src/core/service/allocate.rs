@@ -151,7 +151,7 @@ fn kept_node_ports(new: View<'_>, stored: View<'_>) -> Option<Vec<Value>> {
 }
 
 /// Derives `clusterIPs` from `clusterIP` where a client knows only the latter.
-fn relate_cluster_ips(service: &mut Map, old: Option<&Value>) {
+pub(super) fn relate_cluster_ips(service: &mut Map, old: Option<&Value>) {
     let new = View::of(service);
     let (one, all) = (new.text("clusterIP"), new.list("clusterIPs"));
     let old = old.map(View::of_value);

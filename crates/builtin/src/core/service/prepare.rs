@@ -1,5 +1,6 @@
 //! The fields of services that clients do not control.
 
+use super::allocate::relate_cluster_ips;
 use super::{View, node_port};
 use crate::checks::update::keep;
 use crate::prepare::{object_in, objects_in};
@@ -9,7 +10,11 @@ use scantling_value::{Map, Value};
 /// Drops the status on a create, keeps it on an update, and drops what no longer fits the type of the service.
 pub(super) fn prepare(object: &mut Map, write: &Write<'_>) {
     match (write.operation, write.subresource) {
-        (Operation::Create, _) => drop(object.remove("status")),
+        (Operation::Create, _) => {
+            object.remove("status");
+            // Also where nothing is allocated: a headless service is valid without a server.
+            relate_cluster_ips(object, None);
+        }
         (Operation::Update(old), Subresource::Status) => keep(object, old, "spec"),
         (Operation::Update(old), _) => {
             keep(object, old, "status");

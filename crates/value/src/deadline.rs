@@ -1,36 +1,36 @@
-//! A deadline for work that grows with its input.
+//! Deadlines for work that grows with its input.
 //!
-//! A walk over a document calls [`tick`] for each step. Where the thread works under a deadline, every so many steps its
-//! caller is asked, and once the time has passed the walk ends: the stack unwinds to [`Deadline::observe`], which answers
-//! [`DeadlineExceeded`]. Nothing between the two sees a result, so that no check can pass because it ran out of
-//! time. Without a deadline a step is a subtraction.
+//! Every walk over a document calls [`tick`] once per step. If the thread has a deadline, `tick` polls it at
+//! a fixed interval. Once the deadline has passed, the stack unwinds to [`Deadline::observe`], which returns
+//! [`DeadlineExceeded`]. No function in between sees a result, so no check can pass because it ran out of
+//! time. Without a deadline, a step costs one subtraction.
 //!
-//! The deadline belongs to the thread, not to the arguments of every walk: the walks of all crates below a request share
-//! it, and none can forget to hand it on.
+//! The deadline is thread-local instead of a parameter: all crates below a request share it, and no walk can
+//! forget to pass it on.
 
 use std::cell::Cell;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-/// How many steps are taken before the caller is asked again.
+/// The number of steps between two polls of the deadline.
 const INTERVAL: u32 = 1024;
 
 thread_local! {
     static CURRENT: Cell<Option<Deadline>> = const { Cell::new(None) };
-    /// The steps that are left until the caller is asked.
+    /// The steps left until the deadline is polled again.
     static STEPS: Cell<u32> = const { Cell::new(INTERVAL) };
-    /// The steps that are taken at once, while the caller is asked.
+    /// The size of the current bulk step, while the deadline is polled; see [`steps_at_once`].
     static AT_ONCE: Cell<u32> = const { Cell::new(0) };
 }
 
-/// When work has to end.
+/// The time limit of a piece of work.
 #[derive(Clone, Copy)]
 pub struct Deadline {
     has_passed: fn() -> bool,
     interval: u32,
 }
 
-/// The work was not done in time. It has no result, and whatever it was changing is to be thrown away.
+/// The work did not finish in time. It has no result, and everything it was changing must be discarded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeadlineExceeded;
 
@@ -49,8 +49,8 @@ impl fmt::Debug for Deadline {
 }
 
 impl Deadline {
-    /// Work has to end once the caller says that its time has passed. It is asked on the thread that does the work, and
-    /// may let others go first before it answers.
+    /// Creates a deadline that has passed once `has_passed` returns true. The function is called on the
+    /// thread that does the work, and may yield to other work before it returns.
     pub const fn new(has_passed: fn() -> bool) -> Self {
         Deadline {
             has_passed,
@@ -58,7 +58,7 @@ impl Deadline {
         }
     }
 
-    /// Asks at every so many steps.
+    /// Polls the deadline every `steps` steps.
     #[must_use]
     pub fn checked_every(self, steps: u32) -> Self {
         Deadline {
@@ -67,13 +67,13 @@ impl Deadline {
         }
     }
 
-    /// Does work that has to end in time. Within it, another deadline may be observed; the innermost counts.
+    /// Runs work under this deadline. Deadlines nest; the innermost one applies.
     pub fn observe<T>(self, work: impl FnOnce() -> T) -> Result<T, DeadlineExceeded> {
         let _observed = RestoreOuter {
             outer: CURRENT.replace(Some(self)),
             steps: STEPS.replace(self.interval),
         };
-        // Other panics pass through; what the work leaves half done is not looked at after either.
+        // Safe to assert: on either outcome the caller discards everything that the work was changing.
         catch_unwind(AssertUnwindSafe(work)).map_err(|panic| match panic.downcast::<DeadlineExceeded>() {
             Ok(exceeded) => *exceeded,
             Err(panic) => resume_unwind(panic),
@@ -81,7 +81,7 @@ impl Deadline {
     }
 }
 
-/// Puts back what counted before.
+/// Restores the outer deadline on drop.
 struct RestoreOuter {
     outer: Option<Deadline>,
     steps: u32,
@@ -94,7 +94,7 @@ impl Drop for RestoreOuter {
     }
 }
 
-/// Does work without a deadline: work that changes what others share, and must not be left half done.
+/// Runs work without a deadline. For work that changes shared state and must not stop halfway.
 pub fn suspended<T>(work: impl FnOnce() -> T) -> T {
     let _observed = RestoreOuter {
         outer: CURRENT.take(),
@@ -103,13 +103,13 @@ pub fn suspended<T>(work: impl FnOnce() -> T) -> T {
     work()
 }
 
-/// Takes a step. Does not return where the deadline of the thread has passed.
+/// Counts one step. Unwinds if the deadline of the thread has passed.
 #[inline]
 pub fn tick() {
     tick_by(1);
 }
 
-/// Takes several steps at once.
+/// Counts several steps at once.
 #[inline]
 pub fn tick_by(steps: u32) {
     let left = STEPS.get();
@@ -119,20 +119,20 @@ pub fn tick_by(steps: u32) {
     }
 }
 
-/// The number of steps that are about to be taken at once. Only a caller that is being asked whether its time has passed
-/// sees more than 0: it can make room for work that will not ask again for a while.
+/// The size of the bulk step that is about to be taken; 0 unless the deadline is being polled. The function
+/// that is polled can make room for work that will not poll again for a while.
 pub fn steps_at_once() -> u32 {
     AT_ONCE.get()
 }
 
-/// Takes the steps of a pass over a text: one for as many bytes as are read in the time of a step.
+/// Counts the steps of one pass over a text: one step per 64 bytes, which take about as long to read.
 #[inline]
 pub fn tick_over(text: &str) {
     const BYTES_PER_STEP: usize = 64;
     tick_for(text.len() / BYTES_PER_STEP);
 }
 
-/// Takes the steps of a pass over a collection.
+/// Counts the steps of one pass over a collection.
 #[inline]
 pub fn tick_for(elements: usize) {
     tick_by(u32::try_from(elements).unwrap_or(u32::MAX));
@@ -146,13 +146,13 @@ fn check_now(steps: u32) {
     AT_ONCE.set(steps);
     let has_passed = deadline.is_some_and(|deadline| (deadline.has_passed)());
     AT_ONCE.set(0);
-    // What is cleaned up on the way out of a panic must not panic again.
+    // A destructor that runs during a panic must not panic again: that would abort.
     if has_passed && !std::thread::panicking() {
         resume_unwind(Box::new(DeadlineExceeded));
     }
 }
 
-/// Deadlines for tests, which pass after so many steps.
+/// Deadlines for tests, which pass after a given number of steps.
 pub mod testing {
     use super::Deadline;
     use std::cell::Cell;
@@ -162,7 +162,7 @@ pub mod testing {
         static LIMIT: Cell<u64> = const { Cell::new(0) };
     }
 
-    /// A deadline that passes at the step after the first `steps`.
+    /// Returns a deadline that passes at the step after the first `steps`.
     pub fn after_steps(steps: u64) -> Deadline {
         STEPS.set(0);
         LIMIT.set(steps);
@@ -173,17 +173,17 @@ pub mod testing {
         Deadline::new(has_passed).checked_every(1)
     }
 
-    /// How many steps were taken since the last deadline was made.
+    /// Returns the number of steps taken since the last deadline was created.
     pub fn steps() -> u64 {
         STEPS.get()
     }
 
-    /// Does work under one deadline after the other, from one that passes at the first step to one that passes after the
-    /// last, and returns the number of steps. Each time either the result is the same or there is none.
+    /// Runs work under every deadline from 0 steps to the last step, and returns the number of steps. Asserts
+    /// that each run returns the same result or none.
     pub fn at_every_step<T: PartialEq + std::fmt::Debug>(work: impl Fn() -> T) -> u64 {
         let want = after_steps(u64::MAX).observe(&work);
         let all = steps();
-        // Where there are many, a few at each end and some of those between will do.
+        // If there are many steps, tries all of the first and last 64 and a sample of the others.
         let stride = |step: u64| if step < 64 || all - step < 64 { 1 } else { all / 64 };
         let mut step = 0;
         while step < all {
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn work_ends_at_the_step_after_the_deadline() {
+    fn work_stops_at_the_step_after_the_deadline() {
         for steps in 0..5 {
             let observed = testing::after_steps(3).observe(|| work(steps));
             let want = if steps <= 3 {
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn several_steps_at_once_are_not_overlooked() {
+    fn bulk_steps_are_counted() {
         let passed = Deadline::new(|| true);
         assert_eq!(passed.observe(|| tick_by(INTERVAL - 1)), Ok(()));
         assert_eq!(passed.observe(|| tick_by(INTERVAL)), Err(DeadlineExceeded));
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn the_caller_sees_how_many_steps_are_taken_at_once() {
+    fn the_poll_sees_the_size_of_a_bulk_step() {
         let deadline = Deadline::new(|| steps_at_once() > 5_000);
         assert_eq!(deadline.observe(|| tick_by(5_000)), Ok(()));
         assert_eq!(deadline.observe(|| tick_by(5_001)), Err(DeadlineExceeded));
@@ -239,19 +239,19 @@ mod tests {
     }
 
     #[test]
-    fn the_outer_deadline_counts_again_after_the_inner() {
+    fn the_inner_deadline_restores_the_outer() {
         let outer = testing::after_steps(2).observe(|| {
             let inner = Deadline::new(|| true);
             assert_eq!(inner.observe(|| work(INTERVAL)), Err(DeadlineExceeded));
             work(3)
         });
         assert_eq!(outer, Err(DeadlineExceeded));
-        // Nothing is left of either.
+        // Both deadlines are gone.
         assert_eq!(work(10 * INTERVAL), 10 * INTERVAL);
     }
 
     #[test]
-    fn suspended_work_is_done_to_its_end() {
+    fn suspended_work_ignores_the_deadline() {
         let observed = testing::after_steps(2).observe(|| {
             assert_eq!(suspended(|| work(10 * INTERVAL)), 10 * INTERVAL);
             work(2);
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn other_panics_pass_through() {
+    fn other_panics_propagate() {
         let caught = catch_unwind(|| testing::after_steps(9).observe(|| panic!("other")));
         assert_eq!(caught.unwrap_err().downcast_ref(), Some(&"other"));
     }

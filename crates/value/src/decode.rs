@@ -1,26 +1,26 @@
-//! What decoding JSON and decoding YAML have in common: limits, errors, strict findings.
+//! Limits, errors and strict findings, shared by the JSON and YAML decoders.
 
-use crate::Value;
+use crate::{Finding, Value};
 use std::fmt;
 
-/// How deep a document may nest.
+/// The maximum nesting depth of a document.
 ///
 /// Values are dropped, cloned, compared, written and walked recursively, so the depth of a document decides
-/// how much stack its handling needs. The default is safe on a thread of 2 MB, also in unoptimised builds.
+/// how much stack its handling needs. The default is safe on a thread of 2 MB, even in unoptimised builds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// The greatest number of lists and objects inside of each other.
+    /// The maximum number of nested lists and objects.
     pub depth: usize,
 }
 
 impl Limits {
-    /// What any thread can bear. Real objects nest a dozen levels, real definitions up to fifty.
+    /// A depth that is safe on any thread. Real objects nest a dozen levels, real CRDs up to fifty.
     pub const SAFE: Limits = Limits { depth: 200 };
-    /// What a Kubernetes API server accepts. Threads that handle such documents need a stack of
+    /// The depth that kube-apiserver accepts. Threads that handle such documents need a stack of
     /// [`Limits::SERVER_STACK`] bytes.
     pub const SERVER: Limits = Limits { depth: 10_000 };
-    /// The stack that a thread needs for documents of [`Limits::SERVER`] depth. It is address space, not
-    /// memory: a system gives pages to a stack only as it grows.
+    /// The stack that a thread needs for documents of [`Limits::SERVER`] depth. It reserves address space,
+    /// not memory: the operating system backs stack pages only when they are touched.
     pub const SERVER_STACK: usize = 256 << 20;
 }
 
@@ -30,7 +30,7 @@ impl Default for Limits {
     }
 }
 
-/// Why a text is no document, in the words of a server's decoder.
+/// A decoding error with kube-apiserver's message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DecodeError {
     message: String,
@@ -46,12 +46,12 @@ impl DecodeError {
         }
     }
 
-    /// The text.
+    /// The message.
     pub fn message(&self) -> &str {
         &self.message
     }
 
-    /// Where decoding failed, in bytes from the start, if known.
+    /// The byte offset of the error, if known.
     pub fn offset(&self) -> Option<usize> {
         self.offset
     }
@@ -65,12 +65,11 @@ impl fmt::Display for DecodeError {
 
 impl std::error::Error for DecodeError {}
 
-/// A document, and what strict decoding finds wrong with its text.
+/// A decoded document and the findings of strict decoding.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Decoded {
-    /// The document. Of fields that stand twice the last one counts.
+    /// The document. The last occurrence of a repeated field wins.
     pub value: Value,
-    /// Fields that stand twice, in document order: for JSON `duplicate field "spec.a[0].b"`, at most 100; for
-    /// YAML `line 6: key "size" already set in map`.
-    pub duplicates: Vec<String>,
+    /// The duplicate fields of a JSON text, at most 100, or the duplicate keys of a YAML text, in document order.
+    pub duplicates: Vec<Finding>,
 }

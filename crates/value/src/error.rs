@@ -1,22 +1,20 @@
-//! What is wrong with a field, in the words of a Kubernetes API server.
+//! Field errors, worded as kube-apiserver words them.
 
 mod bound;
-mod list;
 
-pub use list::ErrorList;
-
-use crate::{Path, PathBuf, Value};
+use crate::{BoundedItem, Path, PathBuf, Value};
 use std::borrow::Cow;
 use std::fmt;
 
-/// The kind of a field error; decides its words, its machine-readable reason, and whether it blocks rules.
+/// The kind of a field error. Decides its wording, its machine-readable reason, and whether it keeps CEL
+/// rules from running.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ErrorKind {
-    /// What a reference names is not there.
+    /// A reference names an object that does not exist.
     NotFound,
-    /// A value must be given.
+    /// A required value is missing.
     Required,
-    /// A value stands twice where it may stand once.
+    /// A value that must be unique is repeated.
     Duplicate,
     /// A malformed or out-of-range value.
     Invalid,
@@ -32,14 +30,14 @@ pub enum ErrorKind {
     TooMany,
     /// A list or map with fewer entries than its limit.
     TooFew,
-    /// The server's own failure.
+    /// An internal error of the server.
     Internal,
-    /// A value of the wrong type.
+    /// Reports a value of the wrong type.
     TypeInvalid,
 }
 
 impl ErrorKind {
-    /// The `reason` of the cause in a `Status`.
+    /// Returns the `reason` of the cause in a `Status`.
     pub fn reason(self) -> &'static str {
         match self {
             ErrorKind::NotFound => "FieldValueNotFound",
@@ -57,7 +55,7 @@ impl ErrorKind {
         }
     }
 
-    /// How a message of this kind begins.
+    /// Returns the first words of a message of this kind.
     pub fn title(self) -> &'static str {
         match self {
             ErrorKind::NotFound => "Not found",
@@ -74,7 +72,7 @@ impl ErrorKind {
         }
     }
 
-    /// Whether a message of this kind shows the value.
+    /// Returns whether a message of this kind shows the value.
     fn shows_value(self) -> bool {
         match self {
             ErrorKind::NotFound
@@ -96,11 +94,11 @@ impl ErrorKind {
 /// The value that an error shows.
 #[derive(Clone, Debug, PartialEq)]
 pub enum BadValue {
-    /// None: the message has no value part.
+    /// No value: the message has no value part.
     Omitted,
     /// A scalar or document: strings are quoted, numbers and booleans are bare, the rest is JSON.
     Value(Value),
-    /// Text that stands as it is (a value already written in the form that a server would print).
+    /// Text that is printed verbatim (a value that is already formatted as kube-apiserver would print it).
     Raw(String),
 }
 
@@ -110,7 +108,7 @@ impl<T: Into<Value>> From<T> for BadValue {
     }
 }
 
-/// One thing that is wrong with one field. `Display` is `field: message`.
+/// One error about one field. `Display` is `field: message`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FieldError(Box<Repr>);
 
@@ -123,13 +121,13 @@ struct Repr {
     at: PathBuf,
     value: BadValue,
     detail: String,
-    /// For how many errors this entry stands that were omitted: 0 for an error of its own.
+    /// The number of omitted errors that this entry represents; 0 for an ordinary error.
     omitted: usize,
 }
 
-/// The usual errors, with the details that a server gives them.
+/// Constructors for the common errors, with kube-apiserver's details.
 impl FieldError {
-    /// A value must be given.
+    /// A required value is missing.
     #[cold]
     pub fn required(at: &Path<'_>, detail: impl Into<String>) -> Self {
         FieldError::new(ErrorKind::Required, at, BadValue::Omitted, detail)
@@ -141,25 +139,25 @@ impl FieldError {
         FieldError::new(ErrorKind::Invalid, at, value, detail)
     }
 
-    /// A value of the wrong type.
+    /// Reports a value of the wrong type.
     #[cold]
     pub fn type_invalid(at: &Path<'_>, value: impl Into<BadValue>, detail: impl Into<String>) -> Self {
         FieldError::new(ErrorKind::TypeInvalid, at, value, detail)
     }
 
-    /// A value that stands twice where it may stand once.
+    /// A value that must be unique is repeated.
     #[cold]
     pub fn duplicate(at: &Path<'_>, value: impl Into<BadValue>) -> Self {
         FieldError::new(ErrorKind::Duplicate, at, value, "")
     }
 
-    /// What a reference names is not there.
+    /// A reference names an object that does not exist.
     #[cold]
     pub fn not_found(at: &Path<'_>, value: impl Into<BadValue>) -> Self {
         FieldError::new(ErrorKind::NotFound, at, value, "")
     }
 
-    /// A value outside an enumeration; the message lists the supported ones in the given order.
+    /// A value outside an enumeration; the message lists the supported values in the given order.
     #[cold]
     pub fn not_supported<'s>(
         at: &Path<'_>,
@@ -176,14 +174,14 @@ impl FieldError {
         FieldError::new(ErrorKind::Forbidden, at, BadValue::Omitted, detail)
     }
 
-    /// A value of more than so many bytes.
+    /// A value longer than `max` bytes.
     #[cold]
     pub fn too_long(at: &Path<'_>, max: usize) -> Self {
         let detail = format!("may not be more than {max} {}", plural(max, "byte", "bytes"));
         FieldError::new(ErrorKind::TooLong, at, BadValue::Omitted, detail)
     }
 
-    /// A value of fewer than so many characters.
+    /// A value shorter than `min` characters.
     #[cold]
     pub fn too_short(at: &Path<'_>, min: usize) -> Self {
         let detail = format!(
@@ -193,14 +191,14 @@ impl FieldError {
         FieldError::new(ErrorKind::TooShort, at, BadValue::Omitted, detail)
     }
 
-    /// A list or map of more than so many entries.
+    /// A list or map with more than `max` entries.
     #[cold]
     pub fn too_many(at: &Path<'_>, actual: usize, max: usize) -> Self {
         let detail = format!("must have at most {max} {}", plural(max, "item", "items"));
         FieldError::new(ErrorKind::TooMany, at, BadValue::Raw(actual.to_string()), detail)
     }
 
-    /// The server's own failure.
+    /// An internal error of the server.
     #[cold]
     pub fn internal(at: &Path<'_>, error: impl Into<String>) -> Self {
         FieldError::new(ErrorKind::Internal, at, BadValue::Omitted, error)
@@ -230,7 +228,7 @@ impl FieldError {
         }))
     }
 
-    /// An error whose field text is given as it stands (a server prints some paths in forms of their own).
+    /// An error whose field text is given verbatim (kube-apiserver prints some paths in special forms).
     #[cold]
     pub fn with_field(
         kind: ErrorKind,
@@ -248,7 +246,7 @@ impl FieldError {
         }))
     }
 
-    /// The text that lists supported values, as much of it as an error holds.
+    /// Returns the text that lists the supported values, truncated to what an error can hold.
     pub fn supported_values<'s, T>(
         values: impl IntoIterator<Item = T>,
         text: impl Fn(T) -> Cow<'s, str>,
@@ -256,36 +254,7 @@ impl FieldError {
         bound::supported_values(values, text)
     }
 
-    /// The entry that counts omitted errors.
-    fn omission() -> Self {
-        FieldError::new(ErrorKind::Invalid, &Path::ROOT, Value::Null, "")
-    }
-
-    fn set_omitted(&mut self, count: usize) {
-        use fmt::Write as _;
-        self.0.omitted = count;
-        self.0.detail.clear();
-        let errors = plural(count, "error was", "errors were");
-        // Writing to a string cannot fail.
-        let _ = write!(self.0.detail, "{count} more {errors} omitted");
-    }
-
-    /// For how many errors this entry stands that an [`ErrorList`] has no room for; 0 for an error of its own.
-    pub fn omitted(&self) -> usize {
-        self.0.omitted
-    }
-
-    /// The bytes that its texts take.
-    fn bytes(&self) -> usize {
-        let value = match &self.0.value {
-            BadValue::Omitted => 0,
-            BadValue::Raw(text) => text.len(),
-            BadValue::Value(value) => bound::displayed_len(value),
-        };
-        self.0.field.len() + value + self.0.detail.len() + self.0.at.bytes()
-    }
-
-    /// Points the error at a document place without changing its field text.
+    /// Sets the path that the error points at, without changing its field text.
     #[must_use]
     pub fn located(mut self, at: &Path<'_>) -> Self {
         self.0.at = bound::bounded_path(at);
@@ -297,17 +266,17 @@ impl FieldError {
         self.0.kind
     }
 
-    /// The field as the server prints it.
+    /// The field as kube-apiserver prints it.
     pub fn field(&self) -> &str {
         &self.0.field
     }
 
-    /// The place in the document, where known: tools show line and column by it.
+    /// The path in the document, if known. Tools derive line and column from it.
     pub fn at(&self) -> &PathBuf {
         &self.0.at
     }
 
-    /// The value shown.
+    /// The value that the message shows.
     pub fn value(&self) -> &BadValue {
         &self.0.value
     }
@@ -317,7 +286,7 @@ impl FieldError {
         &self.0.detail
     }
 
-    /// The `reason` of the cause in a `Status`.
+    /// Returns the `reason` of the cause in a `Status`.
     pub fn reason(&self) -> &'static str {
         self.0.kind.reason()
     }
@@ -346,6 +315,32 @@ impl FieldError {
     }
 }
 
+/// The bytes that an error takes besides its texts.
+const OVERHEAD: usize = 64;
+
+impl BoundedItem for FieldError {
+    fn bytes(&self) -> usize {
+        let value = match &self.0.value {
+            BadValue::Omitted => 0,
+            BadValue::Raw(text) => text.len(),
+            BadValue::Value(value) => bound::displayed_len(value),
+        };
+        OVERHEAD + self.0.field.len() + value + self.0.detail.len() + self.0.at.bytes()
+    }
+
+    fn omission(count: usize) -> Self {
+        let errors = plural(count, "error was", "errors were");
+        let detail = format!("{count} more {errors} omitted");
+        let mut entry = FieldError::invalid(&Path::ROOT, Value::Null, detail);
+        entry.0.omitted = count;
+        entry
+    }
+
+    fn omitted(&self) -> usize {
+        self.0.omitted
+    }
+}
+
 impl fmt::Display for FieldError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.0.field, self.message())
@@ -354,7 +349,7 @@ impl fmt::Display for FieldError {
 
 impl std::error::Error for FieldError {}
 
-/// Several messages as one, as a server joins them: repeated ones once; more than one in brackets.
+/// Joins several messages into one, as kube-apiserver does: repeated ones appear once, several are bracketed.
 pub fn aggregate<T: fmt::Display>(errors: impl IntoIterator<Item = T>) -> String {
     let mut seen = std::collections::BTreeSet::new();
     let mut out = String::new();

@@ -1,18 +1,18 @@
-//! Text in the forms of the Go standard library: a Kubernetes API server's messages and documents are
-//! written by it, and clients compare them to the letter.
+//! Text in the formats of the Go standard library. kube-apiserver writes its messages and documents with it,
+//! and clients compare them byte for byte.
 
 use crate::{Map, Value};
 use std::fmt::Write as _;
 use unicode_properties::{GeneralCategoryGroup, UnicodeGeneralCategory};
 
-/// The text in double quotes with Go's escapes, as `%q` writes it.
+/// Quotes a string with Go's escapes, as `%q` does.
 pub fn quote(s: &str) -> String {
     let mut out = String::with_capacity(s.len() + 2);
     write_quoted(&mut out, s);
     out
 }
 
-/// Appends the text in double quotes with Go's escapes, as `%q` writes it.
+/// Appends a string quoted with Go's escapes, as `%q` does.
 pub fn write_quoted(out: &mut String, s: &str) {
     out.push('"');
     for c in s.chars() {
@@ -21,7 +21,7 @@ pub fn write_quoted(out: &mut String, s: &str) {
     out.push('"');
 }
 
-/// A byte as a quoted character, as JSON syntax errors show it: bytes over 127 read as Latin-1.
+/// Quotes a byte as a character, as JSON syntax errors show it. Bytes over 127 are read as Latin-1.
 pub(crate) fn quote_byte(b: u8) -> String {
     let mut out = String::from("'");
     match b {
@@ -64,7 +64,8 @@ fn write_escaped(out: &mut String, c: char, quote: char) {
     out.push_str(escape);
 }
 
-/// Whether Go prints a character as it is: letters, marks, numbers, punctuation, symbols and the plain space.
+/// Returns whether Go prints a character unescaped: letters, marks, numbers, punctuation, symbols and the
+/// plain space.
 pub fn is_print(c: char) -> bool {
     if c.is_ascii() {
         return matches!(c, ' '..='~');
@@ -79,7 +80,7 @@ pub fn is_print(c: char) -> bool {
     )
 }
 
-/// A number as `%v` writes it: shortest digits, with an exponent outside of 1e-4..1e6.
+/// Formats a number as `%v` does: shortest digits, with an exponent outside 1e-4..1e6.
 pub fn float_v(f: f64) -> String {
     if !f.is_finite() {
         return non_finite(f).into();
@@ -92,7 +93,7 @@ pub fn float_v(f: f64) -> String {
     }
 }
 
-/// A document as `%v` writes it: `map[a:1 b:[x y]]`, strings bare.
+/// Formats a document as `%v` does: `map[a:1 b:[x y]]`, strings bare.
 pub fn value_v(value: &Value) -> String {
     let mut out = String::new();
     write_v(&mut out, value);
@@ -110,7 +111,7 @@ fn write_v(out: &mut String, value: &Value) {
     }
 }
 
-/// A document as `%s` writes it: like `%v`, but what is no string is told off for it.
+/// Formats a document as `%s` does: like `%v`, but values that are not strings get Go's `%!s(int=1)` marker.
 pub fn value_s(value: &Value) -> String {
     let mut out = String::new();
     write_s(&mut out, value);
@@ -124,21 +125,21 @@ fn write_s(out: &mut String, value: &Value) {
         Value::Array(items) => write_list(out, items, BARE, write_s),
         Value::Object(map) => write_map(out, map, BARE_MAP, write_bare, write_s),
         Value::Bool(_) | Value::Int(_) | Value::Float(_) => {
-            let (ty, shown) = (value_type(value), value_v(value));
+            let (ty, display) = (value_type(value), value_v(value));
             // Writing to a string cannot fail.
-            let _ = write!(out, "%!s({ty}={shown})");
+            let _ = write!(out, "%!s({ty}={display})");
         }
     }
 }
 
-/// A document as `%#v` writes it: `map[string]interface {}{"a":1, "b":[]interface {}{"x"}}`.
+/// Formats a document as `%#v` does: `map[string]interface {}{"a":1, "b":[]interface {}{"x"}}`.
 pub fn value_syntax(value: &Value) -> String {
     let mut out = String::new();
     write_syntax(&mut out, value, "map[string]interface {}{");
     out
 }
 
-/// As [`value_syntax`], of a document that was read from YAML, whose keys may be of any type.
+/// Like [`value_syntax`], for a document read from YAML, whose keys may have any type.
 pub(crate) fn value_syntax_of_yaml(value: &Value) -> String {
     let mut out = String::new();
     write_syntax(&mut out, value, "map[interface {}]interface {}{");
@@ -162,7 +163,7 @@ fn write_syntax(out: &mut String, value: &Value, map_type: &'static str) {
     }
 }
 
-/// How lists and maps are written.
+/// The delimiters of lists and maps.
 #[derive(Clone, Copy)]
 struct ListDelimiters {
     opening: &'static str,
@@ -216,7 +217,7 @@ fn write_map(
     out.push_str(brackets.closing);
 }
 
-/// The name of a value's kind in the errors of Go's JSON decoder.
+/// The name of a value's type in the errors of Go's JSON decoder.
 pub fn json_kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
@@ -228,16 +229,16 @@ pub fn json_kind(value: &Value) -> &'static str {
     }
 }
 
-/// Bytes in hexadecimal, as `%x` writes them.
+/// Formats bytes in hexadecimal, as `%x` does.
 pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |mut out, byte| {
-        // Writing to memory does not fail.
+        // Writing to a string cannot fail.
         let _ = write!(out, "{byte:02x}");
         out
     })
 }
 
-/// The name of a document's type, as `%T` writes it.
+/// The name of a document's Go type, as `%T` prints it.
 pub fn value_type(value: &Value) -> &'static str {
     match value {
         Value::Null => "<nil>",
@@ -250,7 +251,7 @@ pub fn value_type(value: &Value) -> &'static str {
     }
 }
 
-/// A number of 32 bits as `strconv.FormatFloat` writes it with format `g`.
+/// Formats a 32-bit float as `strconv.FormatFloat` does with format `g`.
 pub(crate) fn float32_g(f: f32) -> String {
     let text = format!("{f:e}");
     let Some((mantissa, exponent)) = text.split_once('e') else {
@@ -265,9 +266,10 @@ pub(crate) fn float32_g(f: f32) -> String {
     }
 }
 
-/// A number as `encoding/json` writes it: shortest digits, with an exponent outside of 1e-6..1e21.
+/// Writes a number as `encoding/json` does: shortest digits, with an exponent outside 1e-6..1e21.
 ///
-/// A document cannot hold infinities or NaN (no decoder makes them); they would write as `null`.
+/// A document cannot hold infinities or NaN, because no decoder produces them; they would be written as
+/// `null`.
 pub fn write_float_json(out: &mut Vec<u8>, f: f64) {
     let text = if !f.is_finite() {
         "null".into()
@@ -279,7 +281,7 @@ pub fn write_float_json(out: &mut Vec<u8>, f: f64) {
     out.extend_from_slice(text.as_bytes());
 }
 
-/// The integer part of a number; beyond 64 bits it is what an x86 processor makes of it.
+/// Converts a float to an integer by truncation. Out-of-range values give what an x86 processor gives.
 pub fn cut(number: f64) -> i64 {
     const TWO_TO_63: f64 = 9_223_372_036_854_775_808.0;
     if !(-TWO_TO_63..TWO_TO_63).contains(&number) {
@@ -308,11 +310,11 @@ fn decimal_exponent(f: f64) -> i32 {
         .unwrap_or(0)
 }
 
-/// From so many digits on, the shortest notation may lie right between two others of its length.
+/// From this number of digits on, two shortest representations can be equally near.
 const TIE_DIGITS: usize = 16;
 
-/// Scientific notation with the shortest digits that tell the number apart. Of two that are equally near Rust takes
-/// the upper one, Go the even one.
+/// Scientific notation with the shortest digits that identify the number. Of two equally near candidates,
+/// Rust takes the upper one and Go the even one; this function returns Go's.
 fn scientific(f: f64) -> String {
     let text = format!("{f:e}");
     let n_digits = text
@@ -323,7 +325,7 @@ fn scientific(f: f64) -> String {
     if n_digits < TIE_DIGITS {
         return text;
     }
-    // With a given number of digits, Rust does take the even one.
+    // With an explicit precision, Rust rounds to even.
     let even = format!("{f:.0$e}", n_digits - 1);
     if even.parse() == Ok(f) { even } else { text }
 }
@@ -339,7 +341,7 @@ fn plain(f: f64) -> String {
     if even.parse() == Ok(f) { even } else { text }
 }
 
-/// Scientific notation with a signed exponent of at least so many digits.
+/// Scientific notation with a signed exponent of at least `digits` digits.
 fn with_exponent(f: f64, digits: usize) -> String {
     let text = scientific(f);
     let Some((mantissa, exponent)) = text.split_once('e') else {
@@ -356,7 +358,7 @@ fn with_exponent(f: f64, digits: usize) -> String {
 mod tests {
     use super::*;
 
-    // Every expectation below was printed by the Go standard library.
+    // The expected values were printed by the Go standard library.
     #[test]
     fn floats() {
         let json = |f| {

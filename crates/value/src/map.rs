@@ -1,11 +1,12 @@
-//! The members of an object, in one sorted allocation.
+//! The members of an object, as a sorted vector.
 
 use crate::{Str, Value};
 
 /// The members of an object, sorted by key in byte order.
 ///
-/// One vector, no hashing: objects are small, a sorted vector is searched in a few comparisons, compared and
-/// merged in one pass, and written in the order in which a Kubernetes API server writes.
+/// A sorted vector fits better than a hash map: objects are small, so a lookup takes a few comparisons;
+/// comparing and merging take one pass; and encoding needs no sorting, because kube-apiserver writes keys in
+/// this order.
 // INVARIANT: `entries` is strictly ascending by key.
 #[derive(Clone, Debug, Default)]
 pub struct Map {
@@ -13,7 +14,7 @@ pub struct Map {
 }
 
 impl Map {
-    /// No members.
+    /// Creates an empty map.
     pub const fn new() -> Self {
         Map { entries: Vec::new() }
     }
@@ -24,18 +25,18 @@ impl Map {
         self.entries.len()
     }
 
-    /// Whether there are no members.
+    /// Returns whether the map is empty.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// The position of a key, or where it would stand.
+    /// Finds a key by binary search: its index, or the index at which it would be inserted.
     pub fn find(&self, key: &str) -> Result<usize, usize> {
         self.entries.binary_search_by(|(k, _)| k.as_str().cmp(key))
     }
 
-    /// The position of a key. Most objects are so small that asking every key is faster than halving.
+    /// Finds the index of a key. Most objects are so small that a linear scan beats binary search.
     #[inline]
     pub fn position(&self, key: &str) -> Option<usize> {
         const FEW: usize = 12;
@@ -52,8 +53,8 @@ impl Map {
         self.entries.get(i).map(|(_, v)| v)
     }
 
-    /// The value of a key that stood at a position in another object: objects of one kind tend to have the same members.
-    /// Where it stands elsewhere, that is the position from now on.
+    /// Looks up a key, trying the position at which another object of the same kind had it. Updates the
+    /// position if the key is elsewhere. Objects of one kind tend to have the same members.
     #[inline]
     pub fn get_near(&self, key: &str, position: &mut usize) -> Option<&Value> {
         if let Some((k, value)) = self.entries.get(*position)
@@ -65,31 +66,31 @@ impl Map {
         self.entries.get(*position).map(|(_, value)| value)
     }
 
-    /// The string in the member of that name; empty where the member is absent or not a string.
+    /// The string value of a key; empty if the key is absent or its value is not a string.
     #[inline]
     pub fn get_str(&self, key: &str) -> &str {
         self.get(key).and_then(Value::as_str).unwrap_or("")
     }
 
-    /// The value of a key, to change it.
+    /// The value of a key, mutable.
     #[inline]
     pub fn get_mut(&mut self, key: &str) -> Option<&mut Value> {
         let i = self.position(key)?;
         self.entries.get_mut(i).map(|(_, v)| v)
     }
 
-    /// Whether the key is there.
+    /// Returns whether the key is present.
     #[inline]
     pub fn contains_key(&self, key: &str) -> bool {
         self.position(key).is_some()
     }
 
-    /// Makes room for more members, for those who know how many will come.
+    /// Reserves capacity for additional members.
     pub fn reserve(&mut self, additional: usize) {
         self.entries.reserve(additional);
     }
 
-    /// Sets a member and returns what stood there.
+    /// Sets a member and returns the previous value.
     pub fn insert(&mut self, key: impl Into<Str>, value: Value) -> Option<Value> {
         let key = key.into();
         match self.find(&key) {
@@ -101,7 +102,7 @@ impl Map {
         }
     }
 
-    /// Adds members whose keys are not there yet. Many cost no more than one pass over all.
+    /// Adds members whose keys are absent. Costs one pass, however many there are.
     pub fn insert_absent(&mut self, members: Vec<(Str, Value)>) {
         const FEW: usize = 8;
         if members.len() <= FEW {
@@ -112,11 +113,11 @@ impl Map {
         }
         let mut entries = std::mem::take(&mut self.entries);
         entries.extend(members);
-        // Two ascending runs are merged, not sorted anew.
+        // Merges two sorted runs instead of sorting again: the stable sort detects runs.
         *self = Map::from_unsorted(entries);
     }
 
-    /// The value of a key, set to the given one first if the key is absent.
+    /// The value of a key, inserting the default first if the key is absent.
     pub fn get_or_insert_with(&mut self, key: &str, make: impl FnOnce() -> Value) -> &mut Value {
         let i = match self.find(key) {
             Ok(i) => i,
@@ -134,12 +135,12 @@ impl Map {
         self.position(key).map(|i| self.entries.remove(i).1)
     }
 
-    /// Keeps the members for which the test holds.
+    /// Keeps the members that match the predicate.
     pub fn retain(&mut self, mut keep: impl FnMut(&str, &mut Value) -> bool) {
         self.entries.retain_mut(|(k, v)| keep(k, v));
     }
 
-    /// The members in key order, as one slice: walks that merge with another sorted sequence want it.
+    /// The members in key order as a slice, for merging with another sorted sequence.
     #[inline]
     pub fn entries(&self) -> &[(Str, Value)] {
         &self.entries
@@ -151,7 +152,7 @@ impl Map {
         self.entries.iter().map(|(k, v)| (k, v))
     }
 
-    /// The members in key order, their values to change.
+    /// The members in key order, with mutable values.
     #[inline]
     pub fn iter_mut(&mut self) -> impl ExactSizeIterator<Item = (&Str, &mut Value)> {
         self.entries.iter_mut().map(|(k, v)| (&*k, v))
@@ -167,11 +168,13 @@ impl Map {
         self.entries.iter().map(|(_, v)| v)
     }
 
-    /// Takes members in any order; of equal keys the last one wins, as in a server's decoder.
+    /// Builds a map from members in any order. The last occurrence of a repeated key wins, as in
+    /// kube-apiserver's decoder.
     pub fn from_unsorted(mut entries: Vec<(Str, Value)>) -> Self {
+        // Documents are often sorted already, as kube-apiserver writes them; then no sort is needed.
         let strictly_ascending = entries.windows(2).all(|w| matches!(w, [(a, _), (b, _)] if a < b));
         if !strictly_ascending {
-            // The sort is stable: among equal keys document order remains, and the later one is kept.
+            // The sort is stable, so the last of several equal keys in document order is the last of its run.
             entries.sort_by(|(a, _), (b, _)| a.cmp(b));
             entries.dedup_by(|later, earlier| {
                 let same = later.0 == earlier.0;
@@ -196,8 +199,8 @@ impl PartialEq for Map {
     }
 }
 
-/// Whether two texts are the same. Names and most values are a few bytes, which are compared in two words, the first
-/// and the last bytes of each; a call to compare memory would take longer.
+/// Compares two strings. Names and most values are only a few bytes long: comparing their first and last
+/// eight bytes as words beats a call to `memcmp`.
 #[inline]
 pub fn same_text(a: &str, b: &str) -> bool {
     let (a, b) = (a.as_bytes(), b.as_bytes());

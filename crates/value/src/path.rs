@@ -1,8 +1,8 @@
-//! Where in a document.
+//! Locations in a document.
 
 use std::fmt;
 
-/// One step of a path.
+/// One segment of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Segment<'a> {
     /// A named field: `.name`.
@@ -13,9 +13,9 @@ pub enum Segment<'a> {
     Index(usize),
 }
 
-/// A place in a document: a chain of frames on the stack, written out only when there is an error.
+/// A location in a document: a chain of stack frames, formatted only when there is an error.
 ///
-/// The root path writes as `<nil>`, as a Kubernetes API server does.
+/// The root path is printed as `<nil>`, as kube-apiserver does.
 #[derive(Clone, Copy, Debug)]
 pub struct Path<'a> {
     parent: Option<&'a Path<'a>>,
@@ -23,28 +23,28 @@ pub struct Path<'a> {
 }
 
 impl<'a> Path<'a> {
-    /// The document itself.
+    /// The root of the document.
     pub const ROOT: Path<'static> = Path {
         parent: None,
         segment: None,
     };
 
-    /// A field of what this path points to.
+    /// The path of a field of the object at this path.
     pub fn field(&'a self, name: &'a str) -> Path<'a> {
         self.push(Segment::Field(name))
     }
 
-    /// An entry of the map that this path points to.
+    /// The path of an entry of the map at this path.
     pub fn key(&'a self, key: &'a str) -> Path<'a> {
         self.push(Segment::Key(key))
     }
 
-    /// An element of the list that this path points to.
+    /// The path of an element of the list at this path.
     pub fn index(&'a self, index: usize) -> Path<'a> {
         self.push(Segment::Index(index))
     }
 
-    /// One step further.
+    /// The path extended by one segment.
     pub fn push(&'a self, segment: Segment<'a>) -> Path<'a> {
         Path {
             parent: Some(self),
@@ -52,27 +52,27 @@ impl<'a> Path<'a> {
         }
     }
 
-    /// Whether this is the document itself.
+    /// Returns whether this is the root.
     pub fn is_root(&self) -> bool {
         self.segment.is_none()
     }
 
-    /// The frame before the last step.
+    /// The path without its last segment.
     pub fn parent(&self) -> Option<&'a Path<'a>> {
         self.parent
     }
 
-    /// The last step.
+    /// The last segment.
     pub fn segment(&self) -> Option<Segment<'a>> {
         self.segment
     }
 
-    /// The path in the notation of lists of unknown fields, in which a name may be empty: `spec..a`.
+    /// Formats the path as lists of unknown fields do, where a name may be empty: `spec..a`.
     pub fn listed(&self) -> String {
         FindingPath(self.segments()).to_string()
     }
 
-    /// The steps from the root.
+    /// The segments from the root.
     pub fn segments(&self) -> Vec<Segment<'a>> {
         let mut out = Vec::new();
         let mut at = Some(self);
@@ -85,16 +85,16 @@ impl<'a> Path<'a> {
     }
 }
 
-/// How a field without a name is written.
+/// The notation of a field with an empty name.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum EmptyName {
-    /// Like a key, as in errors, which tell fields from keys by whether there is a name.
+    /// As a key, as in errors: Go's `field.Path` takes a segment without a name for a key.
     Key,
     /// After a dot, as in lists of unknown fields.
     Field,
 }
 
-/// Writes steps in the notation of API errors: `spec.list[0].map[key]`; no steps write as `<nil>`.
+/// Writes segments in the notation of API errors: `spec.list[0].map[key]`. An empty path is `<nil>`.
 pub(crate) fn write_segments<'a>(
     f: &mut fmt::Formatter<'_>,
     segments: impl IntoIterator<Item = Segment<'a>>,
@@ -114,7 +114,7 @@ pub(crate) fn write_segments<'a>(
     if first { f.write_str("<nil>") } else { Ok(()) }
 }
 
-/// Steps in the notation of lists of unknown fields.
+/// Segments in the notation of lists of unknown fields.
 struct FindingPath<'a>(Vec<Segment<'a>>);
 
 impl fmt::Display for FindingPath<'_> {
@@ -129,13 +129,13 @@ impl fmt::Display for Path<'_> {
     }
 }
 
-/// A path that owns its steps; `Display` is the notation of API errors.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// An owned path. `Display` is the notation of API errors.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PathBuf {
     segments: Vec<OwnedSegment>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum OwnedSegment {
     Field(Box<str>),
     Key(Box<str>),
@@ -143,7 +143,7 @@ enum OwnedSegment {
 }
 
 impl PathBuf {
-    /// The steps from the root.
+    /// The segments from the root.
     pub fn segments(&self) -> impl Iterator<Item = Segment<'_>> {
         self.segments.iter().map(|s| match s {
             OwnedSegment::Field(n) => Segment::Field(n),
@@ -154,7 +154,27 @@ impl PathBuf {
 }
 
 impl PathBuf {
-    /// About how many bytes it takes.
+    /// Returns whether this path is another one, or leads further from there.
+    pub fn starts_with(&self, other: &PathBuf) -> bool {
+        self.segments.starts_with(&other.segments)
+    }
+
+    /// Appends a step.
+    pub(crate) fn push(&mut self, segment: Segment<'_>) {
+        self.segments.push(segment.into());
+    }
+
+    /// The number of steps.
+    pub(crate) fn len(&self) -> usize {
+        self.segments.len()
+    }
+
+    /// Removes the steps after the first `len`.
+    pub(crate) fn truncate(&mut self, len: usize) {
+        self.segments.truncate(len);
+    }
+
+    /// The approximate size in bytes.
     pub(crate) fn bytes(&self) -> usize {
         let text = |s: Segment<'_>| match s {
             Segment::Field(text) | Segment::Key(text) => text.len(),
@@ -163,22 +183,33 @@ impl PathBuf {
         self.segments().map(|s| size_of::<usize>() + text(s)).sum()
     }
 
-    /// The path in the notation of lists of unknown fields, see [`Path::listed`].
+    /// Formats the path as lists of unknown fields do; see [`Path::listed`].
     pub fn listed(&self) -> String {
         FindingPath(self.segments().collect()).to_string()
     }
 }
 
-impl From<&Path<'_>> for PathBuf {
-    fn from(p: &Path<'_>) -> Self {
-        let own = |s: Segment<'_>| match s {
+impl From<Segment<'_>> for OwnedSegment {
+    fn from(segment: Segment<'_>) -> Self {
+        match segment {
             Segment::Field(n) => OwnedSegment::Field(n.into()),
             Segment::Key(k) => OwnedSegment::Key(k.into()),
             Segment::Index(i) => OwnedSegment::Index(i),
-        };
-        PathBuf {
-            segments: p.segments().into_iter().map(own).collect(),
         }
+    }
+}
+
+impl<'a> FromIterator<Segment<'a>> for PathBuf {
+    fn from_iter<I: IntoIterator<Item = Segment<'a>>>(segments: I) -> Self {
+        PathBuf {
+            segments: segments.into_iter().map(OwnedSegment::from).collect(),
+        }
+    }
+}
+
+impl From<&Path<'_>> for PathBuf {
+    fn from(p: &Path<'_>) -> Self {
+        p.segments().into_iter().collect()
     }
 }
 

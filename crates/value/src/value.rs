@@ -81,7 +81,7 @@ impl Value {
         }
     }
 
-    /// The members themselves, if this is an object.
+    /// Consumes the value and returns its members, if this is an object.
     #[inline]
     pub fn into_object(self) -> Option<Map> {
         if let Value::Object(m) = self {
@@ -91,13 +91,13 @@ impl Value {
         }
     }
 
-    /// The elements, to change them, if this is a list.
+    /// The elements, mutable, if this is a list.
     #[inline]
     pub fn as_array_mut(&mut self) -> Option<&mut Vec<Value>> {
         if let Value::Array(a) = self { Some(a) } else { None }
     }
 
-    /// The members, to change them, if this is an object.
+    /// The members, mutable, if this is an object.
     #[inline]
     pub fn as_object_mut(&mut self) -> Option<&mut Map> {
         if let Value::Object(m) = self {
@@ -107,13 +107,13 @@ impl Value {
         }
     }
 
-    /// Whether this is `null`.
+    /// Returns whether this is `null`.
     #[inline]
     pub fn is_null(&self) -> bool {
         matches!(self, Value::Null)
     }
 
-    /// The member of that name, if this is an object that has it.
+    /// The member with the given name, if this is an object that has it.
     #[inline]
     pub fn get(&self, key: &str) -> Option<&Value> {
         self.as_object()?.get(key)
@@ -124,24 +124,24 @@ impl Value {
         keys.into_iter().try_fold(self, |v, k| v.get(k))
     }
 
-    /// The string in the member of that name; empty where the member is absent or not a string.
+    /// The string member with the given name; empty if it is absent or not a string.
     #[inline]
     pub fn get_str(&self, key: &str) -> &str {
         self.get(key).and_then(Value::as_str).unwrap_or("")
     }
 
-    /// The string reached by a chain of member names; empty where there is none.
+    /// The string reached by a chain of member names; empty if it is absent or not a string.
     pub fn str_at<'a>(&self, keys: impl IntoIterator<Item = &'a str>) -> &str {
         self.at(keys).and_then(Value::as_str).unwrap_or("")
     }
 
-    /// The elements of the list in the member of that name; none where the member is absent or not a list.
+    /// The elements of the list member with the given name; empty if it is absent or not a list.
     #[inline]
     pub fn list(&self, key: &str) -> &[Value] {
         self.get(key).and_then(Value::as_array).unwrap_or(&[])
     }
 
-    /// The elements of the list reached by a chain of member names; none if it is absent or not a list.
+    /// The elements of the list reached by a chain of member names; empty if it is absent or not a list.
     pub fn list_at<'a>(&self, keys: impl IntoIterator<Item = &'a str>) -> &[Value] {
         self.at(keys).and_then(Value::as_array).unwrap_or(&[])
     }

@@ -1,9 +1,9 @@
-//! A total order of values, to look them up by.
+//! A total order on values, for use as map keys.
 
 use crate::{Map, Value};
 use std::cmp::Ordering;
 
-/// A value as something to look up. Numbers of different kinds are different.
+/// A value as a map key. Integers and floats are different keys.
 #[derive(Clone, Copy, Debug)]
 pub struct ValueKey<'v>(pub &'v Value);
 

@@ -1,17 +1,20 @@
-//! YAML text, read as Kubernetes reads it: YAML 1.1 scalars, and JSON for what the document means.
+//! YAML decoding and encoding as Kubernetes does it: YAML 1.1 scalars, converted to JSON values.
 //!
-//! The scanner is our own. Kubernetes' decoder descends from libyaml, and so do its error texts; the crates that
-//! descend from it, too, are either unsafe or panic on malformed text, and the others read YAML 1.2, which is another
-//! language in its corners.
+//! The scanner is hand-written. Kubernetes' decoder descends from libyaml, and so do its error messages. Rust
+//! ports of libyaml are unsafe or panic on malformed text; the other crates read YAML 1.2, which differs in
+//! corner cases.
 
 mod compose;
 mod construct;
+mod fast_path;
 mod locate;
 mod resolve;
 mod scalar;
 mod scan;
 mod stream;
 mod tag;
+#[cfg(test)]
+mod tests;
 mod write;
 
 pub(crate) use locate::locate;
@@ -21,16 +24,27 @@ use crate::{DecodeError, Decoded, Limits, Value};
 use scan::Mark;
 use std::borrow::Cow;
 
-/// Decodes the first YAML document of a text. Of keys that stand twice the last one counts.
+/// Decodes the first document of a YAML text. The last occurrence of a repeated key wins.
 pub fn decode(text: &[u8], limits: Limits) -> Result<Value, DecodeError> {
     decode_strict(text, limits).map(|d| d.value)
 }
 
-/// Decodes the first YAML document of a text and lists the keys that stand twice.
+/// Decodes the first document of a YAML text and lists repeated keys.
 pub fn decode_strict(text: &[u8], limits: Limits) -> Result<Decoded, DecodeError> {
     let text = readable(text)?;
-    let problem = |p: Problem| p.into_error(&text);
-    let Some(document) = compose::compose(&text, limits).map_err(problem)? else {
+    if let Some(value) = fast_path::read(&text, limits, &mut construct::ValueBuilder::default()) {
+        return Ok(Decoded {
+            value,
+            duplicates: Vec::new(),
+        });
+    }
+    decode_scanned(&text, limits)
+}
+
+/// Decodes the first YAML document of a text with the scanner, which reads all of YAML.
+fn decode_scanned(text: &str, limits: Limits) -> Result<Decoded, DecodeError> {
+    let problem = |p: Problem| p.into_error(text);
+    let Some(document) = compose::compose(text, limits).map_err(problem)? else {
         return Ok(Decoded {
             value: Value::Null,
             duplicates: Vec::new(),
@@ -40,14 +54,9 @@ pub fn decode_strict(text: &[u8], limits: Limits) -> Result<Decoded, DecodeError
     Ok(Decoded { value, duplicates })
 }
 
-/// Writes a document as a Kubernetes API server does.
+/// Encodes a document as kube-apiserver does.
 pub fn encode(value: &Value) -> String {
     write::write(value)
-}
-
-/// The duplicates of a YAML document as one text, as a server's strict decoder words them.
-pub fn strict_error(duplicates: &[String]) -> String {
-    format!("yaml: unmarshal errors:\n  {}", duplicates.join("\n  "))
 }
 
 /// Checks that a text consists of characters that YAML allows.
@@ -65,6 +74,10 @@ fn readable(bytes: &[u8]) -> Result<Cow<'_, str>, DecodeError> {
             }
         },
     };
+    let is_plain = |b: &u8| matches!(b, b'\t' | b'\n' | b'\r' | b' '..=b'~');
+    if text.as_bytes().iter().all(is_plain) {
+        return Ok(text);
+    }
     let allowed = |c: char| matches!(c, '\t' | '\n' | '\r' | ' '..='~' | '\u{85}' | '\u{a0}'..='\u{fffd}' | '\u{10000}'..);
     match text.char_indices().find(|(_, c)| !allowed(*c)) {
         Some((at, _)) => fail("control characters are not allowed", at),
@@ -82,7 +95,7 @@ fn utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> Result<String, DecodeError> 
     }
 }
 
-/// Why bytes do not begin with a character.
+/// Explains why bytes do not begin with a UTF-8 character.
 fn utf8_problem(bytes: &[u8]) -> &'static str {
     let width = match bytes.first() {
         Some(0xc0..0xe0) => 2,
@@ -102,8 +115,7 @@ fn utf8_problem(bytes: &[u8]) -> &'static str {
     }
 }
 
-/// What is wrong with a text, and where. It is one word, so that results are small: composing and constructing
-/// recurse.
+/// An error and its position. Boxed, so that results are one word: composing and constructing recurse.
 #[derive(Debug)]
 struct Problem(Box<ProblemRepr>);
 
@@ -115,14 +127,14 @@ struct ProblemRepr {
     context: Mark,
 }
 
-/// Who found a problem: it decides how the text begins and how lines are counted.
+/// The stage that found a problem. Decides how the message begins and how lines are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ProblemOrigin {
     Scanner,
     Parser,
-    /// The text has no place.
+    /// The text has no position.
     Decoder,
-    /// The document is YAML, but what it means is no JSON.
+    /// The document is valid YAML that JSON cannot represent.
     Json,
 }
 
@@ -158,8 +170,8 @@ impl Problem {
         Problem::new(ProblemOrigin::Json, text.into(), Mark::default(), Mark::default())
     }
 
-    /// The error in a server's words. It counts lines from one where the scanner found the problem, from zero
-    /// where the parser did, and names no line if that is zero.
+    /// Converts the problem to kube-apiserver's message. It counts lines from one if the scanner found the
+    /// problem and from zero if the parser did, and names no line if that is zero.
     fn into_error(self, text: &str) -> DecodeError {
         let ProblemRepr {
             source,

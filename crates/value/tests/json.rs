@@ -1,4 +1,4 @@
-//! Decoding of JSON: values, duplicates and error texts are those of a Kubernetes API server's decoder.
+//! JSON decoding: values, duplicates and error messages equal those of kube-apiserver's decoder.
 #![expect(
     clippy::unwrap_used,
     clippy::needless_pass_by_value,
@@ -8,20 +8,25 @@
 
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
-use scantling_value::{Escape, Limits, Map, Str, Value, json};
+use scantling_value::{Escape, Finding, FindingList, Limits, Map, Path, Str, Value, json};
 
-/// One line for each text: the document (floats marked by `f`), its duplicates, or the error with its offset.
+/// Renders one line per text: the document (floats marked by `f`), its duplicates, or the error with its
+/// offset.
 fn render(texts: &[&[u8]]) -> String {
     let mut out = String::new();
     for text in texts {
         let shown = String::from_utf8_lossy(text).replace('\n', "\\n");
         match json::decode_strict(text, Limits::SAFE) {
             Ok(d) if d.duplicates.is_empty() => out += &format!("{shown}  =>  {}\n", typed(&d.value)),
-            Ok(d) => out += &format!("{shown}  =>  {}  {}\n", typed(&d.value), d.duplicates.join(", ")),
+            Ok(d) => out += &format!("{shown}  =>  {}  {}\n", typed(&d.value), findings(d.duplicates)),
             Err(e) => out += &format!("{shown}  =>  {e} @{}\n", e.offset().unwrap()),
         }
     }
     out
+}
+
+fn findings(found: impl IntoIterator<Item = Finding>) -> String {
+    found.into_iter().collect::<FindingList>().strict_error()
 }
 
 fn typed(v: &Value) -> String {
@@ -221,7 +226,7 @@ fn syntax_errors() {
     );
 }
 
-/// A chain of lists and objects inside of each other.
+/// Returns nested lists or objects.
 fn nested(depth: usize, open: &str, close: &str) -> String {
     format!("{}1{}", open.repeat(depth), close.repeat(depth))
 }
@@ -268,7 +273,7 @@ fn any_value() -> impl Strategy<Value = Value> {
         Just(Value::Null),
         any::<bool>().prop_map(Value::Bool),
         any::<i64>().prop_map(Value::Int),
-        // Whole floats write as integers (as Go does), so only others come back as they were.
+        // Whole floats are written as integers (as Go does), so only other floats round-trip.
         any::<f64>()
             .prop_filter("fraction", |f| f.is_finite() && f.fract() != 0.0)
             .prop_map(Value::Float),
@@ -306,23 +311,22 @@ proptest! {
 #[test]
 fn findings_come_in_the_order_of_the_text() {
     let text = br#"{"b": {"y": 1, "x": [{"q": 1}, {"q": 2, "q": 3}]}, "a": 1}"#;
-    let mut found = [
-        "unknown field \"a\"",
-        "duplicate field \"b.x[1].q\"",
-        "unknown field \"b.x[0].q\"",
-        "unknown field \"elsewhere\"",
-        "unknown field \"b.y\"",
+    let (b, root) = (Path::ROOT.field("b"), Path::ROOT);
+    let x = b.field("x");
+    let unknown = |at: &Path<'_>| Finding::UnknownField(at.into());
+    let mut found: FindingList = [
+        unknown(&root.field("a")),
+        Finding::DuplicateField((&x.index(1).field("q")).into()),
+        unknown(&x.index(0).field("q")),
+        unknown(&root.field("elsewhere")),
+        unknown(&b.field("y")),
     ]
-    .map(String::from);
+    .into_iter()
+    .collect();
     json::sort_findings(text, &mut found);
     assert_eq!(
-        found,
-        [
-            "unknown field \"b.y\"",
-            "unknown field \"b.x[0].q\"",
-            "duplicate field \"b.x[1].q\"",
-            "unknown field \"a\"",
-            "unknown field \"elsewhere\"",
-        ]
+        found.strict_error(),
+        "unknown field \"b.y\", unknown field \"b.x[0].q\", duplicate field \"b.x[1].q\", unknown field \"a\", \
+         unknown field \"elsewhere\""
     );
 }

@@ -1,4 +1,4 @@
-//! Decoding of YAML: values, duplicates and error texts are those of Kubernetes' decoder.
+//! YAML decoding: values, duplicates and error messages equal those of Kubernetes' decoder.
 #![expect(
     clippy::needless_pass_by_value,
     reason = "a test may panic, and reads best so"
@@ -6,7 +6,7 @@
 
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
-use scantling_value::{Escape, Limits, Path, PathBuf, Position, json, yaml};
+use scantling_value::{Escape, FindingList, Limits, Path, PathBuf, Position, json, yaml};
 
 #[track_caller]
 fn check(texts: &[&str], expect: Expect) {
@@ -20,7 +20,14 @@ fn check(texts: &[&str], expect: Expect) {
             Ok(d) => {
                 out += &format!("{shown}  =>  {}", d.value.to_json_with(Escape::Minimal));
                 if !d.duplicates.is_empty() {
-                    out += &format!("  {}", d.duplicates.join(", "));
+                    out += &format!(
+                        "  {}",
+                        d.duplicates
+                            .iter()
+                            .map(ToString::to_string)
+                            .collect::<Vec<_>>()
+                            .join(", ")
+                    );
                 }
             }
             Err(e) => out += &format!("{shown}  =>  {e}"),
@@ -140,7 +147,7 @@ fn duplicates() {
     );
     let d = yaml::decode_strict(b"a: 1\na: 2\na: 3\n", Limits::SAFE).unwrap();
     assert_eq!(
-        yaml::strict_error(&d.duplicates),
+        d.duplicates.into_iter().collect::<FindingList>().strict_error(),
         "yaml: unmarshal errors:\n  line 2: key \"a\" already set in map\n  line 3: key \"a\" already set in map"
     );
 }

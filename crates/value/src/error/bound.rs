@@ -1,27 +1,28 @@
 //! Bounds on the texts of one error.
 //!
-//! An error may quote a value, a path or a pattern of several megabytes. What it keeps of each is bounded, so that a few
-//! errors cannot fill a response on their own.
+//! An error may quote a value, a path or a pattern of several megabytes. Each of these texts is truncated, so
+//! a few errors cannot fill a response .
 
 use super::BadValue;
 use crate::{Path, PathBuf, Segment, Value, go};
 use std::borrow::Cow;
 use std::fmt::{self, Write as _};
 
-/// The longest field, value or detail of an error, in bytes. Most servers' answers stay below 20 kB altogether; the
-/// largest that are useful are those that show a whole object.
+/// The maximum length of the field, value or detail of an error, in bytes. Most responses of kube-apiserver
+/// stay below 20 kB; only those that show a whole object are larger.
 const MAX_TEXT: usize = 256 << 10;
 
-/// The longest list of supported values, in bytes: some four thousand values of the usual length.
+/// The maximum length of a list of supported values, in bytes: about four thousand values of typical length.
 const MAX_SUPPORTED: usize = 64 << 10;
 
-/// Values up to this size are kept as they are, larger ones as text: a value takes many times its text in memory.
+/// Values up to this size are kept as values, larger ones as text: a value takes many times more memory than
+/// its text.
 const MAX_VALUE: usize = 4 << 10;
 
-/// The mark after a text that was cut.
+/// The mark after a truncated text.
 const MARK: &str = "... (cut at 262144 bytes)";
 
-/// The text, cut where it is too long.
+/// Truncates a text that is too long.
 pub(super) fn truncate(mut text: String) -> String {
     if text.len() > MAX_TEXT {
         text.truncate(text.floor_char_boundary(MAX_TEXT));
@@ -31,15 +32,15 @@ pub(super) fn truncate(mut text: String) -> String {
     text
 }
 
-/// What a value displays as, cut where that is too long. No more than that is written.
+/// Formats a value, truncated. Formatting stops at the limit.
 pub(super) fn display(value: &dyn fmt::Display) -> String {
     let mut out = TruncatingWriter(String::new());
-    // It fails where enough is written.
+    // The writer fails at its limit, which ends the formatting early.
     let _ = write!(out, "{value}");
     truncate(out.0)
 }
 
-/// Takes a little more than [`MAX_TEXT`] bytes.
+/// Accepts a little more than [`MAX_TEXT`] bytes, then fails.
 struct TruncatingWriter(String);
 
 impl fmt::Write for TruncatingWriter {
@@ -54,7 +55,7 @@ impl fmt::Write for TruncatingWriter {
     }
 }
 
-/// The place, unless its keys are too long to keep.
+/// Returns the path, or the root if its keys are too long to keep.
 pub(super) fn bounded_path(at: &Path<'_>) -> PathBuf {
     let mut bytes = 0usize;
     let mut frame = Some(at);
@@ -72,7 +73,7 @@ pub(super) fn bounded_path(at: &Path<'_>) -> PathBuf {
     }
 }
 
-/// The value, as text where it is large.
+/// Converts a large value to text.
 pub(super) fn bounded_value(value: BadValue) -> BadValue {
     match value {
         BadValue::Value(value) if size(&value, MAX_VALUE) > MAX_VALUE => {
@@ -85,8 +86,8 @@ pub(super) fn bounded_value(value: BadValue) -> BadValue {
     }
 }
 
-/// Writes a value as an error shows it: strings quoted, numbers and booleans bare, the rest as JSON. Of a large one a
-/// little more than [`MAX_TEXT`] bytes are written.
+/// Writes a value as an error shows it: strings quoted, numbers and booleans bare, anything else as JSON.
+/// Stops after a little more than [`MAX_TEXT`] bytes.
 pub(super) fn write_value(out: &mut String, value: &Value) {
     match value {
         Value::String(s) => go::write_quoted(out, truncate_quoted(s)),
@@ -99,14 +100,14 @@ pub(super) fn write_value(out: &mut String, value: &Value) {
     }
 }
 
-/// The bytes of a value as an error shows it.
+/// The length in bytes of a value as an error shows it.
 pub(super) fn displayed_len(value: &Value) -> usize {
     let mut out = String::new();
     write_value(&mut out, value);
     out.len()
 }
 
-/// As much of a text as can be shown.
+/// Truncates a string before it is quoted.
 fn truncate_quoted(s: &str) -> &str {
     s.get(..s.ceil_char_boundary(MAX_TEXT + 1)).unwrap_or(s)
 }
@@ -151,7 +152,7 @@ fn write_json(out: &mut Vec<u8>, value: &Value) {
     }
 }
 
-/// About how many bytes a value takes in memory. Counting ends above the limit.
+/// Estimates the memory that a value takes, in bytes. Counting stops above the limit.
 fn size(value: &Value, limit: usize) -> usize {
     let mut bytes = size_of::<Value>();
     match value {
@@ -178,7 +179,8 @@ fn size(value: &Value, limit: usize) -> usize {
     bytes
 }
 
-/// `supported values: "a", "b"`, and how many more there are where that would be too long. Empty for no values.
+/// Formats `supported values: "a", "b"`, and the number of omitted ones if the list is too long. Empty
+/// without values.
 pub(super) fn supported_values<'s, T>(
     values: impl IntoIterator<Item = T>,
     text: impl Fn(T) -> Cow<'s, str>,

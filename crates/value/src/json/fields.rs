@@ -1,64 +1,80 @@
-//! The fields of a JSON text in their order: which of them stand twice, and which stand before others.
+//! The fields of a JSON text in document order: finds repeated fields, and sorts findings by position.
 
 use super::parse::Cursor;
-use crate::{Str, go};
+use crate::{Finding, FindingList, PathBuf, Segment, Str};
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write as _;
 
-/// A server stops collecting here.
+/// kube-apiserver stops collecting findings here.
 const MAX_FINDINGS: usize = 100;
 
-/// The fields that stand twice, in document order, as `duplicate field "spec.a[0].b"`. The text is known to be
-/// valid; on any other the findings so far are returned.
-pub(super) fn duplicates(text: &[u8]) -> Vec<String> {
+/// Returns the duplicate fields, in document order. The text is known to be valid; on any other the findings so far are
+/// returned.
+pub(super) fn duplicates(text: &[u8]) -> Vec<Finding> {
     let mut found = Vec::new();
     let mut seen = BTreeSet::new();
     visit_fields(text, |path, time| {
-        if time == Occurrence::Again && found.len() < MAX_FINDINGS && seen.insert(path.to_owned()) {
-            found.push(finding(path, time));
+        if time == Occurrence::Again && found.len() < MAX_FINDINGS && !seen.contains(path) {
+            seen.insert(path.clone());
+            found.push(Finding::DuplicateField(path.clone()));
         }
     });
     found
 }
 
-/// Sorts findings about fields, `unknown field "spec.a"` and `duplicate field "spec.b"`, by where the text has the
-/// fields. Findings about others come last, in their order.
-pub fn sort_findings(text: &[u8], findings: &mut [String]) {
+/// Sorts findings about fields by where the text has the fields. Other findings come last, in their order.
+pub fn sort_findings(text: &[u8], findings: &mut FindingList) {
     if findings.len() < 2 {
         return;
     }
-    let mut places: BTreeMap<String, usize> = findings.iter().map(|f| (f.clone(), usize::MAX)).collect();
+    let fields = findings.iter().filter_map(Finding::field).cloned();
+    let mut places: BTreeMap<PathBuf, Places> = fields.map(|at| (at, Places::NONE)).collect();
     let mut place = 0;
     visit_fields(text, |path, time| {
         place += 1;
-        if let Some(known) = places.get_mut(&finding(path, time)) {
+        if let Some(known) = places.get_mut(path) {
+            let known = match time {
+                Occurrence::First => &mut known.first,
+                Occurrence::Again => &mut known.again,
+            };
             *known = place.min(*known);
         }
     });
-    findings.sort_by_key(|finding| places.get(finding).copied());
+    findings.kept_mut().sort_by_cached_key(|finding| {
+        let known = finding.field().and_then(|at| places.get(at));
+        let known = known.unwrap_or(&Places::NONE);
+        match finding {
+            Finding::DuplicateField(_) => known.again,
+            _ => known.first,
+        }
+    });
 }
 
-fn finding(path: &str, time: Occurrence) -> String {
-    let what = match time {
-        Occurrence::First => "unknown",
-        Occurrence::Again => "duplicate",
+/// The positions of a field among all fields of a text.
+struct Places {
+    first: usize,
+    again: usize,
+}
+
+impl Places {
+    const NONE: Places = Places {
+        first: usize::MAX,
+        again: usize::MAX,
     };
-    format!("{what} field {}", go::quote(path))
 }
 
-/// Whether a field stands in its object for the first time.
+/// Whether this is the first occurrence of a field in its object or a repeated one.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Occurrence {
     First,
     Again,
 }
 
-/// Visits every field of a text that is known to be valid.
-fn visit_fields(text: &[u8], visit: impl FnMut(&str, Occurrence)) {
+/// Visits every field of a valid JSON text.
+fn visit_fields(text: &[u8], visit: impl FnMut(&PathBuf, Occurrence)) {
     let mut visitor = FieldVisitor {
         cursor: Cursor::new(text),
         open: Vec::new(),
-        path: String::new(),
+        path: PathBuf::default(),
         visit,
     };
     let _ = visitor.document();
@@ -67,27 +83,27 @@ fn visit_fields(text: &[u8], visit: impl FnMut(&str, Occurrence)) {
 enum Container {
     /// The index of the current element.
     Array(usize),
-    /// The keys so far.
+    /// The keys seen so far.
     Object(BTreeSet<Str>),
 }
 
 struct Frame {
     open: Container,
-    /// The length of the path of the list or object itself.
+    /// The number of steps to the list or object itself.
     path: usize,
 }
 
 struct FieldVisitor<'a, V> {
     cursor: Cursor<'a>,
     open: Vec<Frame>,
-    path: String,
+    path: PathBuf,
     visit: V,
 }
 
-/// The text is not what was expected.
+/// The text is not valid JSON.
 struct SyntaxMismatch;
 
-impl<V: FnMut(&str, Occurrence)> FieldVisitor<'_, V> {
+impl<V: FnMut(&PathBuf, Occurrence)> FieldVisitor<'_, V> {
     fn document(&mut self) -> Result<(), SyntaxMismatch> {
         loop {
             match self.cursor.skip_space().ok_or(SyntaxMismatch)? {
@@ -103,7 +119,7 @@ impl<V: FnMut(&str, Occurrence)> FieldVisitor<'_, V> {
                     self.cursor.advance();
                     self.push(Container::Array(0));
                     if self.cursor.skip_space() != Some(b']') {
-                        self.path.push_str("[0]");
+                        self.path.push(Segment::Index(0));
                         continue;
                     }
                 }
@@ -133,7 +149,7 @@ impl<V: FnMut(&str, Occurrence)> FieldVisitor<'_, V> {
         });
     }
 
-    /// Moves on from a value to the beginning of the next one.
+    /// Advances from a value to the beginning of the next one.
     fn after_value(&mut self) -> Result<AfterValue, SyntaxMismatch> {
         loop {
             let Some(level) = self.open.last_mut() else {
@@ -146,8 +162,7 @@ impl<V: FnMut(&str, Occurrence)> FieldVisitor<'_, V> {
                     match &mut level.open {
                         Container::Array(index) => {
                             *index += 1;
-                            // Writing to a string cannot fail.
-                            let _ = write!(self.path, "[{index}]");
+                            self.path.push(Segment::Index(*index));
                         }
                         Container::Object(_) => self.key()?,
                     }
@@ -162,14 +177,13 @@ impl<V: FnMut(&str, Occurrence)> FieldVisitor<'_, V> {
         }
     }
 
-    /// Reads `"key":` and puts the key on the path.
+    /// Reads `"key":` and appends the key to the path.
     fn key(&mut self) -> Result<(), SyntaxMismatch> {
         self.cursor.skip_space();
         self.cursor.advance();
         let key = self.cursor.string().map_err(|_| SyntaxMismatch)?;
         self.cursor.skip_space();
         self.cursor.advance();
-        let nested = self.open.len() > 1;
         let Some(Frame {
             open: Container::Object(keys),
             ..
@@ -177,10 +191,7 @@ impl<V: FnMut(&str, Occurrence)> FieldVisitor<'_, V> {
         else {
             return Err(SyntaxMismatch);
         };
-        if nested {
-            self.path.push('.');
-        }
-        self.path.push_str(&key);
+        self.path.push(Segment::Field(&key));
         let time = if keys.insert(key) {
             Occurrence::First
         } else {

@@ -1,75 +1,60 @@
-//! Finding a path in a JSON text.
+//! Finding paths in a JSON text.
 
 use super::parse::Cursor;
-use crate::Segment;
-use crate::position::member_name;
+use crate::PathBuf;
+use crate::position::{PathTree, TreeStep};
 
-/// The offset of the last step of the path that is in the text. The text is known to be valid.
-pub(crate) fn locate<'p>(text: &[u8], path: impl Iterator<Item = Segment<'p>>) -> Option<usize> {
+/// For each path, the offset of its last step that is in the text. The text is known to be valid.
+pub(crate) fn locate_all(text: &[u8], paths: &[&PathBuf]) -> Vec<Option<usize>> {
+    let mut tree = PathTree::new(paths);
     let mut cursor = Cursor::new(text);
-    cursor.skip_space()?;
-    let mut found = cursor.at();
-    for segment in path {
-        let step = match (cursor.peek(), segment) {
-            (Some(b'{'), _) => member(&mut cursor, member_name(segment)),
-            (Some(b'['), Segment::Index(index)) => element(&mut cursor, index),
-            _ => None,
+    if cursor.skip_space().is_some() {
+        tree.visit_root(cursor.at());
+        // A text that ends early has no further places.
+        let _ = walk(&mut cursor, &mut tree, PathTree::<usize>::ROOT);
+    }
+    tree.into_places()
+}
+
+/// Goes through a value that paths lead into. The place of a member is that of its key.
+fn walk(cursor: &mut Cursor<'_>, tree: &mut PathTree<'_, usize>, here: usize) -> Option<()> {
+    let is_object = match cursor.peek()? {
+        b'{' => true,
+        b'[' => false,
+        _ => return skip_value(cursor),
+    };
+    cursor.advance();
+    let mut index = 0;
+    while !matches!(cursor.skip_space()?, b'}' | b']') {
+        let at = cursor.at();
+        let child = if is_object {
+            cursor.advance();
+            let key = cursor.string().ok()?;
+            cursor.skip_space()?;
+            cursor.advance();
+            cursor.skip_space()?;
+            tree.visit(here, TreeStep::Name(&key), at)
+        } else {
+            tree.visit(here, TreeStep::Index(index), at)
         };
-        match step {
-            Some(offset) => found = offset,
-            None => break,
+        index += 1;
+        match child.filter(|child| tree.has_children(*child)) {
+            Some(child) => walk(cursor, tree, child)?,
+            None => skip_value(cursor)?,
         }
-    }
-    Some(found)
-}
-
-/// Goes to the value of a member, and returns the offset of its key. Of repeated keys the last one counts.
-fn member(cursor: &mut Cursor<'_>, name: Option<&str>) -> Option<usize> {
-    let mut found = None;
-    cursor.advance();
-    while cursor.skip_space()? == b'"' {
-        let key_at = cursor.at();
-        cursor.advance();
-        let key = cursor.string().ok()?;
-        cursor.skip_space();
-        cursor.advance();
-        cursor.skip_space();
-        if name == Some(key.as_str()) {
-            found = Some((key_at, cursor.at()));
-        }
-        skip_value(cursor)?;
         if cursor.skip_space()? == b',' {
             cursor.advance();
         }
     }
-    let (key_at, value_at) = found?;
-    cursor.seek(value_at);
-    Some(key_at)
-}
-
-/// Goes to an element, and returns its offset.
-fn element(cursor: &mut Cursor<'_>, index: usize) -> Option<usize> {
     cursor.advance();
-    for _ in 0..index {
-        if cursor.skip_space()? == b']' {
-            return None;
-        }
-        skip_value(cursor)?;
-        if cursor.skip_space()? == b',' {
-            cursor.advance();
-        }
-    }
-    (cursor.skip_space()? != b']').then(|| cursor.at())
+    Some(())
 }
 
 fn skip_value(cursor: &mut Cursor<'_>) -> Option<()> {
     let mut depth = 0usize;
     loop {
         match cursor.skip_space()? {
-            b'"' => {
-                cursor.advance();
-                cursor.string().ok()?;
-            }
+            b'"' => cursor.skip_string()?,
             b'{' | b'[' => {
                 depth += 1;
                 cursor.advance();

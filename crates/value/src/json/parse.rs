@@ -1,20 +1,20 @@
-//! The JSON parser: one pass, no recursion, the error texts of Go's `encoding/json`.
+//! The JSON parser: one pass, no recursion, the error messages of Go's `encoding/json`.
 
 use super::swar;
 use crate::{DecodeError, Limits, Map, Str, Value, go};
 
-/// Whether an object holds a key twice.
+/// The presence of repeated keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DuplicateKeys {
     None,
     Some,
 }
 
-/// A document that keeps to the syntax.
+/// A syntactically valid document.
 pub(super) struct Parsed {
     pub(super) value: Value,
     pub(super) duplicate_keys: DuplicateKeys,
-    /// What is said of the first number that is out of range; infinity stands in for each.
+    /// The error about the first number that is out of range. Such numbers are infinity in the value.
     pub(super) out_of_range: Option<DecodeError>,
 }
 
@@ -37,7 +37,7 @@ pub(super) fn parse(text: &[u8], limits: Limits) -> Result<Parsed, DecodeError> 
 }
 
 impl Parsed {
-    /// Refuses numbers that are out of range. As in a server, syntax errors anywhere come before them.
+    /// Fails if a number is out of range. As in kube-apiserver, syntax errors anywhere take precedence.
     pub(super) fn in_range(self) -> Result<(Value, DuplicateKeys), DecodeError> {
         match self.out_of_range {
             Some(e) => Err(e),
@@ -46,12 +46,14 @@ impl Parsed {
     }
 }
 
-/// A list or object whose end has not come yet; its contents so far lie at the end of a shared buffer.
+/// A list or object that is still open. Its contents so far are at the end of a shared buffer.
 enum OpenContainer {
     Array { start: usize },
     Object { start: usize },
 }
 
+// All open containers share two buffers, so a container allocates once, when it closes and its size is known.
+// An explicit stack instead of recursion bounds the depth by `limits` and not by the thread's stack.
 struct JsonParser<'a> {
     cursor: Cursor<'a>,
     limits: Limits,
@@ -112,7 +114,7 @@ impl JsonParser<'_> {
         }
     }
 
-    /// Reads a value, or the beginning of a list or object that is not empty.
+    /// Reads a scalar or an empty container, or opens a container.
     #[inline]
     fn begin_value(&mut self) -> Result<Option<Value>, DecodeError> {
         Ok(Some(match self.cursor.skip_space() {
@@ -187,6 +189,7 @@ impl JsonParser<'_> {
         let members = self.members.split_off(start);
         let count = members.len();
         let map = Map::from_unsorted(members);
+        // Sorting drops repeated keys, so a smaller map reveals them without a set of keys.
         if map.len() < count {
             self.duplicate_keys = DuplicateKeys::Some;
         }
@@ -210,19 +213,20 @@ impl JsonParser<'_> {
                         format!("json: cannot unmarshal number {text} into Go value of type float64");
                     self.number_error = Some(DecodeError::new(message, Some(start)));
                 }
+                // Parsing continues, because a syntax error further on takes precedence.
                 Ok(Value::Float(f64::INFINITY))
             }
         }
     }
 }
 
-/// How a number is written.
+/// The notation of a number.
 pub(super) enum NumberForm {
     Integer,
     Float,
 }
 
-/// A place in the text.
+/// A position in the text.
 pub(super) struct Cursor<'a> {
     bytes: &'a [u8],
     /// The same text, if all of it is valid UTF-8: the usual case, checked once.
@@ -243,8 +247,19 @@ impl<'a> Cursor<'a> {
         self.at
     }
 
-    pub(super) fn seek(&mut self, at: usize) {
-        self.at = at;
+    /// Moves past a string of a valid text.
+    pub(super) fn skip_string(&mut self) -> Option<()> {
+        self.at += 1;
+        loop {
+            let rest = self.bytes.get(self.at..)?;
+            let found = memchr::memchr2(b'"', b'\\', rest)?;
+            self.at += found;
+            if self.peek() == Some(b'"') {
+                self.at += 1;
+                return Some(());
+            }
+            self.at += 2;
+        }
     }
 
     #[inline]
@@ -257,7 +272,7 @@ impl<'a> Cursor<'a> {
         self.at += 1;
     }
 
-    /// Moves to the next byte that is no space and returns it.
+    /// Skips whitespace and returns the next byte.
     #[inline]
     pub(super) fn skip_space(&mut self) -> Option<u8> {
         loop {
@@ -268,7 +283,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Expects nothing but space.
+    /// Fails if anything but whitespace follows.
     fn end(&mut self) -> Result<(), DecodeError> {
         match self.skip_space() {
             None => Ok(()),
@@ -285,13 +300,14 @@ impl<'a> Cursor<'a> {
         DecodeError::new(message, Some(self.at))
     }
 
-    /// Inside of a literal a server's decoder reads the end of the text as a space.
+    /// Returns the error for an unexpected byte inside a literal. Go's decoder reads the end of the text as a
+    /// space here.
     #[cold]
     fn unexpected_in_literal(&self, context: &str) -> DecodeError {
         self.unexpected(Some(self.peek().unwrap_or(b' ')), context)
     }
 
-    /// The bytes from a start to here, known to be ASCII.
+    /// Returns the bytes from `start` to the cursor, which are ASCII.
     pub(super) fn ascii(&self, start: usize) -> &'a str {
         let bytes = self.bytes.get(start..self.at).unwrap_or_default();
         std::str::from_utf8(bytes).unwrap_or_default()
@@ -309,7 +325,7 @@ impl<'a> Cursor<'a> {
         Err(self.unexpected_in_literal(&format!("in literal {word} (expecting '{expected}')")))
     }
 
-    /// Reads a number and says how it is written.
+    /// Reads a number and returns its notation.
     pub(super) fn number(&mut self) -> Result<NumberForm, DecodeError> {
         let mut form = NumberForm::Integer;
         if self.peek() == Some(b'-') {
@@ -368,7 +384,7 @@ impl<'a> Cursor<'a> {
         })
     }
 
-    /// Moves to the next quote, backslash or control character, eight bytes at a time.
+    /// Skips to the next quote, backslash or control character, eight bytes at a time.
     #[inline]
     fn skip_plain(&mut self) {
         while let Some(word) = self.bytes.get(self.at..).and_then(swar::load_word) {
@@ -430,8 +446,8 @@ impl<'a> Cursor<'a> {
         Ok(())
     }
 
-    /// The character of a UTF-16 unit; takes the second half of a surrogate pair from the text if it follows.
-    /// Halves on their own become replacement characters.
+    /// Returns the character of a UTF-16 unit. Consumes the second half of a surrogate pair if it follows.
+    /// Unpaired surrogates become replacement characters.
     fn unit(&mut self, first: u32) -> char {
         if let 0xd800..=0xdbff = first {
             let rest = self.bytes.get(self.at..).unwrap_or_default();
@@ -468,7 +484,7 @@ fn hex(digits: &[u8; 4]) -> Option<u32> {
         .try_fold(0, |code, b| Some(code * 16 + char::from(*b).to_digit(16)?))
 }
 
-/// Appends bytes as text; each byte that is no UTF-8 becomes a replacement character of its own.
+/// Appends bytes as text. Each byte that is not valid UTF-8 becomes its own replacement character.
 pub(crate) fn push_coerced(out: &mut String, bytes: &[u8]) {
     for chunk in bytes.utf8_chunks() {
         out.push_str(chunk.valid());

@@ -1,9 +1,10 @@
-//! Documents as they are written: members in their order and as often as they stand, numbers to the letter.
+//! JSON documents that keep what [`Value`] drops: the order of members, repeated members, and the digits of
+//! numbers.
 
 use super::parse::{Cursor, NumberForm};
 use crate::{DecodeError, Limits, Map, Str, Value};
 
-/// A value as it is written.
+/// A JSON value that keeps the order of members, repeated members and the digits of numbers.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RawJson {
     /// `null`
@@ -12,30 +13,30 @@ pub enum RawJson {
     Bool(bool),
     /// A number.
     Number(RawNumber),
-    /// A text.
+    /// A string.
     Text(Str),
     /// A list.
     Array(Vec<RawJson>),
-    /// An object; a name may stand more than once.
+    /// An object; a name may be repeated.
     Object(Vec<(Str, RawJson)>),
 }
 
-/// A number as it is written.
+/// A number with its original digits.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RawNumber {
-    /// Its letters.
+    /// The digits as written.
     pub text: Str,
-    /// Its value; infinity stands in for what is out of range.
+    /// The value; infinity if it is out of range.
     pub value: Value,
 }
 
-/// Reads a text that is known to be valid JSON.
+/// Decodes a text that is known to be valid JSON.
 pub fn decode_raw(text: &[u8], limits: Limits) -> Result<RawJson, DecodeError> {
     value(&mut Cursor::new(text), limits.depth)
 }
 
 impl RawJson {
-    /// The first number in it that is out of all range.
+    /// Returns the first number that is out of range.
     pub fn out_of_range(&self) -> Option<&Str> {
         match self {
             RawJson::Number(n) if matches!(n.value, Value::Float(f) if f.is_infinite()) => Some(&n.text),
@@ -47,7 +48,7 @@ impl RawJson {
 }
 
 impl From<RawJson> for Value {
-    /// Of members that stand twice the last one counts.
+    /// The last occurrence of a repeated member wins.
     fn from(written: RawJson) -> Value {
         match written {
             RawJson::Null => Value::Null,
@@ -109,7 +110,8 @@ fn value(cursor: &mut Cursor<'_>, depth: usize) -> Result<RawJson, DecodeError> 
     })
 }
 
-/// Whether a list or an object ends here, and moves past its end; else to its next element, which a comma may precede.
+/// If the list or object ends here, skips its end and returns true. Otherwise skips the comma before the next
+/// element.
 fn closes(cursor: &mut Cursor<'_>, end: u8) -> bool {
     if cursor.skip_space() == Some(b',') {
         cursor.advance();
@@ -135,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn everything_is_kept() {
+    fn raw_json_keeps_order_repeats_and_digits() {
         let text = r#" { "b" : [ 1.50, -0 , 1e400 ,true,null] , "a":{} ,"b":"\u00e9" } "#;
         let number = |text: &str, value| {
             RawJson::Number(RawNumber {

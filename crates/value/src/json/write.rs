@@ -1,32 +1,32 @@
-//! Writing values as JSON, byte for byte as Go's `encoding/json` writes them.
+//! JSON encoding, byte for byte as Go's `encoding/json` does it.
 
 use super::swar;
 use crate::{Value, go};
 
-/// How strings are written.
+/// The set of characters that are escaped in strings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Escape {
-    /// `<`, `>` and `&` as `\u003c`, `\u003e` and `\u0026`: what Go does unless told otherwise, and so the form
-    /// of API answers and of documents inside of error messages.
+    /// Escapes `<`, `>` and `&` as `\u003c`, `\u003e` and `\u0026`. This is Go's default, and so the form of
+    /// API responses and of documents in error messages.
     Html,
-    /// As few escapes as JSON allows (and U+2028 and U+2029, which Go always escapes).
+    /// Escapes only what JSON requires (and U+2028 and U+2029, which Go always escapes).
     Minimal,
 }
 
 impl Value {
-    /// The document as a server writes it: compact, keys sorted, HTML characters escaped.
+    /// Encodes the document as kube-apiserver does: compact, keys sorted, HTML characters escaped.
     pub fn to_json(&self) -> String {
         self.to_json_with(Escape::Html)
     }
 
-    /// The document as compact JSON.
+    /// Encodes the document as compact JSON.
     pub fn to_json_with(&self, escape: Escape) -> String {
         let mut out = Vec::with_capacity(128);
         self.write_json_with(&mut out, escape);
         into_string(out)
     }
 
-    /// Appends the document as a server writes it.
+    /// Appends the document as kube-apiserver encodes it.
     pub fn write_json(&self, out: &mut Vec<u8>) {
         self.write_json_with(out, Escape::Html);
     }
@@ -66,7 +66,7 @@ impl Value {
     }
 }
 
-/// The bytes are JSON, hence UTF-8.
+/// Converts JSON bytes, which are always UTF-8.
 fn into_string(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes).unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned())
 }
@@ -91,10 +91,10 @@ fn write_int(out: &mut Vec<u8>, i: i64) {
     out.extend_from_slice(digits.get(at..).unwrap_or_default());
 }
 
-/// How many bytes can be copied as they are.
+/// The length of the prefix that can be copied unescaped.
 fn plain(text: &[u8], escape: Escape) -> usize {
     let mut at = 0;
-    // What is marked here may be plain all the same: it is looked at byte by byte.
+    // The marks may be false positives, so the rest is checked byte by byte.
     while let Some(word) = text.get(at..).and_then(swar::load_word)
         && marks(word) == 0
     {
@@ -107,7 +107,7 @@ fn plain(text: &[u8], escape: Escape) -> usize {
         .unwrap_or(rest.len())
 }
 
-/// Marks bytes that may be special.
+/// Marks bytes that may need an escape.
 const fn marks(word: u64) -> u64 {
     const QUOTE_OR_AMPERSAND: u8 = b'"' | b'&';
     const LESS_OR_GREATER: u8 = b'<' | b'>';
@@ -118,7 +118,7 @@ const fn marks(word: u64) -> u64 {
         | (word & swar::ALL)
 }
 
-/// Whether a byte ends a run that can be copied as it is.
+/// Returns whether a byte ends a run that can be copied unescaped.
 fn special(b: u8, escape: Escape) -> bool {
     #[expect(clippy::indexing_slicing, reason = "the table is made when this is compiled")]
     const fn table(escape: Escape) -> [bool; 256] {
@@ -139,13 +139,13 @@ fn special(b: u8, escape: Escape) -> bool {
     table.get(usize::from(b)).is_some_and(|special| *special)
 }
 
-/// 0xe2 begins U+2028 and U+2029.
+/// 0xe2 is the first byte of U+2028 and U+2029.
 const fn is_special(b: u8, escape: Escape) -> bool {
     matches!(b, 0..=0x1f | b'"' | b'\\' | 0xe2)
         || (matches!(escape, Escape::Html) && matches!(b, b'<' | b'>' | b'&'))
 }
 
-/// Appends the text as a JSON string.
+/// Appends a string as a JSON string.
 pub(crate) fn write_string(out: &mut Vec<u8>, s: &str, escape: Escape) {
     out.reserve(s.len() + 2);
     out.push(b'"');
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn every_byte_is_seen_at_every_place() {
+    fn every_byte_is_escaped_at_every_offset() {
         for c in (0..0x80).chain([0xe9, 0x2027, 0x2028, 0x2029, 0x20ac, 0x1f600]) {
             let c = char::from_u32(c).unwrap();
             let alone = Value::from(c.to_string()).to_json();

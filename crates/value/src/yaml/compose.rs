@@ -1,4 +1,4 @@
-//! The composer: tokens to a tree of nodes, with anchors resolved.
+//! The composer: turns tokens into a tree of nodes and resolves anchors.
 
 use super::Problem;
 use super::scan::{Mark, Scanner, Style, TokenKind, YamlToken};
@@ -20,9 +20,9 @@ pub(super) struct YamlNode<'a> {
 pub(super) enum NodeKind<'a> {
     ResolvedScalar {
         value: Cow<'a, str>,
-        /// The tag in its long form, if there is one.
+        /// The tag in its long form, if any.
         tag: Option<String>,
-        /// Whether the text alone decides what the scalar is.
+        /// True if the text alone decides the type of the scalar.
         implicit: bool,
     },
     Sequence(Vec<NodeId>),
@@ -46,7 +46,7 @@ impl<'a> YamlDocument<'a> {
     }
 }
 
-/// Composes the first document of a text; what follows it is not read. An empty text has none.
+/// Composes the first document of a text and does not read further. An empty text has no document.
 pub(super) fn compose(text: &str, limits: Limits) -> Result<Option<YamlDocument<'_>>, Problem> {
     let mut composer = Composer {
         scanner: Scanner::new(text, limits),
@@ -62,11 +62,11 @@ pub(super) fn compose(text: &str, limits: Limits) -> Result<Option<YamlDocument<
     }))
 }
 
-/// Where a node stands: it decides which kinds of collections it can be.
+/// The context of a node. Decides which kinds of collections it can be.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum NodeContext {
     Block,
-    /// The value of a block mapping: a sequence may stand at the indentation of the key.
+    /// The value of a block mapping: a sequence may have the indentation of the key.
     BlockValue,
     Flow,
 }
@@ -75,13 +75,13 @@ struct Composer<'a> {
     scanner: Scanner<'a>,
     nodes: Vec<YamlNode<'a>>,
     anchors: BTreeMap<&'a str, NodeId>,
-    /// Handles and prefixes from `%TAG`, then the usual ones.
+    /// Handles and prefixes from `%TAG`, then the default ones.
     tags: Vec<(&'a str, String)>,
-    /// How many more levels may be opened.
+    /// The number of levels that may still be opened.
     depth: usize,
 }
 
-/// What is before a node's content.
+/// The anchor and tag before a node's content.
 #[derive(Default)]
 struct Properties<'a> {
     anchor: Option<&'a str>,
@@ -141,7 +141,7 @@ impl<'a> Composer<'a> {
                 self.node(NodeContext::Block)?
             }
         };
-        // Problems on the way to the next token belong to this document.
+        // Errors in the following token belong to this document.
         self.scanner.peek()?;
         Ok(Some(root))
     }
@@ -251,7 +251,7 @@ impl<'a> Composer<'a> {
         id
     }
 
-    /// The anchor and the tag, in either order.
+    /// Parses the anchor and the tag, in either order.
     fn properties(&mut self, start: Mark) -> Result<Properties<'a>, Problem> {
         let mut found = Properties::default();
         let mut tag = None;
@@ -283,7 +283,7 @@ impl<'a> Composer<'a> {
         Ok(found)
     }
 
-    /// A list or mapping. Its anchor is known inside of it.
+    /// Parses a list or mapping. Its anchor is defined inside it, too.
     fn collection(
         &mut self,
         anchor: Option<&'a str>,
@@ -367,7 +367,7 @@ impl<'a> Composer<'a> {
         }
     }
 
-    /// A key or a value of a block mapping, which may be missing.
+    /// Parses a key or a value of a block mapping, which may be missing.
     fn block_part(&mut self, end: Mark) -> Result<NodeId, Problem> {
         match self.kind()? {
             TokenKind::Key | TokenKind::Value | TokenKind::BlockEnd => Ok(self.empty(end)),
@@ -398,7 +398,7 @@ impl<'a> Composer<'a> {
         }
     }
 
-    /// Takes the comma between entries; whether the collection ends here.
+    /// Takes the comma between entries. Returns whether the collection ends here.
     fn flow_end(
         &mut self,
         first: bool,
@@ -421,7 +421,7 @@ impl<'a> Composer<'a> {
         Ok(ends)
     }
 
-    /// `key: value` inside of `[]`.
+    /// Parses `key: value` inside `[]`.
     fn single_pair(&mut self) -> Result<NodeKind<'a>, Problem> {
         let key = match self.kind()? {
             TokenKind::Value | TokenKind::FlowEntry | TokenKind::FlowSequenceEnd => {
@@ -434,7 +434,7 @@ impl<'a> Composer<'a> {
         Ok(NodeKind::Mapping(vec![(key, value)]))
     }
 
-    /// The value after a key inside of brackets, which may be missing.
+    /// Parses the value after a key inside brackets, which may be missing.
     fn flow_value(&mut self, is_next: fn(&TokenKind<'_>) -> bool) -> Result<NodeId, Problem> {
         let mut at = self.scanner.peek()?.start;
         if let TokenKind::Value = self.kind()? {

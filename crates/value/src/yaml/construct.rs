@@ -1,16 +1,71 @@
-//! The constructor: nodes to a value, as Kubernetes does it: YAML to JSON first, then as JSON.
+//! The constructor: turns nodes into a value, as Kubernetes does: YAML to JSON first, then as JSON.
 
 use super::Problem;
 use super::compose::{NodeId, NodeKind, YamlDocument};
-use super::resolve::{ResolvedScalar, TAG_PREFIX, resolve};
-use crate::{Limits, Map, Str, TextList, Value, go};
+use super::fast_path::{Builder, Place};
+use super::resolve::{ResolvedScalar, TAG_PREFIX, non_string, resolve};
+use super::scan::Style;
+use crate::{Finding, FindingList, Limits, Map, Str, Value, go};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-/// Builds the value of a document, and lists the keys that stand twice.
+/// Builds the value of a document on the fast path, which has no key twice.
+#[derive(Debug, Default)]
+pub(super) struct ValueBuilder {
+    /// The entries of all open mappings and sequences, the innermost last.
+    members: Vec<(Str, Value)>,
+    items: Vec<Value>,
+}
+
+impl Builder for ValueBuilder {
+    type Node = Value;
+    type Key = Str;
+    /// Where the entries begin.
+    type Frame = (usize, usize);
+    const PLACES: bool = false;
+
+    fn open(&mut self) -> Self::Frame {
+        (self.members.len(), self.items.len())
+    }
+
+    fn begin_member(&mut self, key: Cow<'_, str>, _: Place) -> Str {
+        key.into()
+    }
+
+    fn member(&mut self, key: Str, value: Value) {
+        self.members.push((key, value));
+    }
+
+    fn mapping(&mut self, (start, _): Self::Frame) -> Option<Value> {
+        let entries = self.members.split_off(start);
+        let count = entries.len();
+        let members = Map::from_unsorted(entries);
+        (members.len() == count).then_some(Value::Object(members))
+    }
+
+    fn begin_element(&mut self, _: &mut Self::Frame, _: Place) {}
+
+    fn element(&mut self, value: Value) {
+        self.items.push(value);
+    }
+
+    fn sequence(&mut self, (_, start): Self::Frame) -> Value {
+        Value::Array(self.items.split_off(start))
+    }
+
+    fn scalar(&mut self, text: Cow<'_, str>, style: Style) -> Option<Value> {
+        match non_string(&text).filter(|_| style == Style::Plain) {
+            Some(scalar) => scalar.into_value().ok(),
+            None => Some(Value::String(text.into())),
+        }
+    }
+}
+
+/// Builds the value of a document and lists repeated keys.
 pub(super) fn construct(
     document: &YamlDocument<'_>,
     limits: Limits,
-) -> Result<(Value, Vec<String>), Problem> {
+) -> Result<(Value, Vec<Finding>), Problem> {
     let mut constructor = Constructor {
         document,
         limits,
@@ -19,20 +74,20 @@ pub(super) fn construct(
         from_aliases: 0,
         copied: 0,
         open_aliases: Vec::new(),
-        duplicates: TextList::new(),
+        duplicates: FindingList::new(),
         not_json: None,
     };
     let value = constructor.value(document.root)?;
     match constructor.not_json {
         Some(problem) => Err(problem),
-        None => Ok((value, constructor.duplicates.into_texts())),
+        None => Ok((value, constructor.duplicates.into_vec())),
     }
 }
 
-/// The most bytes of text that aliases may add to a document: as much as a request may hold.
+/// The maximum size of text that aliases may add to a document: the size limit of a request.
 const MAX_COPIED: usize = 3 << 20;
 
-/// A key before it becomes text: `1` and `"1"` are different keys.
+/// The type of a key before it becomes a string: `1` and `"1"` are different keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum KeyKind {
     Int,
@@ -47,14 +102,14 @@ struct Constructor<'d, 'a> {
     document: &'d YamlDocument<'a>,
     limits: Limits,
     depth: usize,
-    /// Nodes built, and how many of them inside of aliases: their ratio tells bombs from documents.
+    /// Nodes built in total, and inside aliases. Their ratio detects alias bombs.
     decoded: usize,
     from_aliases: usize,
-    /// The bytes of texts inside of aliases.
+    /// The bytes of text inside aliases.
     copied: usize,
     open_aliases: Vec<NodeId>,
-    duplicates: TextList,
-    /// The first thing that JSON cannot express. Problems of YAML come before it, wherever they stand.
+    duplicates: FindingList,
+    /// The first value that JSON cannot represent. YAML errors take precedence, wherever they occur.
     not_json: Option<Problem>,
 }
 
@@ -86,8 +141,8 @@ impl Constructor<'_, '_> {
         Ok(())
     }
 
-    /// Counts a text that may stand in an alias. A server counts nodes alone, and shares their texts until it writes
-    /// them; here each is a copy.
+    /// Counts text that may be inside an alias. kube-apiserver counts only nodes, and shares their text until
+    /// it writes it; here every alias copies.
     fn count_copied(&mut self, bytes: usize) -> Result<(), Problem> {
         if !self.open_aliases.is_empty() {
             self.copied += bytes;
@@ -122,8 +177,8 @@ impl Constructor<'_, '_> {
                 let mut out = MappingEntries::new();
                 self.members(members, &mut out)?;
                 self.depth -= 1;
-                // Keys that differ only in kind become one; which one a server keeps is chance, here it is the
-                // string.
+                // Keys that differ only in type collide. kube-apiserver keeps a random one of them; here the
+                // string wins.
                 let entries = out.into_iter().map(|((key, _), value)| (key, value)).collect();
                 Ok(Value::Object(Map::from_unsorted(entries)))
             }
@@ -137,27 +192,11 @@ impl Constructor<'_, '_> {
     }
 
     fn scalar_value(&mut self, scalar: ResolvedScalar) -> Value {
-        match scalar {
-            ResolvedScalar::Null => Value::Null,
-            ResolvedScalar::Bool(b) => Value::Bool(b),
-            ResolvedScalar::Int(i) => Value::Int(i),
-            #[expect(clippy::cast_precision_loss, reason = "as JSON reads such numbers")]
-            ResolvedScalar::Uint(u) => Value::Float(u as f64),
-            ResolvedScalar::Float(f) if !f.is_finite() => {
-                let shown = go::float_v(f);
-                let text = format!("json: unsupported value: {shown}");
-                self.not_json.get_or_insert_with(|| Problem::json(text));
-                Value::Null
-            }
-            ResolvedScalar::Float(f) => {
-                // Written as JSON, a whole float is an integer.
-                let mut text = Vec::new();
-                go::write_float_json(&mut text, f);
-                let whole = std::str::from_utf8(&text).ok().and_then(|t| t.parse().ok());
-                whole.map_or(Value::Float(f), Value::Int)
-            }
-            ResolvedScalar::String(s) => Value::String(s),
-        }
+        scalar.into_value().unwrap_or_else(|f| {
+            let text = format!("json: unsupported value: {}", go::float_v(f));
+            self.not_json.get_or_insert_with(|| Problem::json(text));
+            Value::Null
+        })
     }
 
     fn open_alias(&mut self, id: NodeId, name: &str) -> Result<(), Problem> {
@@ -168,8 +207,8 @@ impl Constructor<'_, '_> {
         Ok(())
     }
 
-    /// Goes one level down. Aliases nest without nesting in the text, so that the depth is counted here, too; the
-    /// words are those of the JSON decoder that a server would hand the result to.
+    /// Descends one level. Aliases nest without nesting in the text, so the depth is checked here, too. The
+    /// message is that of the JSON decoder, to which kube-apiserver would pass the result.
     fn enter(&mut self, opening: char) -> Result<(), Problem> {
         self.depth += 1;
         if self.depth > self.limits.depth {
@@ -191,11 +230,11 @@ impl Constructor<'_, '_> {
             if out.contains_key(&key) {
                 let line = self.document.node(value).map_or(0, |n| n.mark.line) + 1;
                 self.duplicates.push_with(|| {
-                    let shown = match key.1 {
+                    let key = match key.1 {
                         KeyKind::String => go::quote(&key.0),
                         _ => key.0.to_string(),
                     };
-                    format!("line {line}: key {shown} already set in map")
+                    Finding::DuplicateKey { line, key }
                 });
             }
             out.insert(key, built);
@@ -213,8 +252,8 @@ impl Constructor<'_, '_> {
         }
     }
 
-    /// `<<`: the members of a mapping, or of several of which the first has precedence. They replace what stands
-    /// before them.
+    /// `<<`: merges the members of a mapping, or of several mappings, where the first one wins. They override
+    /// members before the `<<`.
     fn merge(&mut self, id: NodeId, out: &mut MappingEntries) -> Result<(), Problem> {
         let document = self.document;
         match document.node(id).map(|n| &n.kind) {
@@ -316,7 +355,7 @@ fn want_map() -> Problem {
     Problem::plain("map merge requires map or sequence of maps as the value")
 }
 
-/// A value in the syntax of Go.
+/// Formats a value in Go syntax.
 fn go_syntax(value: &Value) -> String {
     match value {
         Value::Null => "<nil>".into(),

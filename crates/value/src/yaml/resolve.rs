@@ -1,7 +1,9 @@
-//! What a scalar is: string, number, boolean or null, by the rules of YAML 1.1 as Kubernetes' decoder has them.
+//! Resolves the type of a scalar (string, number, boolean or null) by YAML 1.1 rules, as Kubernetes' decoder
+//! implements them.
 
 use super::Problem;
-use crate::Str;
+use crate::{Str, Value, go};
+use std::borrow::Cow;
 
 pub(super) const TAG_PREFIX: &str = "tag:yaml.org,2002:";
 
@@ -17,7 +19,29 @@ pub(super) enum ResolvedScalar {
     String(Str),
 }
 
-/// Resolves a scalar. Without a tag and implicit, its text decides.
+impl ResolvedScalar {
+    /// The scalar as JSON; an infinity or NaN, which JSON does not have, as it is.
+    pub(super) fn into_value(self) -> Result<Value, f64> {
+        Ok(match self {
+            ResolvedScalar::Null => Value::Null,
+            ResolvedScalar::Bool(b) => Value::Bool(b),
+            ResolvedScalar::Int(i) => Value::Int(i),
+            #[expect(clippy::cast_precision_loss, reason = "as JSON reads such numbers")]
+            ResolvedScalar::Uint(u) => Value::Float(u as f64),
+            ResolvedScalar::Float(f) if !f.is_finite() => return Err(f),
+            ResolvedScalar::Float(f) => {
+                // Encoded as JSON, a whole float is an integer.
+                let mut text = Vec::new();
+                go::write_float_json(&mut text, f);
+                let whole = std::str::from_utf8(&text).ok().and_then(|t| t.parse().ok());
+                whole.map_or(Value::Float(f), Value::Int)
+            }
+            ResolvedScalar::String(s) => Value::String(s),
+        })
+    }
+}
+
+/// Resolves a scalar. If it is implicit and has no tag, its text decides.
 pub(super) fn resolve(text: &str, tag: Option<&str>, implicit: bool) -> Result<ResolvedScalar, Problem> {
     let short = match tag {
         None if implicit => return Ok(by_text(text)),
@@ -30,7 +54,7 @@ pub(super) fn resolve(text: &str, tag: Option<&str>, implicit: bool) -> Result<R
         "bool" | "int" | "float" | "null" => by_text(text),
         "timestamp" if is_timestamp(text) => return Ok(ResolvedScalar::String(text.into())),
         "timestamp" => by_text(text),
-        // Tags that mean nothing here leave the text as it is.
+        // Unknown tags leave the text unchanged.
         _ => return Ok(ResolvedScalar::String(text.into())),
     };
     let name = match &found {
@@ -51,14 +75,18 @@ pub(super) fn resolve(text: &str, tag: Option<&str>, implicit: bool) -> Result<R
 }
 
 fn by_text(text: &str) -> ResolvedScalar {
-    let found = match text.as_bytes().first() {
+    non_string(text).unwrap_or_else(|| ResolvedScalar::String(text.into()))
+}
+
+/// What a plain text is, if it is not a string.
+pub(super) fn non_string(text: &str) -> Option<ResolvedScalar> {
+    match text.as_bytes().first() {
         None => Some(ResolvedScalar::Null),
         Some(b'y' | b'Y' | b'n' | b'N' | b't' | b'T' | b'f' | b'F' | b'o' | b'O' | b'~') => word(text),
         Some(b'.') => special_float(text).or_else(|| finite(text)),
         Some(b'+' | b'-' | b'0'..=b'9') => special_float(text).or_else(|| number(text)),
         _ => None,
-    };
-    found.unwrap_or_else(|| ResolvedScalar::String(text.into()))
+    }
 }
 
 fn word(text: &str) -> Option<ResolvedScalar> {
@@ -83,7 +111,7 @@ fn special_float(text: &str) -> Option<ResolvedScalar> {
     }))
 }
 
-/// A decimal float that is in range.
+/// Parses a decimal float that is in range.
 fn finite(text: &str) -> Option<ResolvedScalar> {
     text.parse::<f64>()
         .ok()
@@ -92,11 +120,14 @@ fn finite(text: &str) -> Option<ResolvedScalar> {
 }
 
 fn number(text: &str) -> Option<ResolvedScalar> {
-    let plain = text.replace('_', "");
+    let plain = match text.contains('_') {
+        true => Cow::Owned(text.replace('_', "")),
+        false => Cow::Borrowed(text),
+    };
     integer(&plain).or_else(|| is_float(&plain).then(|| finite(&plain)).flatten())
 }
 
-/// An integer with a sign, and a base if it begins with 0.
+/// Parses an integer with a sign, and a base if it begins with 0.
 fn integer(text: &str) -> Option<ResolvedScalar> {
     let (negative, digits) = match text.as_bytes().first() {
         Some(b'-') => (true, text.get(1..)?),
@@ -111,7 +142,7 @@ fn integer(text: &str) -> Option<ResolvedScalar> {
         [b'0', _, ..] => (8, digits.get(1..)?),
         _ => (10, digits),
     };
-    // The parsers of integers would take a sign here, too.
+    // `from_str_radix` would accept a second sign here.
     if !digits.bytes().all(|b| b.is_ascii_alphanumeric()) {
         return None;
     }
@@ -126,7 +157,7 @@ fn integer(text: &str) -> Option<ResolvedScalar> {
     }
 }
 
-/// Whether the text is a decimal number: `-1`, `1.`, `.5e+3`.
+/// Returns whether the text is a decimal number: `-1`, `1.`, `.5e+3`.
 fn is_float(text: &str) -> bool {
     let text = text.strip_prefix(['-', '+']).unwrap_or(text);
     let (mantissa, exponent) = match text.split_once(['e', 'E']) {
@@ -142,7 +173,7 @@ fn is_float(text: &str) -> bool {
     mantissa_ok && exponent.is_none_or(|e| !e.is_empty() && digits(e))
 }
 
-/// `!!binary`: base64, whose bytes are text from here on.
+/// `!!binary`: decodes base64; the bytes become text.
 fn binary(text: &str) -> Result<ResolvedScalar, Problem> {
     use base64::Engine as _;
     let packed: String = text.chars().filter(|c| !matches!(c, '\n' | '\r')).collect();
@@ -156,7 +187,7 @@ fn binary(text: &str) -> Result<ResolvedScalar, Problem> {
     }
 }
 
-/// Whether the text is a date, or a date and a time: `2001-1-2`, `2001-12-14t21:59:43.10-05:00`,
+/// Returns whether the text is a date, or a date and a time: `2001-1-2`, `2001-12-14t21:59:43.10-05:00`,
 /// `2001-12-14 21:59:43`.
 pub(super) fn is_timestamp(text: &str) -> bool {
     let (date, time) = match text.split_once(['T', 't', ' ']) {

@@ -1,10 +1,10 @@
-//! Scanning of scalars.
+//! Scans scalars.
 
 use super::Problem;
 use super::scan::{Mark, Scanner};
 use std::borrow::Cow;
 
-/// What stands between two lines of a scalar.
+/// The line breaks and spaces between two lines of a scalar.
 #[derive(Default)]
 struct LineBreaks {
     first: String,
@@ -12,7 +12,7 @@ struct LineBreaks {
 }
 
 impl LineBreaks {
-    /// Appends the breaks folded: one break is a space, more are one break less.
+    /// Appends the breaks folded: a single break becomes a space, n breaks become n - 1.
     fn write(&mut self, out: &mut String) {
         if self.first == "\n" {
             if self.rest.is_empty() {
@@ -27,7 +27,7 @@ impl LineBreaks {
     }
 }
 
-/// What becomes of the breaks at the end of a block scalar.
+/// The treatment of trailing breaks of a block scalar.
 #[derive(PartialEq, Eq)]
 enum Chomping {
     Strip,
@@ -36,7 +36,7 @@ enum Chomping {
 }
 
 impl<'a> Scanner<'a> {
-    /// A scalar without quotes. On one line it is borrowed from the text.
+    /// Scans a plain scalar. A single-line one is borrowed from the text.
     pub(super) fn plain_scalar(&mut self) -> Result<Cow<'a, str>, Problem> {
         let start = self.mark;
         let indent = self.indent + 1;
@@ -105,7 +105,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// A scalar in quotes. On one line and without escapes it is borrowed from the text.
+    /// Scans a quoted scalar. A single-line one without escapes is borrowed from the text.
     pub(super) fn quoted_scalar(&mut self, quote: u8) -> Result<Cow<'a, str>, Problem> {
         let start = self.mark;
         self.advance();
@@ -176,7 +176,7 @@ impl<'a> Scanner<'a> {
         Ok(Cow::Owned(out))
     }
 
-    /// The rest of a quoted scalar that is ASCII, on one line and without escapes.
+    /// Scans the rest of a quoted scalar if it is ASCII, on one line and without escapes.
     fn simple_quoted(&mut self, quote: u8) -> Option<Cow<'a, str>> {
         let rest = self.text.as_bytes().get(self.at..)?;
         let length = rest.iter().position(|&b| {
@@ -237,7 +237,7 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    /// A scalar after `|` or `>`.
+    /// Scans a block scalar after `|` or `>`.
     pub(super) fn block_scalar(&mut self, literal: bool) -> Result<Cow<'a, str>, Problem> {
         let start = self.mark;
         self.advance();
@@ -280,7 +280,7 @@ impl<'a> Scanner<'a> {
         Ok(Cow::Owned(out))
     }
 
-    /// The rest of the line after `|` or `>`: how to treat the end, and how far the text is indented (0 if its
+    /// Scans the rest of the line after `|` or `>`: the chomping indicator and the indentation (0 if the
     /// first line decides).
     fn block_header(&mut self, start: Mark) -> Result<(Chomping, isize), Problem> {
         let mut chomping = Chomping::Clip;

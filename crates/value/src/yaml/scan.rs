@@ -1,6 +1,6 @@
-//! The scanner: YAML 1.1 text to tokens.
+//! The scanner: turns YAML 1.1 text into tokens.
 //!
-//! A YAML token can change the meaning of tokens before it: `a` is a key only once `:` follows. The scanner
+//! A token can change the meaning of tokens before it: `a` is a key only once `:` follows. The scanner
 //! therefore holds tokens back while one of them may still turn out to begin a key.
 
 use super::Problem;
@@ -8,10 +8,10 @@ use crate::Limits;
 use std::borrow::Cow;
 use std::collections::VecDeque;
 
-/// A key must end on its line and within so many characters.
-const MAX_KEY_LENGTH: usize = 1024;
+/// The maximum length of a simple key. It must also end on its line.
+pub(super) const MAX_KEY_LENGTH: usize = 1024;
 
-/// A place in the text; all counts from zero, in characters.
+/// A position in the text. All counts are zero-based and in characters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Mark {
     pub(super) index: usize,
@@ -50,23 +50,23 @@ pub(super) enum TokenKind<'a> {
     ResolvedScalar { value: Cow<'a, str>, style: Style },
 }
 
-/// How a scalar is written. Only plain ones are looked at for numbers, booleans and null.
+/// The style of a scalar. Only plain scalars are resolved to numbers, booleans and null.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Style {
     Plain,
     Other,
 }
 
-/// Where a key may begin. There is one for each level of `[` and `{`, and one for the block outside of them.
+/// A possible simple key. There is one per level of `[` and `{`, and one for the surrounding block.
 #[derive(Clone, Copy, Debug, Default)]
 struct SimpleKey {
     possible: bool,
-    /// In a block, what stands at the indentation of its keys must be a key.
+    /// True if this must be a key, because it has the indentation of the keys of a block.
     required: bool,
-    /// Whether tokens are held back for it. An empty `[]` or `{}` is not waited for: a server's decoder ends a
-    /// document after it, whatever follows.
+    /// True if tokens are held back for it. An empty `[]` or `{}` does not hold tokens back: Kubernetes'
+    /// decoder ends a document after it, whatever follows.
     awaited: bool,
-    /// The number of the token that begins it.
+    /// The sequence number of the token that begins it.
     token: usize,
     mark: Mark,
 }
@@ -77,12 +77,12 @@ pub(super) struct Scanner<'a> {
     pub(super) mark: Mark,
     limits: Limits,
     queue: VecDeque<YamlToken<'a>>,
-    /// How many tokens have been taken from the queue.
+    /// The number of tokens taken from the queue.
     taken: usize,
     ready: bool,
     simple_keys: Vec<SimpleKey>,
     pub(super) key_allowed: bool,
-    /// The column of the current block; -1 outside of any.
+    /// The column of the current block; -1 outside any block.
     pub(super) indent: isize,
     indents: Vec<isize>,
     pub(super) flow_depth: usize,
@@ -107,7 +107,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// The next token, which stays.
+    /// Returns the next token without taking it.
     pub(super) fn peek(&mut self) -> Result<&YamlToken<'a>, Problem> {
         while !self.ready {
             self.ready = !self.queue.is_empty() && !self.head_may_be_key()?;
@@ -121,7 +121,7 @@ impl<'a> Scanner<'a> {
             .ok_or_else(|| Problem::scanner("did not find expected token", end, end))
     }
 
-    /// Moves past the token that was peeked at, and returns it.
+    /// Takes the token that was peeked at.
     pub(super) fn take(&mut self) -> Option<YamlToken<'a>> {
         let token = self.queue.pop_front()?;
         self.taken += 1;
@@ -129,9 +129,9 @@ impl<'a> Scanner<'a> {
         Some(token)
     }
 
-    /// Whether the first token in the queue may still turn out to begin a key.
+    /// Returns whether the first token in the queue may still turn out to begin a key.
     fn head_may_be_key(&mut self) -> Result<bool, Problem> {
-        // Numbers ascend with the levels.
+        // Token numbers ascend with the levels.
         let head = self.taken;
         let first = self.simple_keys.partition_point(|c| c.token < head);
         for level in first..self.simple_keys.len() {
@@ -147,7 +147,7 @@ impl<'a> Scanner<'a> {
         Ok(false)
     }
 
-    /// Whether a key can still begin there; gives the place up if not.
+    /// Returns whether a key can still begin at this level, and clears the candidate if not.
     fn is_valid(&mut self, level: usize) -> Result<bool, Problem> {
         let (line, index) = (self.mark.line, self.mark.index);
         let Some(c) = self.simple_keys.get_mut(level) else {
@@ -167,7 +167,7 @@ impl<'a> Scanner<'a> {
         Ok(true)
     }
 
-    /// Notes that a key may begin here.
+    /// Records that a key may begin here.
     fn save_simple_key(&mut self) -> Result<(), Problem> {
         if self.key_allowed {
             let required = self.flow_depth == 0 && self.indent == self.column();
@@ -186,7 +186,7 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    /// Gives up the place where a key may have begun on this level.
+    /// Clears the key candidate of this level.
     fn drop_simple_key(&mut self) -> Result<(), Problem> {
         if let Some(c) = self.simple_keys.last_mut()
             && c.possible
@@ -208,8 +208,8 @@ impl<'a> Scanner<'a> {
         isize::try_from(self.mark.column).unwrap_or(isize::MAX)
     }
 
-    /// Opens a block if the column is further right than the current one; its token is put in front of the
-    /// token with the given number, or last.
+    /// Opens a block if the column is greater than the current one. Its token is inserted before the token
+    /// with the given number, or at the end.
     fn open_block(
         &mut self,
         column: isize,
@@ -234,7 +234,7 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    /// Puts a token in front of the one with the given number, or last if that is gone already.
+    /// Inserts a token before the one with the given number, or at the end if that one is already taken.
     fn insert(&mut self, before: Option<usize>, token: YamlToken<'a>) {
         match before.and_then(|number| number.checked_sub(self.taken)) {
             Some(position) if position < self.queue.len() => self.queue.insert(position, token),
@@ -247,7 +247,7 @@ impl<'a> Scanner<'a> {
         self.problem(context, format!("exceeded max depth of {}", self.limits.depth))
     }
 
-    /// Closes the blocks that stand further right than the column.
+    /// Closes the blocks to the right of the column.
     fn close_blocks(&mut self, column: isize) {
         if self.flow_depth > 0 {
             return;
@@ -266,7 +266,7 @@ impl<'a> Scanner<'a> {
         });
     }
 
-    /// Scans one more token (blocks that open or close with it come along).
+    /// Scans one more token, including the tokens of blocks that open or close with it.
     fn fetch(&mut self) -> Result<(), Problem> {
         self.skip_to_token();
         self.close_blocks(self.column());
@@ -364,7 +364,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Ends all blocks before a directive or a document.
+    /// Closes all blocks before a directive or a document.
     fn leave_blocks(&mut self) -> Result<(), Problem> {
         self.close_blocks(-1);
         self.drop_simple_key()?;
@@ -434,7 +434,7 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    /// `?` before a key.
+    /// Scans `?` before a key.
     fn key(&mut self) -> Result<(), Problem> {
         if self.flow_depth == 0 {
             if !self.key_allowed {
@@ -450,7 +450,7 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    /// `:` after a key.
+    /// Scans `:` after a key.
     fn value(&mut self) -> Result<(), Problem> {
         let level = self.simple_keys.len() - 1;
         if self.is_valid(level)?
@@ -488,7 +488,7 @@ impl<'a> Scanner<'a> {
             loop {
                 match self.byte(0) {
                     Some(b' ') => self.advance(),
-                    // Where a key may stand, a tab would hide its column.
+                    // Where a key may begin, a tab would hide its column.
                     Some(b'\t') if self.flow_depth > 0 || !self.key_allowed => self.advance(),
                     _ => break,
                 }
@@ -507,15 +507,15 @@ impl<'a> Scanner<'a> {
     }
 }
 
-/// Characters.
+/// Character access.
 impl<'a> Scanner<'a> {
-    /// The byte so many bytes ahead.
+    /// The byte at an offset from the current position.
     #[inline]
     pub(super) fn byte(&self, ahead: usize) -> Option<u8> {
         self.text.as_bytes().get(self.at + ahead).copied()
     }
 
-    /// Moves past one character that is no line break.
+    /// Advances past one character that is not a line break.
     #[inline]
     pub(super) fn advance(&mut self) {
         let width = match self.byte(0) {
@@ -530,15 +530,15 @@ impl<'a> Scanner<'a> {
         self.mark.column += 1;
     }
 
-    /// Moves past so many ASCII characters.
+    /// Advances past `count` ASCII characters.
     pub(super) fn advance_ascii(&mut self, count: usize) {
         self.at += count;
         self.mark.index += count;
         self.mark.column += count;
     }
 
-    /// The bytes of the line break that begins so many bytes ahead; 0 if there is none. Besides CR and LF there
-    /// are NEL, LS and PS.
+    /// The length of the line break at an offset from the current position; 0 if there is none. NEL, LS and
+    /// PS are line breaks, too.
     #[inline]
     pub(super) fn break_width(&self, ahead: usize) -> usize {
         match self.byte(ahead) {
@@ -567,7 +567,7 @@ impl<'a> Scanner<'a> {
         self.is_blank(ahead) || self.is_break_or_end(ahead)
     }
 
-    /// Whether `---` or `...` stands here on its own at the beginning of a line.
+    /// Returns whether `---` or `...` begins the current line and is followed by a space or a break.
     pub(super) fn at_document_indicator(&self) -> bool {
         let rest = self.text.as_bytes().get(self.at..).unwrap_or_default();
         self.mark.column == 0
@@ -575,7 +575,7 @@ impl<'a> Scanner<'a> {
             && self.is_blank_or_end(3)
     }
 
-    /// Moves past the end of a line that may hold nothing more than a comment.
+    /// Advances past the rest of a line, which may hold only a comment.
     pub(super) fn end_line(&mut self, start: Mark) -> Result<(), Problem> {
         self.skip_blanks();
         if self.byte(0) == Some(b'#') {
@@ -600,7 +600,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Moves past a line break.
+    /// Advances past a line break.
     pub(super) fn skip_break(&mut self) {
         let width = self.break_width(0);
         if width == 0 {
@@ -612,7 +612,7 @@ impl<'a> Scanner<'a> {
         self.mark.line += 1;
     }
 
-    /// Moves past a line break and appends it; all but LS and PS read as LF.
+    /// Advances past a line break and appends it. All breaks but LS and PS are read as LF.
     pub(super) fn read_break(&mut self, out: &mut String) {
         match (self.break_width(0), self.byte(2)) {
             (0, _) => return,
@@ -623,7 +623,7 @@ impl<'a> Scanner<'a> {
         self.skip_break();
     }
 
-    /// The text from there to here.
+    /// The text from `start` to the current position.
     pub(super) fn since(&self, start: usize) -> &'a str {
         self.text.get(start..self.at).unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! Several documents in one text.
+//! Splits a stream into documents.
 
 use crate::DecodeError;
 
@@ -7,14 +7,14 @@ use crate::DecodeError;
 pub struct StreamDocument<'a> {
     /// Its text.
     pub text: &'a [u8],
-    /// Where it begins in the stream, in bytes.
+    /// Its byte offset in the stream.
     pub offset: usize,
     /// The number of lines before it.
     pub line: usize,
 }
 
-/// Splits a stream at lines that begin with `---`, as Kubernetes' tools do. Documents without content are among
-/// the results: they decode as null.
+/// Splits a stream at lines that begin with `---`, as Kubernetes' tools do. Includes documents without
+/// content, which decode as null.
 pub fn documents(text: &[u8]) -> impl Iterator<Item = Result<StreamDocument<'_>, DecodeError>> {
     Documents {
         text,
@@ -51,19 +51,16 @@ impl<'a> Iterator for Documents<'a> {
                 self.at = at;
                 return (at > offset).then(|| Ok(document(at)));
             }
-            let length = rest
-                .iter()
-                .position(|b| *b == b'\n')
-                .map_or(rest.len(), |n| n + 1);
+            let length = memchr::memchr(b'\n', rest).map_or(rest.len(), |n| n + 1);
             if let Some(after) = rest.get(..length).and_then(|l| l.strip_prefix(b"---")) {
                 let after = after.trim_ascii();
                 if !after.is_empty() && !after.starts_with(b"#") {
                     self.failed = true;
-                    let shown = String::from_utf8_lossy(after);
-                    let message = format!("invalid Yaml document separator: {shown}");
+                    let display = String::from_utf8_lossy(after);
+                    let message = format!("invalid Yaml document separator: {display}");
                     return Some(Err(DecodeError::new(message, Some(at))));
                 }
-                // A separator that nothing stands before belongs to the document after it.
+                // A separator at the very beginning belongs to the document after it.
                 if at > offset {
                     let ended = document(at);
                     self.at = at + length;

@@ -1,9 +1,9 @@
-//! Scanning of directives, anchors and tags.
+//! Scans directives, anchors and tags.
 
 use super::Problem;
 use super::scan::{Mark, Scanner, TokenKind};
 
-/// Where a tag stands.
+/// The context of a tag.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum TagContext {
     Directive,
@@ -23,7 +23,7 @@ impl<'a> Scanner<'a> {
         self.since(from)
     }
 
-    /// `%YAML 1.1` or `%TAG ! prefix`, with the rest of its line.
+    /// Scans `%YAML 1.1` or `%TAG ! prefix`, and the rest of its line.
     pub(super) fn directive(&mut self) -> Result<TokenKind<'a>, Problem> {
         let start = self.mark;
         self.advance();
@@ -78,7 +78,7 @@ impl<'a> Scanner<'a> {
         number.ok_or_else(|| self.problem(start, "did not find expected version number"))
     }
 
-    /// `&name` or `*name`.
+    /// Scans `&name` or `*name`.
     pub(super) fn anchor(&mut self, sign: u8) -> Result<TokenKind<'a>, Problem> {
         let start = self.mark;
         self.advance();
@@ -98,7 +98,7 @@ impl<'a> Scanner<'a> {
         })
     }
 
-    /// `!`, `!suffix`, `!handle!suffix` or `!<uri>`.
+    /// Scans `!`, `!suffix`, `!handle!suffix` or `!<uri>`.
     pub(super) fn tag(&mut self) -> Result<TokenKind<'a>, Problem> {
         let start = self.mark;
         let (handle, suffix);
@@ -116,7 +116,7 @@ impl<'a> Scanner<'a> {
                 suffix = self.tag_uri("", start)?;
                 handle = head;
             } else {
-                // What looked like a handle is the beginning of the suffix.
+                // The presumed handle is the beginning of the suffix.
                 let rest = self.tag_uri(head, start)?;
                 (handle, suffix) = if rest.is_empty() {
                     ("", head.to_owned())
@@ -146,7 +146,7 @@ impl<'a> Scanner<'a> {
         Ok(self.since(from))
     }
 
-    /// The rest of a tag; what has been read of it begins with `!`.
+    /// Scans the rest of a tag; `head` is the part already read, after its `!`.
     fn tag_uri(&mut self, head: &str, start: Mark) -> Result<String, Problem> {
         let mut bytes: Vec<u8> = head.bytes().skip(1).collect();
         let mut found = !head.is_empty();
@@ -174,7 +174,7 @@ impl<'a> Scanner<'a> {
         Ok(String::from_utf8(bytes).unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned()))
     }
 
-    /// One character as `%xx` octets.
+    /// Scans one character given as `%xx` octets.
     fn uri_escape(&mut self, out: &mut Vec<u8>, start: Mark) -> Result<(), Problem> {
         let mut left = None;
         loop {

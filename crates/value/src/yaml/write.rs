@@ -1,4 +1,5 @@
-//! YAML text as a Kubernetes API server writes it: block style, keys in order, lists at the level of their key.
+//! YAML encoding as kube-apiserver does it: block style, keys in order, lists at the indentation of their
+//! key.
 
 use super::resolve::{ResolvedScalar, is_timestamp, resolve};
 use crate::{Escape, Map, Value};
@@ -10,7 +11,7 @@ pub(super) fn write(value: &Value) -> String {
     let (mut text, mut space) = (0, 0);
     measure(value, 0, &mut text, &mut space);
     if space > FREE_SPACE + SPACE_PER_BYTE * text {
-        // JSON is YAML, too.
+        // JSON is valid YAML.
         out = value.to_json_with(Escape::Minimal);
         out.push('\n');
         return out;
@@ -26,14 +27,14 @@ pub(super) fn write(value: &Value) -> String {
     out
 }
 
-/// The white space that any document may have, in bytes.
+/// The whitespace that every document may have, in bytes.
 const FREE_SPACE: usize = 16 << 20;
 
-/// The white space that a document may have beyond that, per byte of its texts. Indentation grows with the depth, so that
-/// it could be thousands of times the text; such documents are not written in block style.
+/// The additional whitespace per byte of text. Indentation grows with the depth and could be thousands of
+/// times the text; such documents are written as JSON.
 const SPACE_PER_BYTE: usize = 4;
 
-/// Adds up about how many bytes texts and indentation of a value take.
+/// Estimates the bytes of text and of indentation that a value takes.
 fn measure(value: &Value, level: usize, text: &mut usize, space: &mut usize) {
     *text += 2;
     *space += 2 * level;
@@ -63,7 +64,7 @@ fn indent(out: &mut String, level: usize) {
 
 fn members(out: &mut String, value: &Value, level: usize) {
     for (i, (key, v)) in value.as_object().into_iter().flat_map(Map::iter).enumerate() {
-        // The first key of an element stands behind its dash.
+        // The first key of an element follows its dash.
         if i > 0 || !out.ends_with("- ") {
             indent(out, level);
         }
@@ -114,14 +115,14 @@ fn scalar(out: &mut String, value: &Value, level: usize) {
     }
 }
 
-/// Where a text stands: lines break in values alone.
+/// The position of a string: only values are folded.
 #[derive(Clone, Copy, PartialEq)]
 enum ScalarPosition {
     Key,
     Value,
 }
 
-/// Lines that are longer go on in the next one, at the next space.
+/// Longer lines are folded at the next space.
 const WIDTH: usize = 80;
 
 fn write_string(out: &mut String, s: &str, level: usize, position: ScalarPosition) {
@@ -146,7 +147,7 @@ fn write_string(out: &mut String, s: &str, level: usize, position: ScalarPositio
     }
 }
 
-/// In double quotes, escaped as in JSON.
+/// Writes a string in double quotes, escaped as in JSON.
 fn quoted(out: &mut String, s: &str, level: usize, position: ScalarPosition) {
     let text = Value::from(s).to_json_with(Escape::Minimal);
     let inside = text.get(1..text.len().saturating_sub(1)).unwrap_or_default();
@@ -155,18 +156,18 @@ fn quoted(out: &mut String, s: &str, level: usize, position: ScalarPosition) {
     out.push('"');
 }
 
-/// At which spaces a text may be broken.
+/// The spaces at which a string may be folded.
 #[derive(Clone, Copy, PartialEq)]
 enum FoldAt {
-    /// At single ones.
+    /// At any single space.
     Anywhere,
-    /// At single ones that neither begin nor end it.
+    /// At single spaces that are neither first nor last.
     Inside,
-    /// At those that neither begin nor end it; a backslash keeps a space that follows.
+    /// At spaces that are neither first nor last; a backslash protects a following space.
     Escaped,
 }
 
-/// Writes a text, and breaks lines that are too long.
+/// Writes a string and folds long lines.
 fn folded(out: &mut String, s: &str, level: usize, position: ScalarPosition, fold: FoldAt) {
     let mut column = out.rsplit('\n').next().unwrap_or_default().chars().count();
     let mut after_space = false;
@@ -197,7 +198,7 @@ fn folded(out: &mut String, s: &str, level: usize, position: ScalarPosition, fol
     }
 }
 
-/// Whether YAML 1.1 would take a text for a number to the base of 60, such as `10:30`.
+/// Returns whether YAML 1.1 would read a string as a base-60 number, such as `10:30`.
 fn is_base_60(s: &str) -> bool {
     let unsigned = s.strip_prefix(['-', '+']).unwrap_or(s);
     let (whole, fraction) = unsigned.split_once('.').unwrap_or((unsigned, ""));
@@ -217,7 +218,7 @@ fn is_base_60(s: &str) -> bool {
         && digits(fraction)
 }
 
-/// Lines as they are.
+/// Writes a literal block scalar.
 fn block(out: &mut String, s: &str, level: usize) {
     let body = s.strip_suffix('\n');
     out.push('|');
@@ -238,7 +239,7 @@ fn block(out: &mut String, s: &str, level: usize) {
     }
 }
 
-/// Whether a text can stand without quotes.
+/// Returns whether a string can be written without quotes.
 fn is_plain(s: &str) -> bool {
     let Some(first) = s.chars().next() else {
         return false;
@@ -263,9 +264,9 @@ fn is_plain(s: &str) -> bool {
 mod tests {
     use crate::{Limits, json, yaml};
 
-    /// What a server wrote for the same values.
+    /// The expected texts were recorded from kube-apiserver.
     #[test]
-    fn lines_break_and_times_are_quoted_as_by_a_server() {
+    fn folding_and_quoting_match_kube_apiserver() {
         let long = "Name must be unique within a namespace. Is required when creating resources, although some \
                     resources may allow a client to request the generation: of";
         let document = crate::Map::from_iter([
@@ -281,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_back_as_written() {
+    fn yaml_round_trips() {
         let document = r##"{"a":"x","b":["1",1,1.5,true,"true",null,"",[],{}],"c":{"d":[{"e":1,"f":[["g"]]}]},
             "m":"line one\nline two\n","n":"no end\nhere","o":"two ends\n\n","p":"yes","q":"- a","r":"a: b","s":"#x",
             "t":"it's","u":"tab\there"," k ":1,"y":"2001-01-01","z":"0x1F","v":" lead\\nx","w":"\\n","x":"a \\nb",

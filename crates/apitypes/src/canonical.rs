@@ -1,43 +1,65 @@
-//! Which fields a server writes: those that are always there, and others only where they are set or not empty.
+//! Canonical form: the fields that kube-apiserver encodes. Required fields are always present, others only if
+//! set or not empty.
 
-use crate::{Codec, GoType, Presence, StructDef, TypeDef, TypeKind, TypeTable};
+use crate::{Codec, DecodeError, GoType, Presence, StructDef, TypeDef, TypeKind, TypeTable};
 use scantling_value::{Map, Value, deadline};
 
-/// What becomes of empty lists and maps that are not written.
+/// The most bytes that fields which are always written may add to an object. Without a bound, a list of a million empty
+/// objects, two bytes each, becomes a gigabyte.
+const MAX_ADDED: usize = 3 << 20;
+
+/// The representation of empty lists and maps that are not encoded.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum EmptyCollections {
     Omitted,
     Kept,
-    /// As protobuf holds them: those that are always written are null.
+    /// As in protobuf: required ones are null.
     Null,
 }
 
 impl TypeTable {
-    /// An object as a server writes it: no empty values, no unset fields.
+    /// Returns an object as a server writes it: no empty values, no unset fields, and all fields that are always written.
     pub fn canonical(&self, definition: &TypeDef, mut members: Map) -> Map {
         if let Some(s) = definition.as_struct() {
-            self.normalize_members(s, &mut members, EmptyCollections::Omitted);
+            Canonicalizer::new(self, EmptyCollections::Omitted, usize::MAX).members(s, &mut members);
         }
         members
     }
 
-    /// An object as it comes back from storage in protobuf, which does not tell empty lists and maps from absent ones.
+    /// Returns the canonical form of an object that a client sent. Fails if the fields that are always written add too
+    /// much to it.
+    pub fn canonical_input(&self, definition: &TypeDef, mut members: Map) -> Result<Map, DecodeError> {
+        let mut walk = Canonicalizer::new(self, EmptyCollections::Omitted, MAX_ADDED);
+        if let Some(s) = definition.as_struct() {
+            walk.members(s, &mut members);
+        }
+        if walk.is_exceeded {
+            let why = format!("fields that are always written add more than {MAX_ADDED} bytes to the object");
+            return Err(DecodeError(why));
+        }
+        Ok(members)
+    }
+
+    /// Returns an object as kube-apiserver reads it back from protobuf storage, which does not distinguish
+    /// empty lists and maps from absent ones.
     pub fn stored(&self, definition: &TypeDef, mut members: Map) -> Map {
         if let Some(s) = definition.as_struct() {
-            self.normalize_members(s, &mut members, EmptyCollections::Null);
+            Canonicalizer::new(self, EmptyCollections::Null, usize::MAX).members(s, &mut members);
         }
         members
     }
 
-    /// An object as a server holds it in memory: an empty list or map is not the same as none.
+    /// Returns an object as kube-apiserver holds it in memory: an empty list or map differs from an absent
+    /// one.
     pub fn in_memory(&self, definition: &TypeDef, mut members: Map) -> Map {
         if let Some(s) = definition.as_struct() {
-            self.normalize_members(s, &mut members, EmptyCollections::Kept);
+            Canonicalizer::new(self, EmptyCollections::Kept, usize::MAX).members(s, &mut members);
         }
         members
     }
 
-    /// Whether a server holds empty lists or maps of an object that it does not write.
+    /// Returns whether kube-apiserver holds empty lists or maps of an object in memory that it does not
+    /// encode.
     pub fn omits_empty_collections(&self, definition: &TypeDef, members: &Map) -> bool {
         definition
             .as_struct()
@@ -72,62 +94,7 @@ impl TypeTable {
         }
     }
 
-    fn normalize_members(&self, s: &StructDef, members: &mut Map, empty: EmptyCollections) {
-        deadline::tick_for(members.len());
-        members.retain(|name, value| {
-            let Some(field) = s.field(name).filter(|_| !value.is_null()) else {
-                return false;
-            };
-            self.normalize(&field.ty, value, empty);
-            let is_container = || matches!(self.underlying(&field.ty), GoType::List(_) | GoType::Map(_));
-            if empty == EmptyCollections::Null
-                && field.presence == Presence::Required
-                && is_empty(value)
-                && is_container()
-            {
-                *value = Value::Null;
-            }
-            field.presence != Presence::OmitEmpty || !is_zero(value, empty)
-        });
-        for field in s.members.iter().filter(|f| f.presence == Presence::Required) {
-            members.get_or_insert_with(field.name, || self.zero(&field.ty));
-        }
-    }
-
-    fn normalize(&self, ty: &GoType, v: &mut Value, empty: EmptyCollections) {
-        match (self.underlying(ty), &mut *v) {
-            (GoType::List(element), Value::Array(items)) => {
-                items.iter_mut().for_each(|v| self.normalize(element, v, empty));
-            }
-            (GoType::Map(entry), Value::Object(members)) => {
-                members
-                    .iter_mut()
-                    .for_each(|(_, v)| self.normalize(&entry.1, v, empty));
-            }
-            (GoType::Named(_), Value::Object(members)) => {
-                if let Some(s) = self.encoded_struct(ty) {
-                    self.normalize_members(s, members, empty);
-                }
-            }
-            (GoType::Named(_), Value::Array(items)) => match self.codec_of(ty) {
-                Some(Codec::SchemaOrList | Codec::SchemaOrStrings) if items.is_empty() => *v = Value::Null,
-                Some(Codec::SchemaOrList) => {
-                    if let Some(s) = self.encoded_struct(ty) {
-                        let members = items.iter_mut().filter_map(Value::as_object_mut);
-                        members.for_each(|m| self.normalize_members(s, m, empty));
-                    }
-                }
-                _ => {}
-            },
-            // A list or map of structs holds zero values where the document held nulls.
-            (GoType::Named(id), Value::Null) if self.get(*id).as_struct().is_some() => {
-                *v = self.zero(&GoType::Named(*id));
-            }
-            _ => {}
-        }
-    }
-
-    /// The struct that a type is, or that its encoding holds.
+    /// The struct that a type is, or that its custom encoding contains.
     pub(crate) fn encoded_struct(&self, ty: &GoType) -> Option<&StructDef> {
         let GoType::Named(id) = self.underlying(ty) else {
             return None;
@@ -139,6 +106,114 @@ impl TypeTable {
                 self.find(self.package(definition).id, crate::SCHEMA)?.as_struct()
             }
             _ => None,
+        }
+    }
+}
+
+/// One walk that brings an object into a canonical form.
+struct Canonicalizer<'t> {
+    table: &'t TypeTable,
+    empty: EmptyCollections,
+    /// The number of bytes that may still be added.
+    left: usize,
+    is_exceeded: bool,
+}
+
+impl<'t> Canonicalizer<'t> {
+    fn new(table: &'t TypeTable, empty: EmptyCollections, left: usize) -> Self {
+        Canonicalizer {
+            table,
+            empty,
+            left,
+            is_exceeded: false,
+        }
+    }
+
+    fn members(&mut self, s: &StructDef, members: &mut Map) {
+        deadline::tick_for(members.len());
+        if self.is_exceeded {
+            return;
+        }
+        let (table, empty) = (self.table, self.empty);
+        members.retain(|name, value| {
+            let Some(field) = s.field(name).filter(|_| !value.is_null()) else {
+                return false;
+            };
+            self.value(&field.ty, value);
+            let is_container = || matches!(table.underlying(&field.ty), GoType::List(_) | GoType::Map(_));
+            if empty == EmptyCollections::Null
+                && field.presence == Presence::Required
+                && is_empty(value)
+                && is_container()
+            {
+                *value = Value::Null;
+            }
+            field.presence != Presence::OmitEmpty || !is_zero(value, empty)
+        });
+        for field in s.members.iter().filter(|f| f.presence == Presence::Required) {
+            members.get_or_insert_with(field.name, || {
+                self.charge(field.name.len());
+                self.zero(&field.ty)
+            });
+        }
+    }
+
+    fn value(&mut self, ty: &GoType, v: &mut Value) {
+        let table = self.table;
+        match (table.underlying(ty), &mut *v) {
+            (GoType::List(element), Value::Array(items)) => {
+                items.iter_mut().for_each(|v| self.value(element, v));
+            }
+            (GoType::Map(entry), Value::Object(members)) => {
+                members.iter_mut().for_each(|(_, v)| self.value(&entry.1, v));
+            }
+            (GoType::Named(_), Value::Object(members)) => {
+                if let Some(s) = table.encoded_struct(ty) {
+                    self.members(s, members);
+                }
+            }
+            (GoType::Named(_), Value::Array(items)) => match table.codec_of(ty) {
+                Some(Codec::SchemaOrList | Codec::SchemaOrStrings) if items.is_empty() => *v = Value::Null,
+                Some(Codec::SchemaOrList) => {
+                    if let Some(s) = table.encoded_struct(ty) {
+                        let members = items.iter_mut().filter_map(Value::as_object_mut);
+                        members.for_each(|m| self.members(s, m));
+                    }
+                }
+                _ => {}
+            },
+            // Nulls in a list or map of structs become zero values.
+            (GoType::Named(id), Value::Null) if table.get(*id).as_struct().is_some() => {
+                *v = self.zero(&GoType::Named(*id));
+            }
+            _ => {}
+        }
+    }
+
+    /// The zero value of a type; `null` once too much was added.
+    fn zero(&mut self, ty: &GoType) -> Value {
+        if matches!(ty, GoType::Pointer(_)) {
+            return Value::Null;
+        }
+        let GoType::Named(id) = self.table.underlying(ty) else {
+            return self.table.zero(ty);
+        };
+        let Some(s) = self.table.get(*id).as_struct() else {
+            return self.table.zero(ty);
+        };
+        let mut members = Map::new();
+        self.charge(0);
+        self.members(s, &mut members);
+        members.into()
+    }
+
+    /// Counts a member that is added, with its name and the smallest value.
+    fn charge(&mut self, name: usize) {
+        const QUOTES_COLON_VALUE_COMMA: usize = 6;
+        let bytes = name.saturating_add(QUOTES_COLON_VALUE_COMMA);
+        match self.left.checked_sub(bytes) {
+            Some(left) => self.left = left,
+            None => self.is_exceeded = true,
         }
     }
 }

@@ -1,30 +1,31 @@
-//! Conversion of objects that a strategic merge patch or an apply made. They are no text: kube-apiserver turns them into
-//! its types value by value, with words of its own and other rules for numbers.
+//! Converts objects that a strategic merge patch or an apply produced. They are not text: kube-apiserver
+//! converts them to its types value by value, with its own error messages and other rules for numbers than
+//! its decoder.
 
-use crate::decode::{DecodeError, Finding, MAX_DEPTH, base64};
+use crate::decode::{DecodeError, MAX_DEPTH, base64};
 use crate::{Codec, Extensions, GoType, TypeDef, TypeKind, TypeTable};
-use scantling_value::{Path, PathBuf, Value, deadline, go};
+use scantling_value::{Finding, FindingList, Path, Value, deadline, go};
 
 impl TypeTable {
-    /// Brings the numbers of an object into their types, or returns the first value that does not fit its own. Takes
-    /// unknown fields out, and returns where they were.
+    /// Converts the numbers of an object to their types; fails at the first value of the wrong type. Removes
+    /// unknown fields and returns their paths.
     pub fn convert(
         &self,
         definition: &TypeDef,
         object: &mut Value,
         extensions: Extensions,
-    ) -> Result<Vec<Finding>, DecodeError> {
+    ) -> Result<FindingList, DecodeError> {
         let mut conversion = Converter {
             table: self,
             extensions,
             depth: 0,
-            unknown: Vec::new(),
+            unknown: FindingList::new(),
         };
         conversion
             .value(object, &GoType::Named(definition.id), &Path::ROOT)
             .map_err(DecodeError)?;
-        conversion.unknown.sort_by_cached_key(PathBuf::listed);
-        Ok(conversion.unknown.into_iter().map(Finding::Unknown).collect())
+        conversion.unknown.sort();
+        Ok(conversion.unknown)
     }
 }
 
@@ -32,7 +33,7 @@ struct Converter<'t> {
     table: &'t TypeTable,
     extensions: Extensions,
     depth: usize,
-    unknown: Vec<PathBuf>,
+    unknown: FindingList,
 }
 
 impl Converter<'_> {
@@ -71,7 +72,7 @@ impl Converter<'_> {
                 let mut items = items.iter_mut().enumerate();
                 items.try_for_each(|(i, v)| self.value(v, element, &at.index(i)))
             }
-            // kube-apiserver loses sight of the keys of maps: its paths lead past them.
+            // UPSTREAM: error paths skip the keys of maps.
             (GoType::Map(entry), Value::Object(members)) => members
                 .iter_mut()
                 .try_for_each(|(_, v)| self.value(v, &entry.1, at)),
@@ -81,7 +82,7 @@ impl Converter<'_> {
                         let field = s.field(name);
                         let is_known = field.is_some_and(|f| self.extensions.contains(f.extension));
                         if !is_known {
-                            self.unknown.push(PathBuf::from(&at.field(name)));
+                            self.unknown.push_with(|| Finding::pruned(&at.field(name)));
                         }
                         is_known
                     });
@@ -91,7 +92,7 @@ impl Converter<'_> {
                     })
                 }
                 (TypeKind::Custom(Codec::Raw | Codec::Fields | Codec::Json), _) => Ok(()),
-                // These read themselves, from a text.
+                // These types have a decoder of their own, which reads text.
                 (TypeKind::Custom(_), value) => table.check(value.clone(), ty, self.extensions),
                 (_, value) => Err(self.mismatch(value, ty)),
             },
@@ -99,8 +100,8 @@ impl Converter<'_> {
         }
     }
 
-    /// The text about a value of the wrong type. Go can make a string of an integer, though that is not what is meant:
-    /// for what it could convert it has other words than for what it could not.
+    /// The error about a value of the wrong type. Go has a different message for values that it could
+    /// convert, such as an integer to a string.
     fn mismatch(&self, value: &Value, ty: &GoType) -> String {
         let found = match value {
             Value::Null => "invalid",
@@ -124,7 +125,7 @@ impl Converter<'_> {
     }
 }
 
-/// What a type holds of an integer.
+/// Truncates an integer to its type.
 fn wrapped(i: i64, ty: &GoType) -> i64 {
     match ty {
         GoType::Int32 => i64::from(i as i32),

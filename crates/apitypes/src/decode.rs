@@ -12,7 +12,7 @@ pub use source::{DecodeSource, SourceNode, SourceNumber};
 use crate::{Extensions, GoType, TypeDef, TypeTable};
 use decoder::Decoder;
 use scantling_value::json::{self, RawJson};
-use scantling_value::{Limits, Map, PathBuf, Value};
+use scantling_value::{Finding, Limits, Map, Value};
 use std::fmt;
 
 /// The deepest nesting of a typed document: far beyond any real object, and safe for every later walk over it.
@@ -27,24 +27,6 @@ pub struct DecodedObject {
     pub members: Map,
     /// What strict decoding objects to, in the order of the document.
     pub findings: Vec<Finding>,
-}
-
-/// What strict decoding objects to, and where.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Finding {
-    /// A field that the type does not have.
-    Unknown(PathBuf),
-    /// A field that occurs twice.
-    Duplicate(PathBuf),
-}
-
-impl fmt::Display for Finding {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Finding::Unknown(at) => write!(f, "unknown field \"{}\"", at.listed()),
-            Finding::Duplicate(at) => write!(f, "duplicate field \"{}\"", at.listed()),
-        }
-    }
 }
 
 /// A value that does not fit its field, in the words of Go's decoder.

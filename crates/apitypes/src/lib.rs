@@ -1,14 +1,15 @@
 //! The table of Kubernetes API types, and its interpreters.
 //!
-//! What a type's fields are is known here alone. The table (`table/<group>/<version>.types`, one line per field) is
-//! generated from Kubernetes' own sources by `cargo xtask apitypes` and contains facts only. Everything that depends on
-//! the fields of a type interprets it:
+//! This crate is the only place that knows the fields of Kubernetes types. The table
+//! (`table/<group>/<version>.types`, one line per field) is generated from Kubernetes' own sources by
+//! `cargo xtask apitypes` and contains facts only. Everything that depends on the fields of a type interprets
+//! it:
 //!
 //! | module | what it does |
 //! | --- | --- |
 //! | [`decode`] | strict decoding of JSON, with the findings and error texts of kube-apiserver |
-//! | [`convert`] | the other decoding: of objects that a patch or an apply made |
-//! | [`canonical`] | which fields a server writes: empty and unset ones are left out |
+//! | [`convert`] | conversion of objects that a patch or an apply produced |
+//! | [`canonical`] | the fields that kube-apiserver encodes: empty and unset ones are omitted |
 //! | [`mod@write`] | JSON with fields in the order of their declarations |
 //! | [`protobuf`] | Kubernetes' protobuf encoding |
 //! | [`openapi`] | OpenAPI schemas, which are also the merge types of patches and applies |
@@ -31,15 +32,15 @@
 //! custom Time time
 //! ```
 //!
-//! A package is named by the end of its import path (`apps/v1`); names without a package belong to the same one. A field
-//! has its JSON name (or `inline`), its Go type, and attributes:
+//! A package is named by the end of its import path (`apps/v1`); names without a package belong to the same
+//! one. A field has its JSON name (or `inline`), its Go type, and attributes:
 //!
 //! | fact | meaning |
 //! | --- | --- |
 //! | `#6` | the protobuf field number |
 //! | `always`, `omitzero` | no `omitempty` in the JSON tag; `omitzero` in its place |
 //! | `required` | required in OpenAPI |
-//! | `go=APIVersion` | the Go name, where it is not the JSON name with a capital |
+//! | `go=APIVersion` | the Go name, if it is not the capitalized JSON name |
 //! | `list=map(type)`, `map=atomic`, `struct=atomic` | how server-side apply merges it |
 //! | `patch=merge(type)` | how strategic merge patches merge it |
 //! | `enum=…`, `values=…` | the values of an enumeration; OpenAPI names only the former |
@@ -71,7 +72,7 @@ pub mod protobuf;
 mod table;
 pub mod write;
 
-/// The name of the struct that custom types of the same package hold.
+/// The struct that the custom schema types of the same package contain.
 const SCHEMA: &str = "JSONSchemaProps";
 
 pub use decode::DecodeError;

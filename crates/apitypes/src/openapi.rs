@@ -1,19 +1,18 @@
 //! OpenAPI schemas of API types, as kube-apiserver publishes them in OpenAPI v3.
 //!
-//! The same schemas say how server-side apply and strategic merge patches merge objects of the types.
+//! The same schemas define how server-side apply and strategic merge patches merge objects.
 
 use crate::{Codec, Extensions, FieldDef, GoType, StructDef, TypeDef, TypeKind, TypeTable, table};
 use scantling_value::{Limits, Map, Value, json};
+use std::borrow::Cow;
 
-/// Where references of OpenAPI v3 lead.
+/// The prefix of references in OpenAPI v3.
 pub const COMPONENTS: &str = "#/components/schemas/";
 
 /// Descriptions of types and fields, which the table does not have.
 pub trait Descriptions {
-    /// The description of a type.
-    fn of_type(&self, model: &str) -> Option<&str>;
-    /// The description of a field.
-    fn of_field(&self, model: &str, field: &str) -> Option<&str>;
+    /// The description of a model, or of one of its fields.
+    fn get(&self, model: &str, field: Option<&str>) -> Option<Cow<'_, str>>;
 }
 
 /// No descriptions.
@@ -21,17 +20,13 @@ pub trait Descriptions {
 pub struct Undescribed;
 
 impl Descriptions for Undescribed {
-    fn of_type(&self, _: &str) -> Option<&str> {
-        None
-    }
-
-    fn of_field(&self, _: &str, _: &str) -> Option<&str> {
+    fn get(&self, _: &str, _: Option<&str>) -> Option<Cow<'_, str>> {
         None
     }
 }
 
 impl TypeTable {
-    /// The name of a type's model: `io.k8s.api.apps.v1.Deployment`.
+    /// The name of a type's OpenAPI model: `io.k8s.api.apps.v1.Deployment`.
     pub fn model_name(&self, definition: &TypeDef) -> String {
         format!("{}.{}", self.package(definition).model(), definition.name)
     }
@@ -68,8 +63,8 @@ impl TypeTable {
             }
             (TypeKind::Struct(_), None) => Map::new(),
         };
-        if let Some(text) = descriptions.of_type(&model) {
-            schema.insert("description", text.into());
+        if let Some(text) = descriptions.get(&model, None) {
+            schema.insert("description", text.as_ref().into());
         }
         schema.into()
     }
@@ -85,7 +80,7 @@ impl TypeTable {
         let mut properties = Map::new();
         let mut required: Vec<Value> = Vec::new();
         for field in s.members.iter().filter(|f| extensions.contains(f.extension)) {
-            let property = self.property(field, descriptions.of_field(model, field.name));
+            let property = self.property(field, descriptions.get(model, Some(field.name)).as_deref());
             properties.insert(field.name, property.into());
             if field.is_required {
                 required.push(field.name.into());
@@ -100,10 +95,15 @@ impl TypeTable {
         schema
     }
 
-    /// The kinds of which objects have the type. Those that every version has depend on the document.
+    /// Returns whether the type is a kind of every version of every group. Documents differ in the versions that they list.
+    pub fn is_in_every_version(&self, definition: &TypeDef) -> bool {
+        table::EVERYWHERE.contains(&definition.name)
+    }
+
+    /// The kinds whose objects have the type.
     fn group_version_kinds(&self, definition: &TypeDef) -> Vec<Value> {
         let name = definition.name;
-        if table::EVERYWHERE.contains(&name) {
+        if self.is_in_every_version(definition) {
             return Vec::new();
         }
         let packages = self
@@ -129,7 +129,11 @@ impl TypeTable {
     fn property(&self, field: &FieldDef, description: Option<&str>) -> Map {
         let mut schema = self.type_schema(&field.ty);
         if let Some(text) = description {
-            schema.insert("description", text.into());
+            let values = schema.get("enum").and_then(Value::as_array);
+            schema.insert(
+                "description",
+                with_values(text, values.unwrap_or_default()).into(),
+            );
         }
         if let Some(default) = self.default(field) {
             schema.insert("default", default);
@@ -144,7 +148,7 @@ impl TypeTable {
         if field.attributes.has("nullable") {
             schema.insert("nullable", true.into());
         }
-        // Beside a reference, nothing else counts.
+        // OpenAPI ignores siblings of a reference, so it is wrapped in `allOf`.
         if schema.len() > 1
             && let Some(reference) = schema.remove("$ref")
         {
@@ -154,7 +158,7 @@ impl TypeTable {
         schema
     }
 
-    /// The default that OpenAPI names: the one that is declared, or the zero value of what is always there.
+    /// The default in OpenAPI: the declared one, or the zero value of a field that is always present.
     fn default(&self, field: &FieldDef) -> Option<Value> {
         if let Some(text) = field.attributes.default() {
             return json::decode(text.as_bytes(), Limits::SAFE).ok();
@@ -200,7 +204,7 @@ impl TypeTable {
                 let is_alias = definition.attributes.has("alias");
                 let is_struct = self.struct_of(ty).is_some();
                 match &definition.kind {
-                    // A struct under another name is a model of its own, unless it is the same type.
+                    // A named struct is a model of its own, unless it is an alias.
                     TypeKind::Named(inner) if is_alias || !is_struct => {
                         let mut schema = self.type_schema(inner);
                         if let Some(values) = definition.attributes.enumeration() {
@@ -219,7 +223,21 @@ impl TypeTable {
     }
 }
 
-/// A union of all fields, by the field that tells which of them is set, if there is one.
+/// A description followed by the values of an enumeration, as kube-apiserver lists them, without their descriptions.
+fn with_values(description: &str, values: &[Value]) -> String {
+    let mut out = description.to_owned();
+    if !values.is_empty() {
+        out.push_str("\n\nPossible enum values:");
+    }
+    for value in values {
+        out.push_str("\n - `");
+        out.push_str(&value.to_json());
+        out.push('`');
+    }
+    out
+}
+
+/// A union of all fields, with its discriminator, if there is one.
 fn union(s: &StructDef) -> Value {
     let mut out = Map::new();
     let mut fields = Map::new();
@@ -234,7 +252,7 @@ fn union(s: &StructDef) -> Value {
     out.into()
 }
 
-/// How lists, maps and structs merge.
+/// Adds the merge strategies of lists, maps and structs.
 fn merge_facts(attributes: crate::Attributes, schema: &mut Map) {
     if let Some((list, keys)) = attributes.list() {
         schema.insert("x-kubernetes-list-type", list.into());

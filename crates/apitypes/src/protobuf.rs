@@ -1,8 +1,8 @@
 //! Kubernetes' protobuf encoding of API types.
 //!
-//! Messages follow from the table: fields by their numbers, pointers as optional fields, inlined structs as messages of
-//! their own. As gogo's generated code does, scalars and structs are always written, empty or not, in the order of their
-//! numbers.
+//! The table defines the messages: fields by their numbers, pointers as optional fields, inlined structs as
+//! nested messages. Like gogo's generated code, the encoder always writes scalars and structs, even empty
+//! ones, in the order of their numbers.
 
 mod envelope;
 mod read;

@@ -15,29 +15,29 @@ use std::sync::OnceLock;
 /// The files of the table, by package.
 static FILES: &[(&str, &str)] = &include!("../table/files.in");
 
-/// Fields that Kubernetes does not have, by the package whose types they extend.
+/// Fields that only Scantling has, by the package whose types they extend.
 static EXTENSIONS: &[(&str, &str)] = &[
     ("apiextensions/v1", include_str!("../extensions.types")),
     ("apiextensions/v1beta1", include_str!("../extensions.types")),
 ];
 
-/// A release of Kubernetes that the table describes.
+/// A Kubernetes release in the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Release(u8);
 
 impl Release {
-    /// The oldest release that the table knows: Kubernetes 1.33.
+    /// The oldest release in the table: Kubernetes 1.33.
     pub const OLDEST: Release = Release(33);
     /// The newest release: Kubernetes 1.37.
     pub const LATEST: Release = Release(37);
 
-    /// The release `1.<minor>`, if the table knows it.
+    /// The release `1.<minor>`, if the table has it.
     pub fn new(minor: u8) -> Option<Release> {
         let release = Release(minor);
         (Self::OLDEST <= release && release <= Self::LATEST).then_some(release)
     }
 
-    /// The second number of the version.
+    /// The minor version.
     pub fn minor(self) -> u8 {
         self.0
     }
@@ -72,23 +72,23 @@ pub struct ApiPackage {
     pub id: &'static str,
     /// The import path.
     pub path: &'static str,
-    /// The API group, where the package is a version of one.
+    /// The API group, if the package is a version of one.
     pub group: Option<&'static str>,
 }
 
 impl ApiPackage {
-    /// The API version, or the Go name of a package that is none.
+    /// The API version, or the Go package name if the package is not one.
     pub fn version(&self) -> &'static str {
         self.id.rsplit('/').next().unwrap_or(self.id)
     }
 
-    /// The package in the names of OpenAPI models: `io.k8s.api.apps.v1`.
+    /// The package in OpenAPI model names: `io.k8s.api.apps.v1`.
     pub fn model(&self) -> String {
         let path = self.path.strip_prefix(Self::HOST).unwrap_or(self.path);
         format!("{}{}", Self::MODELS, path.replace('/', "."))
     }
 
-    /// Whether the package has that name in the names of OpenAPI models.
+    /// Returns whether the package has this name in OpenAPI model names.
     pub(crate) fn is_model(&self, name: &str) -> bool {
         let parts = self
             .path
@@ -101,29 +101,28 @@ impl ApiPackage {
     const MODELS: &'static str = "io.k8s.";
 }
 
-/// A type of the table.
+/// Identifies a type of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TypeId(u16);
 
 /// The definition of a type.
 #[derive(Debug)]
 pub struct TypeDef {
-    /// The type itself.
+    /// The identifier.
     pub id: TypeId,
     /// The Go name.
     pub name: &'static str,
-    /// What it is.
+    /// The kind of type.
     pub kind: TypeKind,
-    /// Whether a list has a protobuf message of its own.
+    /// True if a list type is a protobuf message of its own.
     pub(crate) is_message: bool,
-    /// Attributes beside the form.
+    /// Further attributes.
     pub attributes: Attributes,
     package: u16,
 }
 
 impl TypeDef {
-    /// The fields in the order in which JSON has them, those of inlined structs included; none where the type is no
-    /// struct.
+    /// The fields in JSON order, including those of inlined structs; empty if the type is not a struct.
     pub fn members(&self) -> &[FieldDef] {
         match &self.kind {
             TypeKind::Struct(s) => &s.members,
@@ -131,7 +130,7 @@ impl TypeDef {
         }
     }
 
-    /// Whether values of the type name their kind.
+    /// Returns whether values of the type have `apiVersion` and `kind`.
     pub fn is_object(&self) -> bool {
         let first = self
             .as_struct()
@@ -148,32 +147,32 @@ impl TypeDef {
     }
 }
 
-/// What a type is.
+/// The kind of a type.
 #[derive(Debug)]
 pub enum TypeKind {
     /// A struct.
     Struct(StructDef),
-    /// A type of its own with the values of another.
+    /// A named type with the values of another.
     Named(GoType),
-    /// A type with an encoding of its own.
+    /// A type with a custom encoding.
     Custom(Codec),
 }
 
 /// The fields of a struct.
 #[derive(Debug)]
 pub struct StructDef {
-    /// The fields as declared: inlined structs are one field.
+    /// The declared fields: an inlined struct is one field.
     pub declared: Vec<FieldDef>,
-    /// The fields as JSON has them, in the same order.
+    /// The JSON fields, in the same order.
     pub members: Vec<FieldDef>,
-    /// Indexes of `members`, by their names.
+    /// Indexes of `members`, sorted by name.
     sorted: Vec<u16>,
-    /// Indexes of `declared` that have protobuf numbers, by these.
+    /// Indexes of `declared` fields with protobuf numbers, sorted by number.
     numbered: Vec<u16>,
 }
 
 impl StructDef {
-    /// The field of a JSON name.
+    /// Looks up a field by its JSON name.
     pub fn field(&self, name: &str) -> Option<&FieldDef> {
         self.members.get(self.position(name)?)
     }
@@ -185,14 +184,14 @@ impl StructDef {
         self.sorted.get(found.ok()?).copied().map(usize::from)
     }
 
-    /// The declared fields that protobuf has, by their numbers.
+    /// The declared fields with protobuf numbers, in order.
     pub(crate) fn numbered(&self) -> impl Iterator<Item = &FieldDef> {
         self.numbered
             .iter()
             .filter_map(|at| self.declared.get(usize::from(*at)))
     }
 
-    /// The declared field of a protobuf number.
+    /// Looks up a declared field by its protobuf number.
     pub(crate) fn number(&self, number: u64) -> Option<&FieldDef> {
         self.declared
             .iter()
@@ -203,19 +202,19 @@ impl StructDef {
 /// A field of a struct.
 #[derive(Clone, Debug)]
 pub struct FieldDef {
-    /// The JSON name; empty where a struct is inlined.
+    /// The JSON name; empty for an inlined struct.
     pub name: &'static str,
-    /// The Go name, where it is not the JSON name with a capital.
+    /// The Go name, if it is not the capitalized JSON name.
     go_name: Option<&'static str>,
-    /// The type, pointers included.
+    /// The type, including pointers.
     pub ty: GoType,
-    /// The protobuf number; 0 where there is none.
+    /// The protobuf number; 0 if there is none.
     pub number: u32,
-    /// When the field is written.
+    /// The presence of the field in encoded objects.
     pub presence: Presence,
-    /// Whether OpenAPI requires the field.
+    /// True if OpenAPI requires the field.
     pub is_required: bool,
-    /// The extension that the field belongs to; none for the fields of Kubernetes.
+    /// The extension that defines the field; none for the fields of Kubernetes.
     pub extension: Extensions,
     /// The Go names of the inlined structs that the field is in, outermost first.
     pub(crate) embedded: Vec<&'static str>,
@@ -236,46 +235,46 @@ impl FieldDef {
         }
     }
 
-    /// Whether the field stands for the fields of a struct.
+    /// Returns whether the field is an inlined struct.
     pub fn is_inlined(&self) -> bool {
         self.name.is_empty()
     }
 }
 
-/// Extensions of Kubernetes' types that a server may switch on.
+/// A set of extensions of Kubernetes' types that a server can enable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Extensions(u8);
 
 impl Extensions {
     /// No extension.
     pub const NONE: Extensions = Extensions(0);
-    /// `x-kubernetes-immutable` and its relatives.
+    /// `x-kubernetes-immutable` and related keywords.
     pub const IMMUTABILITY: Extensions = Extensions(1);
     /// `x-kubernetes-unions`
     pub const UNIONS: Extensions = Extensions(2);
     /// `appliesOnCreate` of validation rules.
     pub const APPLIES_ON_CREATE: Extensions = Extensions(4);
 
-    /// These and others.
+    /// The union.
     #[must_use]
     pub fn with(self, others: Extensions) -> Extensions {
         Extensions(self.0 | others.0)
     }
 
-    /// Whether all of the others are among these.
+    /// Returns whether all of `others` are in the set.
     pub fn contains(self, others: Extensions) -> bool {
         self.0 & others.0 == others.0
     }
 }
 
-/// When a field is written.
+/// When a field is encoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Presence {
-    /// Required, with its zero value where it is unset.
+    /// Always, with its zero value if unset.
     Required,
-    /// Where it is not its zero value.
+    /// If it is not its zero value.
     OmitEmpty,
-    /// Where it is set, be it to its zero value.
+    /// If it is set, even to its zero value.
     Pointer,
 }
 
@@ -302,16 +301,16 @@ pub enum GoType {
     List(Box<GoType>),
     /// `map[K]V`; keys are strings.
     Map(Box<(GoType, GoType)>),
-    /// A type of the table.
+    /// A named type of the table.
     Named(TypeId),
 }
 
-/// The encodings that are code.
+/// The custom encodings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Codec {
-    /// A time, to the second.
+    /// A time with second precision.
     Time,
-    /// A time, to the microsecond.
+    /// A time with microsecond precision.
     MicroTime,
     /// A resource quantity.
     Quantity,
@@ -319,9 +318,9 @@ pub enum Codec {
     IntOrString,
     /// Any value: an object of another API.
     Raw,
-    /// Any value: the fields of a manager.
+    /// Any value: the field set of a manager.
     Fields,
-    /// Any value: a part of a schema.
+    /// Any value: part of a schema.
     Json,
     /// A schema or a boolean.
     SchemaOrBool,
@@ -331,7 +330,7 @@ pub enum Codec {
     SchemaOrStrings,
 }
 
-/// Types of the API machinery that clients know as kinds of `v1`. Discovery does not always name that version.
+/// API machinery types that clients know as kinds of `v1`. Discovery does not always name that version.
 pub(crate) const UNVERSIONED: &[&str] = &[
     "Status",
     "APIVersions",
@@ -340,7 +339,7 @@ pub(crate) const UNVERSIONED: &[&str] = &[
     "APIResourceList",
 ];
 
-/// Types of the API machinery that every version of every group has.
+/// API machinery types that belong to every version of every group.
 pub(crate) const EVERYWHERE: &[&str] = &[
     "CreateOptions",
     "DeleteOptions",
@@ -359,7 +358,7 @@ impl TypeTable {
         TypeTable::for_release(Release::LATEST)
     }
 
-    /// The table of a release. It is read when it is first asked for.
+    /// The table of a release, parsed on first use.
     pub fn for_release(release: Release) -> &'static TypeTable {
         const COUNT: usize = (Release::LATEST.0 - Release::OLDEST.0 + 1) as usize;
         static TABLES: [OnceLock<TypeTable>; COUNT] = [const { OnceLock::new() }; COUNT];
@@ -405,15 +404,14 @@ impl TypeTable {
         &self.resources
     }
 
-    /// The type of a package.
+    /// Looks up a type of a package.
     pub fn find(&self, package: &str, name: &str) -> Option<&TypeDef> {
         self.names.get(&(package, name)).map(|id| self.get(*id))
     }
 
-    /// A type that the program itself names.
+    /// Looks up a type that the program refers to by name.
     ///
-    /// # Panics
-    /// If the table does not have it.
+    /// # Panics If the table does not have it.
     pub fn known(&self, package: &str, name: &str) -> &TypeDef {
         match self.find(package, name) {
             Some(definition) => definition,
@@ -425,7 +423,7 @@ impl TypeTable {
         }
     }
 
-    /// The struct that objects of a kind are.
+    /// The struct of a kind.
     pub fn kind(&self, group: &str, version: &str, kind: &str) -> Option<&TypeDef> {
         let own = self.versions.get(&(group, version)).and_then(|package| {
             let package = self.packages.get(usize::from(*package))?;
@@ -444,7 +442,8 @@ impl TypeTable {
         (definition.is_object() || EVERYWHERE.contains(&kind)).then_some(definition)
     }
 
-    /// The type behind pointers and names: a basic type, a list, a map, or a struct or custom type by its name.
+    /// Resolves pointers and names: returns a basic type, a list, a map, or the name of a struct or custom
+    /// type.
     pub fn underlying<'t>(&'t self, mut ty: &'t GoType) -> &'t GoType {
         loop {
             ty = match ty {
@@ -458,7 +457,7 @@ impl TypeTable {
         }
     }
 
-    /// The struct that a type is, behind pointers and names.
+    /// The struct of a type, behind pointers and names.
     pub fn struct_of(&self, ty: &GoType) -> Option<&StructDef> {
         match self.underlying(ty) {
             GoType::Named(id) => self.get(*id).as_struct(),
@@ -466,7 +465,7 @@ impl TypeTable {
         }
     }
 
-    /// The encoding of a type, behind pointers and names, if it has one of its own.
+    /// The custom encoding of a type, behind pointers and names, if it has one.
     pub fn codec_of(&self, ty: &GoType) -> Option<Codec> {
         match self.underlying(ty) {
             GoType::Named(id) => match self.get(*id).kind {
@@ -477,7 +476,7 @@ impl TypeTable {
         }
     }
 
-    /// The type as Go prints it: `[]v1.Container`. Pointers at its beginning are left out.
+    /// Formats the type as Go prints it: `[]v1.Container`. Leading pointers are omitted.
     pub fn go_type(&self, ty: &GoType) -> String {
         match ty {
             GoType::Bool => "bool".to_owned(),

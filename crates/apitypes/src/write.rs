@@ -1,23 +1,23 @@
-//! JSON with fields in the order of their declarations, as Go writes structs.
+//! JSON encoding with fields in declaration order, as Go encodes structs.
 
 use crate::{Codec, GoType, StructDef, TypeDef, TypeTable};
 use scantling_value::Value;
 
 impl TypeTable {
-    /// Writes an object of a type. Members that the type does not have come last, by name.
+    /// Encodes an object of a type. Members that the type does not have come last, sorted by name.
     pub fn write_json(&self, definition: &TypeDef, object: &Value, out: &mut Vec<u8>) {
         self.write_value(&GoType::Named(definition.id), object, out);
     }
 
-    /// Writes an item of a list. It does not say which kind it is, since the list does.
+    /// Encodes an item of a list, without its kind, because the list names it.
     pub fn write_item(&self, definition: &TypeDef, object: &Value, out: &mut Vec<u8>) {
         if let Some(s) = definition.as_struct() {
             self.write_struct(s, object, &["kind", "apiVersion"], out);
         }
     }
 
-    /// Writes an object in the order of the type that its `apiVersion` and `kind` name; members of other objects are
-    /// written by name.
+    /// Encodes an object in the field order of the type that its `apiVersion` and `kind` name; members of
+    /// other objects are sorted by name.
     pub fn write_object(&self, object: &Value, out: &mut Vec<u8>) {
         match self.kind_of(object) {
             Some(definition) => self.write_json(definition, object, out),
@@ -46,7 +46,7 @@ impl TypeTable {
             }
             (GoType::Named(_), Value::Object(_)) => match (self.codec_of(ty), self.encoded_struct(ty)) {
                 (_, Some(s)) => self.write_struct(s, value, &[], out),
-                // An object of another API may be of a kind that the table knows.
+                // An object of another API may have a kind that the table knows.
                 (Some(Codec::Raw), None) => self.write_object(value, out),
                 _ => value.write_json(out),
             },
@@ -74,7 +74,8 @@ impl TypeTable {
 
     fn write_struct(&self, s: &StructDef, object: &Value, left_out: &[&str], out: &mut Vec<u8>) {
         let Some(members) = object.as_object() else { return };
-        // Objects have few of the fields that their types have: it is the members that are looked up and sorted.
+        // Objects have few of the fields of their types, so the members are looked up and sorted, not the
+        // fields.
         let mut ordered: Vec<(usize, &str, &Value)> = members
             .iter()
             .filter(|(name, _)| !left_out.contains(&name.as_str()))

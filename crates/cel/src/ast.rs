@@ -129,7 +129,7 @@ pub enum ExprKind {
         operand: Box<Expr>,
         /// The field's name.
         field: Arc<str>,
-        /// Whether this is a presence test.
+        /// True if this is a presence test.
         test: bool,
     },
     /// A function or operator call; operators have cel-spec's names (`_+_`, `_?_:_`, `_[_]`, `_?._`, `_[?_]`, `@in`, …).
@@ -170,7 +170,7 @@ pub struct MapEntry {
     pub key: Expr,
     /// The value.
     pub value: Expr,
-    /// Whether it is marked with `?`.
+    /// True if it is marked with `?`.
     pub optional: bool,
 }
 
@@ -183,7 +183,7 @@ pub struct StructField {
     pub name: Arc<str>,
     /// The value.
     pub value: Expr,
-    /// Whether it is marked with `?`.
+    /// True if it is marked with `?`.
     pub optional: bool,
 }
 

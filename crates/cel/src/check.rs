@@ -81,7 +81,7 @@ impl CheckedExpr {
         None
     }
 
-    /// Whether a name is used as a variable anywhere, even as one of a comprehension.
+    /// Returns whether a name is used as a variable anywhere, even as one of a comprehension.
     pub fn mentions(&self, name: &str) -> bool {
         self.references
             .iter()
@@ -201,7 +201,7 @@ impl<'e> Checker<'e> {
         Some(ty)
     }
 
-    /// Whether `a.b.c` may be a qualified name, that is, whether `a` is not a variable of a comprehension.
+    /// Returns whether `a.b.c` may be a qualified name, that is, whether `a` is not a variable of a comprehension.
     fn starts_globally(&self, name: &str) -> bool {
         let first = name.split('.').next();
         first.is_some_and(|first| first.is_empty() || self.local(first).is_none())
@@ -283,7 +283,7 @@ impl<'e> Checker<'e> {
                 CelType::Error
             }
             CelType::Var(_) | CelType::Param(_) => {
-                // Whatever it turns out to be, it is taken to be dynamic from here on.
+                // The type of the operand is unknown, so treat it as dynamic from here on.
                 self.unifier.assignable(&CelType::Dyn, target);
                 CelType::Dyn
             }
@@ -329,7 +329,7 @@ impl<'e> Checker<'e> {
             *function = name;
             return self.resolve(id, function, overloads, &operands, Style::Global, args);
         };
-        // In `a.b.f(x)`, `a.b.f` may be a function, or `f` one of the value `a.b`.
+        // In `a.b.f(x)`, either `a.b.f` is a function, or `f` is a member function of the value `a.b`.
         if let Some(prefix) = qualified_name(receiver)
             && let Some((name, overloads)) = self.function(&format!("{prefix}.{function}"))
         {
@@ -345,7 +345,7 @@ impl<'e> Checker<'e> {
         self.resolve(id, &name, overloads, &operands, Style::Member, args)
     }
 
-    /// `cel.@block([values], result)`: each value is a variable for the values behind it and for the result.
+    /// `cel.@block([values], result)`: each value is a variable in the following values and in the result.
     fn block(&mut self, values: &mut [Expr], result: &mut Expr) -> CelType {
         let outside = self.locals.len();
         for (i, value) in values.iter_mut().enumerate() {
@@ -357,7 +357,7 @@ impl<'e> Checker<'e> {
         ty
     }
 
-    /// A function and its full name.
+    /// Looks up a function and its qualified name.
     fn function(&self, name: &str) -> Option<(Arc<str>, &'e [&'static Overload])> {
         let scope: &'e BaseEnv = self.env.base();
         scope.resolve(name, |name| Some((name.into(), scope.overloads(name)?)))
@@ -414,7 +414,7 @@ impl<'e> Checker<'e> {
         result
     }
 
-    /// `&&` and `||` report the operand that is not a boolean.
+    /// Reports the operand of `&&` or `||` that is not a boolean.
     fn logical(
         &mut self,
         id: ExprId,
@@ -491,7 +491,7 @@ impl<'e> Checker<'e> {
         CelType::map(key, value)
     }
 
-    /// The value type of an entry marked with `?`, which must be an optional.
+    /// The value type of an entry marked with `?`, which must have an optional type.
     fn optional_entry(&mut self, id: ExprId, ty: CelType) -> CelType {
         if let Some(value) = ty.optional_value() {
             return value.clone();
@@ -537,7 +537,7 @@ impl<'e> Checker<'e> {
         let outside = self.locals.len();
         self.locals.push((Arc::clone(&fold.accu_var), accu.clone()));
         let inside = self.locals.len();
-        // Of two variables of one name, the first is meant.
+        // If both variables have the same name, the name refers to the first.
         if let Some(second_name) = fold.iter_var2.as_ref().filter(|name| **name != fold.iter_var) {
             self.locals.push((Arc::clone(second_name), second));
         }
@@ -585,7 +585,7 @@ impl<'e> Checker<'e> {
     }
 }
 
-/// Whether the type of a selected field becomes optional.
+/// Determines whether the type of a selected field becomes optional.
 #[derive(Clone, Copy)]
 enum OptionalWrap {
     /// Only if the operand is optional.
@@ -594,8 +594,8 @@ enum OptionalWrap {
     Always,
 }
 
-/// The number of type parameters of an overload. It uses up as many type variables even if it does not fit, because
-/// error messages show their numbers.
+/// The number of type parameters of an overload. Each consumes a type variable even if the overload does not
+/// match, because error messages show the numbers of type variables.
 fn n_type_params(overload: &Overload) -> usize {
     fn collect(ty: Ty, names: &mut Vec<&'static str>) {
         match ty {
@@ -627,7 +627,7 @@ fn literal_type(literal: &Literal) -> CelType {
     }
 }
 
-/// The qualified name `a.b.c`, if the node consists of a name and selections only.
+/// The qualified name `a.b.c`, if the node consists only of a name and selections.
 fn qualified_name(e: &Expr) -> Option<String> {
     match &e.kind {
         ExprKind::Ident(name) => Some(name.to_string()),

@@ -27,7 +27,7 @@ pub struct BaseEnv {
 pub struct EnvOptions {
     /// Parser options.
     pub parse: ParseOptions,
-    /// Whether a reserved word after a dot selects the field of its escaped name.
+    /// Selection of fields whose names are reserved words.
     pub reserved_fields: ReservedFields,
     /// Validation after checking.
     pub validation: Validation,
@@ -47,20 +47,20 @@ pub enum Semantics {
     Specification,
 }
 
-/// Whether a reserved word after a dot selects the field of its escaped name.
+/// Selection of fields whose names are reserved words.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ReservedFields {
-    /// Only the escaped name does.
+    /// Only by their escaped names.
     #[default]
     Escaped,
-    /// `self.namespace` is `self.__namespace__`.
+    /// Also by the word itself: `self.namespace` is `self.__namespace__`.
     Raw,
 }
 
 /// The validation after checking.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Validation {
-    /// Nothing.
+    /// None.
     #[default]
     None,
     /// The elements of list and map literals are of one type.
@@ -84,7 +84,7 @@ impl BaseEnv {
     pub fn with(mut self, library: &'static Library) -> Self {
         for overload in library.overloads {
             let overloads = self.functions.entry(overload.function).or_default();
-            // A later library may offer what an earlier one has, such as a newer version of itself.
+            // A later library may repeat an overload of an earlier one, for example as a newer version of it.
             if !overloads.iter().any(|o| o.id == overload.id) {
                 overloads.push(overload);
             }
@@ -117,7 +117,7 @@ impl BaseEnv {
         self.functions.get(function).map(Vec::as_slice)
     }
 
-    /// All overloads, by function, in the order in which they are tried.
+    /// All overloads, by function, in the order in which the checker tries them.
     pub fn rows(&self) -> impl Iterator<Item = &'static Overload> {
         self.functions.values().flatten().copied()
     }
@@ -175,7 +175,8 @@ impl Env {
         self
     }
 
-    /// Declares the types of patches: `JSONPatch`, and `Object` with any fields (`Object{spec: Object.spec{a: 1}}`).
+    /// Declares the types of mutation patches: `JSONPatch`, and `Object` with arbitrary fields
+    /// (`Object{spec: Object.spec{a: 1}}`).
     #[must_use]
     pub fn with_patch_types(mut self) -> Self {
         self.has_patch_types = true;
@@ -261,7 +262,7 @@ fn patch_type(name: &str) -> Option<CelType> {
     is_patch_object(name).then(|| Shape::object([]).ty(name))
 }
 
-/// Whether a type is that of an object to apply, which may have any fields.
+/// Returns whether a type is that of an apply configuration, which may have any fields.
 pub(crate) fn is_patch_object(name: &str) -> bool {
     name == "Object" || name.starts_with("Object.")
 }

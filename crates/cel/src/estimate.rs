@@ -104,7 +104,7 @@ pub fn scaled(n: u64, factor: f64) -> u64 {
 /// The cost of a pass over `n` characters: `n` times [`TEXT_FACTOR`], rounded up.
 #[inline]
 pub fn text_cost(n: u64) -> u64 {
-    // Up to here the product of floats, rounded up, is a tenth, rounded up; no text is longer.
+    // Up to here, the rounded float product equals division by ten, rounded up; no text is longer.
     const EXACT: u64 = 1 << 50;
     if n < EXACT {
         n.div_ceil(10)
@@ -169,7 +169,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_cost_of_text_is_scaled(n in any::<u64>(), bits in 0_u32..64) {
+        fn text_cost_is_scaled(n in any::<u64>(), bits in 0_u32..64) {
             for n in [n >> bits, (n >> bits) / 10 * 10, (1_u64 << bits).wrapping_sub(n % 3)] {
                 prop_assert_eq!(text_cost(n), scaled(n, TEXT_FACTOR));
             }

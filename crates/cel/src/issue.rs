@@ -3,7 +3,7 @@
 use std::fmt::{self, Write as _};
 use std::sync::Arc;
 
-/// The number of issues that are kept. Of the others only the number is reported.
+/// The number of issues that are kept. Further ones are only counted.
 const MAX_ISSUES: usize = 100;
 
 /// Longer source lines, in bytes, are not rendered.
@@ -58,7 +58,7 @@ impl Issues {
         }
     }
 
-    /// Whether the list is empty.
+    /// Returns whether the list is empty.
     pub fn is_empty(&self) -> bool {
         self.reported == 0
     }
@@ -104,8 +104,8 @@ impl fmt::Display for Issues {
 
 impl std::error::Error for Issues {}
 
-/// The line of source and, below it, a caret at the column. Characters beyond ASCII are taken to be two cells wide
-/// and are matched by full-width dots and carets.
+/// Writes the source line and, below it, a caret at the column. Non-ASCII characters are taken to be two
+/// cells wide and are matched by full-width dots and carets.
 fn write_snippet(f: &mut fmt::Formatter<'_>, line: &str, column: i64) -> fmt::Result {
     f.write_str("\n | ")?;
     for c in line.chars() {
@@ -130,10 +130,10 @@ struct Location {
     column: i64,
 }
 
-/// Where the lines of a source begin.
+/// The line starts of a source.
 struct SourceLines<'s> {
     source: &'s str,
-    /// The first code point of every line but the first, then, as if another line followed, the one after the end.
+    /// The first code point of every line but the first, and a sentinel: the one after the end.
     starts: Vec<u32>,
 }
 
@@ -156,7 +156,7 @@ impl<'s> SourceLines<'s> {
             return Location { line: -1, column: -1 };
         };
         if self.source.is_empty() || offset == BEFORE_START {
-            // An empty source has no first line to stand in.
+            // An empty source has no first line.
             return Location { line: 1, column: -1 };
         }
         let before = self.starts.partition_point(|start| *start <= offset);
@@ -171,7 +171,7 @@ impl<'s> SourceLines<'s> {
         }
     }
 
-    /// The text of a line, without its end.
+    /// The text of a line, without its terminator.
     fn line_text(&self, line: i64) -> Option<&'s str> {
         let index = usize::try_from(line - 1).ok()?;
         if self.source.is_empty() {
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn sorted_by_place_with_a_caret() {
+    fn issues_are_sorted_and_have_a_caret() {
         check(
             "a\tb\nc",
             &[(Some(4), "third"), (Some(2), "second"), (None, "first")],
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn wide_characters_have_wide_marks() {
+    fn wide_characters_have_wide_carets() {
         check(
             "'é' + ü",
             &[(Some(6), "here"), (Some(7), "end")],
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_the_source() {
+    fn issues_at_the_end_of_the_source() {
         check("", &[(Some(0), "empty")], expect!["ERROR: <input>:1:0: empty"]);
         check(
             "a\n",
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn beyond_a_hundred_only_counted() {
+    fn more_than_a_hundred_issues_are_counted() {
         let mut issues = Issues::new("a".into());
         for n in 0..103 {
             issues.report(Some(0), n.to_string());
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn long_lines_are_not_shown() {
+    fn long_lines_are_not_rendered() {
         let text = "a".repeat(MAX_SNIPPET_BYTES + 1);
         check(&text, &[(Some(0), "long")], expect!["ERROR: <input>:1:1: long"]);
     }

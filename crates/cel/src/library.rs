@@ -1,7 +1,7 @@
 //! Function libraries: tables of overloads.
 //!
-//! Which of them an environment has, and in which version, is for the environment to say: a library that grew over
-//! time has a table per step, and a later version is the tables up to its own.
+//! The environment decides which libraries it has, and in which version. A library with several versions has
+//! one table per version, with the additions only; a version consists of the tables up to its own.
 
 pub mod authz;
 pub mod bindings;
@@ -25,8 +25,8 @@ pub mod url;
 use crate::estimate::TEXT_FACTOR;
 use crate::val::{Arena, Val};
 
-/// What it costs to go through a value: a tenth of the bytes of text, 1 for any other scalar, and the sum of what they
-/// hold for lists and maps. `None` stands for an error.
+/// The cost of traversing a value: a tenth of the bytes of text, 1 for any other scalar, and the sum of the
+/// members for lists and maps. `None` stands for an error.
 pub(crate) fn traversal_cost(value: Option<Val<'_>>) -> u64 {
     let arena = Arena::new();
     let mut cost: u64 = 0;
@@ -45,7 +45,7 @@ pub(crate) fn traversal_cost(value: Option<Val<'_>>) -> u64 {
                         pending.push(Some(key));
                         pending.push(map.get(&arena, key).and_then(Result::ok));
                     }
-                    // Members that no field shows count, too: 1 for the name and 1 for the value.
+                    // Undeclared members count, too: 1 for the name and 1 for the value.
                     cost = cost.saturating_add(2 * hidden as u64);
                 } else {
                     cost = cost.saturating_add(1);

@@ -202,13 +202,13 @@ impl Message {
             Constructor::Last => Ok(set.last().map_or(Val::Null, |(_, value)| *value)),
             Constructor::Empty => arena.opaque(EmptyMessage),
             Constructor::Any => {
-                let shown: Vec<String> = set
+                let display: Vec<String> = set
                     .iter()
                     .map(|(name, v)| format!("{name}:{}", quoted(*v)))
                     .collect();
                 Err(EvalError::message(format!(
                     "unsupported conversion to ref.Val: (*dynamicpb.Message){}",
-                    shown.join(" ")
+                    display.join(" ")
                 )))
             }
         }
@@ -325,7 +325,7 @@ impl FieldType {
     }
 }
 
-/// Whether a list or map comes from an object with a schema. kube-apiserver does not convert these to messages.
+/// Returns whether a list or map comes from an object with a schema. kube-apiserver does not convert these to messages.
 fn has_schema(value: Val<'_>) -> bool {
     matches!(value, Val::JsonList(_, shape) | Val::JsonMap(_, shape) if !matches!(shape.kind, ShapeKind::Dyn))
 }
@@ -345,7 +345,7 @@ fn json_object<'a>(arena: &'a Arena, map: Val<'a>) -> Res<'a> {
 
 /// Converts a value to JSON; types without a JSON form become strings.
 fn json<'a>(arena: &'a Arena, value: Val<'a>) -> Res<'a> {
-    // Beyond, a double does not hold every integer.
+    // A double represents every integer up to here exactly.
     const EXACT: u64 = (1 << 53) - 1;
     #[expect(
         clippy::cast_precision_loss,

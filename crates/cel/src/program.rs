@@ -37,7 +37,7 @@ pub struct Program {
     inputs: Box<[Arc<str>]>,
     /// The depth of the tree.
     levels: usize,
-    /// Whether fast mode is tried first. Deep trees need a larger stack, which only the thorough path provides.
+    /// True if fast mode is tried first. Deep trees need a larger stack, which only the thorough path provides.
     has_fast_path: bool,
     semantics: Semantics,
 }

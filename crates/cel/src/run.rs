@@ -61,7 +61,7 @@ pub enum Actual {
     /// By overload: a formula.
     Formula(Formula),
     /// By overload: a formula for a list.
-    // UPSTREAM: a server fails altogether where the list is an error.
+    // UPSTREAM: kube-apiserver fails altogether if the list is an error.
     ListFormula {
         /// The index of the list argument.
         list: usize,
@@ -106,7 +106,7 @@ impl RegexCost {
         }
     }
 
-    /// The cost of searching a text of that size. An empty text costs something, too.
+    /// The cost of searching a text of this size. Even an empty text has a cost.
     #[inline]
     pub(crate) fn cost(self, text: u64) -> u64 {
         text_cost(text.saturating_add(1)).saturating_mul(self.for_ten)
@@ -117,7 +117,7 @@ impl RegexCost {
 pub type Formula = for<'a> fn(&[Option<Val<'a>>], Option<Val<'a>>) -> u64;
 
 impl Actual {
-    /// What most calls cost: 1.
+    /// The cost of most calls: 1.
     pub const NOMINAL: Actual = Actual::Fixed(1);
 
     /// A pass over the characters of an argument.
@@ -174,7 +174,7 @@ impl Actual {
         }
     }
 
-    /// Whether kube-apiserver fails to compute the cost, which ends the evaluation.
+    /// Returns whether kube-apiserver fails to compute the cost, which ends the evaluation.
     pub(crate) fn fails(self, args: &[Option<Val<'_>>]) -> bool {
         matches!(self, Actual::ListFormula { list, .. } if matches!(args.get(list), Some(None)))
     }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 pub struct Shape {
     /// The kind of value.
     pub kind: ShapeKind,
-    /// Whether `null` is a valid value.
+    /// True if `null` is a valid value.
     pub nullable: bool,
     /// The minimum size of a value in a request, in bytes.
     pub min_serialized_size: u64,
@@ -59,7 +59,7 @@ pub enum ShapeKind {
     Object {
         /// The fields, sorted by their name in expressions.
         fields: Box<[ShapeField]>,
-        /// Whether undeclared fields are preserved. They only take part in equality.
+        /// True if undeclared fields are preserved. They only take part in equality.
         preserve_unknown: bool,
     },
 }
@@ -86,7 +86,7 @@ pub struct ShapeField {
     pub shape: Arc<Shape>,
 }
 
-/// Whether a word is reserved. A field with such a name is escaped (`__namespace__`).
+/// Returns whether a word is reserved. A field with such a name is escaped (`__namespace__`).
 pub fn is_reserved(word: &str) -> bool {
     matches!(word, "true" | "false" | "null" | "in") || crate::syntax::RESERVED.contains(&word)
 }
@@ -130,7 +130,7 @@ impl Shape {
             .and_then(|i| fields.get(i))
     }
 
-    /// Whether a JSON object is a value of this shape.
+    /// Returns whether a JSON object is a value of this shape.
     pub fn is_keyed(&self) -> bool {
         matches!(
             self.kind,

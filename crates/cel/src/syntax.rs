@@ -4,6 +4,7 @@
 //! pass through a fast recursive-descent parser (`parser`). For all others, `diagnose` parses again with error recovery
 //! and reports the errors of the reference implementation.
 
+mod branches;
 mod builder;
 mod diagnose;
 mod lexer;
@@ -14,6 +15,7 @@ mod parser;
 pub(crate) use parser::RESERVED;
 mod token;
 
+pub use branches::{Branch, BranchKind, branches};
 pub use macros::Macros;
 
 use crate::ast::Ast;
@@ -28,9 +30,9 @@ const MAX_CODE_POINTS: usize = 100_000;
 pub struct ParseOptions {
     /// The macros to expand.
     pub macros: Macros,
-    /// Whether `a.?b`, `a[?b]`, `[?a]` and `{?a: b}` are allowed.
+    /// True if `a.?b`, `a[?b]`, `[?a]` and `{?a: b}` are allowed.
     pub optional_syntax: bool,
-    /// Whether fields may be written in backticks.
+    /// True if fields may be written in backticks.
     pub escaped_identifiers: bool,
 }
 
@@ -58,16 +60,16 @@ pub fn parse(source: &str, options: &ParseOptions) -> Result<Ast, Issues> {
             return Err(Issues::of_whole(source.into(), message));
         }
     }
-    // How deep the tree becomes is bounded, too: by how deep the rules of the grammar may nest, by what a macro makes of
-    // one level, and, where long chains of `&&` and `||` nest, by how many of them fit the size.
+    // The depth of the tree is bounded as well: by the nesting limits of the grammar rules, by the expansion
+    // of a macro per level, and, for nested chains of `&&` and `||`, by the size of the source.
     match with_room(nesting(source), || parser::parse(source, options)) {
         Ok(ast) => Ok(ast),
         Err(_) => with_room(parser::MAX_DEPTH as usize, || diagnose::diagnose(source, options)),
     }
 }
 
-/// An upper bound of the nesting of the rule for expressions, which brackets and the last branch of a conditional
-/// recurse into.
+/// An upper bound of the nesting of the expression rule, into which brackets and the last branch of a
+/// conditional recurse.
 fn nesting(source: &str) -> usize {
     let (mut open, mut deepest, mut conditionals) = (0_usize, 0, 0);
     for byte in source.bytes() {

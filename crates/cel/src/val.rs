@@ -239,7 +239,7 @@ impl<'a> Val<'a> {
 
 /// The size of a string in characters.
 pub(crate) fn text_size(text: &str) -> u64 {
-    // Most text is ASCII, and that is found out faster than characters are counted.
+    // Most text is ASCII, and checking that is faster than counting characters.
     let size = if text.is_ascii() {
         text.len()
     } else {

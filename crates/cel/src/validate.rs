@@ -37,7 +37,7 @@ pub fn validate(checked: &CheckedExpr, validation: Validation) -> Result<(), Iss
 
 struct Validator<'c> {
     checked: &'c CheckedExpr,
-    /// Whether to validate constants.
+    /// True if to validate constants.
     constants: bool,
     issues: Issues,
 }
@@ -114,7 +114,7 @@ impl Validator<'_> {
         let Some((_, first)) = types.next() else {
             return;
         };
-        // One mistake is enough of a list.
+        // One error per list is enough.
         if let Some((id, other)) = types.find(|(_, ty)| !same(first, ty)) {
             self.mismatch(id, first, other);
         }

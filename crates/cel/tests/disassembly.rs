@@ -1,4 +1,4 @@
-//! What expressions compile to: a change of the planner shows here.
+//! Snapshots of compiled programs: changes to lowering show here.
 
 use expect_test::expect_file;
 use scantling_cel::env::Env;
@@ -55,7 +55,7 @@ const EXPRESSIONS: &[&str] = &[
 ];
 
 #[test]
-fn listings() {
+fn disassembly() {
     let text = || Shape::of_kind(ShapeKind::String);
     let int = || Shape::of_kind(ShapeKind::Int);
     let root = Shape::object([

@@ -1,4 +1,4 @@
-//! FusedRules about one value, asked together, say what their programs say.
+//! Fused rules about one value give the results of their programs.
 #![expect(
     clippy::panic,
     reason = "functions around tests, which the lints do not take for tests"
@@ -111,7 +111,7 @@ fn compiled(rules: &[&str], shape: &Arc<Shape>) -> Vec<Arc<Program>> {
     rules.iter().map(compile).collect()
 }
 
-/// What those programs cost together, if all of them hold.
+/// The total cost of the programs, if all of them hold.
 fn sum(programs: &[&Arc<Program>], value: &Value, shape: &Shape) -> Option<u64> {
     let cost = |program: &&Arc<Program>| {
         let arena = Arena::new();
@@ -121,8 +121,8 @@ fn sum(programs: &[&Arc<Program>], value: &Value, shape: &Shape) -> Option<u64> 
     programs.iter().map(cost).sum()
 }
 
-/// Asks programs together, and holds that against what they say alone. Where one of them meets an error, also one that
-/// does not count in the end, they may give no answer.
+/// Compares fused rules with their programs. If a program has an error, even an absorbed one, the fused rules
+/// may return no result. Returns whether they returned one.
 fn assert_together(programs: &[&Arc<Program>], value: &Value, shape: &Arc<Shape>) -> bool {
     let fused = FusedRules::new(shape, programs.iter().map(|program| Some(Arc::clone(program))));
     let together = fused.all_hold(value, &Arena::new(), LIMITS.cost);
@@ -136,7 +136,7 @@ fn assert_together(programs: &[&Arc<Program>], value: &Value, shape: &Arc<Shape>
 }
 
 #[test]
-fn predicates_say_what_their_programs_say() {
+fn fused_rules_agree_with_their_programs() {
     let shape = shape();
     let programs = programs(&shape);
     let mut answers = 0;
@@ -152,12 +152,12 @@ fn predicates_say_what_their_programs_say() {
         }
         assert_together(&programs.iter().collect::<Vec<_>>(), &value, &shape);
     }
-    // What is not answered together is asked alone: this counts what would be lost.
+    // Rules without a fused result are evaluated one by one: this number guards the coverage.
     assert_eq!(answers, 158);
 }
 
 #[test]
-fn lists_are_walked_once_for_all_who_ask_for_all_elements() {
+fn all_over_one_list_is_merged() {
     let shape = list(element());
     let rules = [
         "self.all(x, x.name == 'a' ? x.tags.size() != 0 : true)",
@@ -186,7 +186,7 @@ fn lists_are_walked_once_for_all_who_ask_for_all_elements() {
 }
 
 #[test]
-fn there_may_be_more_fields_than_are_kept_in_sight() {
+fn more_fields_than_slots() {
     let names: Vec<String> = (0..50).map(|i| format!("field{i:02}")).collect();
     let field = |name: &String| (name.clone(), Shape::of_kind(ShapeKind::Int));
     let fields: Vec<(String, Arc<Shape>)> = names.iter().map(field).collect();

@@ -1,8 +1,9 @@
-//! The function libraries against recorded answers of Kubernetes' own modules.
+//! Compares the function libraries with recorded results of Kubernetes' own modules.
 //!
-//! Each line of `data/libraries.jsonl` holds an expression without variables, as the environment for stored expressions
-//! of Kubernetes 1.37 answers it: its compile error, or its static cost and then its value or error and its run-time
-//! cost. `data/extensions.jsonl` holds the same of the extensions that Kubernetes leaves out.
+//! Each line of `data/libraries.jsonl` holds an expression without variables and its result in the
+//! environment for stored expressions of Kubernetes 1.37: the compile error, or the static cost, the value or
+//! error, and the run-time cost. `data/extensions.jsonl` holds the same for extensions that Kubernetes does
+//! not include.
 #![expect(
     clippy::unwrap_used,
     reason = "functions around tests, which the lints do not take for tests"
@@ -23,7 +24,7 @@ use support::show;
 #[path = "support/show.rs"]
 mod support;
 
-/// What is known of an expression, one line per fact.
+/// The recorded results of an expression, one line per fact.
 fn recorded(line: &Value) -> String {
     let get = |name: &str| line.get(name);
     let text = |name: &str| get(name).and_then(Value::as_str);
@@ -58,7 +59,7 @@ fn number(value: &Value) -> String {
     }
 }
 
-/// The same facts, found here.
+/// Our results, in the same form.
 fn found(env: &Env, source: &str) -> String {
     let checked = match env.compile(source) {
         Ok(checked) => checked,
@@ -99,12 +100,12 @@ fn compare(env: &Env, recordings: &str) {
 }
 
 #[test]
-fn libraries_of_kubernetes() {
+fn kubernetes_libraries() {
     let env = Env::new(Arc::new(for_stored_expressions(KubernetesVersion::LATEST)));
     compare(&env, include_str!("data/libraries.jsonl"));
 }
 
-/// The newest strings, mathematics and encoders, which no Kubernetes environment has.
+/// The newest string, math and encoder functions, which no Kubernetes environment has.
 #[test]
 fn other_extensions() {
     let options = EnvOptions {

@@ -1,8 +1,8 @@
-//! The functions of every Kubernetes version: which overloads there are, and since when.
+//! The overloads of every Kubernetes version, and the version that introduced them.
 //!
-//! `data/overloads.txt` was made by asking the packages of an API server for the declarations of their environments.
-//! Type parameters are named `T`, `U`, … in the order in which they appear. The former names of operators (`_in_`,
-//! `__not_strictly_false__`) are left out: nothing parses into them.
+//! `data/overloads.txt` lists the declarations of kube-apiserver's environments. Type parameters are named
+//! `T`, `U`, … in order of appearance. The former names of operators (`_in_`, `__not_strictly_false__`) are
+//! omitted, because no expression parses to them.
 
 use scantling_cel::kubernetes::{KubernetesVersion, for_stored_expressions};
 use scantling_cel::overload::{Overload, Style, Ty};
@@ -12,7 +12,7 @@ const OLDEST: u32 = 24;
 const NEWEST: u32 = 37;
 
 #[test]
-fn declared_since() {
+fn overloads_by_version() {
     let mut since: BTreeMap<String, u32> = BTreeMap::new();
     for minor in (OLDEST..=NEWEST).rev() {
         for row in for_stored_expressions(KubernetesVersion::new(1, minor)).rows() {

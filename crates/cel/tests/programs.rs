@@ -1,4 +1,4 @@
-//! Programs: values, errors and costs held against recorded answers, and the limits of an evaluation.
+//! Compares values, errors and costs of programs with recorded results, and tests the limits of evaluation.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
@@ -23,7 +23,7 @@ fn document() -> Value {
     .unwrap()
 }
 
-/// The shape of the values that a schema describes, as far as these tests go.
+/// The shape of a schema, for the keywords that these tests use.
 fn shape(schema: &Value) -> Arc<Shape> {
     let text = |name: &str| schema.get(name).and_then(Value::as_str).unwrap_or_default();
     let flag = |name: &str| schema.get(name).and_then(Value::as_bool).unwrap_or_default();
@@ -93,7 +93,7 @@ fn show<'a>(arena: &'a Arena, v: Val<'a>) -> String {
     }
 }
 
-/// An expression over a document, compiled.
+/// A compiled expression over a document.
 struct Compiled {
     program: Program,
     shape: Arc<Shape>,
@@ -123,13 +123,13 @@ impl Compiled {
 }
 
 #[test]
-fn recorded_answers() {
+fn recorded_results() {
     let mut wrong = Vec::new();
     let recorded = include_str!("data/programs.txt")
         .lines()
         .filter(|l| !l.starts_with('#'));
     for line in recorded {
-        // What follows a message of the checker is its second and third line.
+        // The second and third line of a checker message.
         let Some((source, expected)) = line.split_once(" -> ") else {
             continue;
         };
@@ -153,7 +153,7 @@ fn recorded_answers() {
 }
 
 #[test]
-fn the_cost_limit_ends_an_evaluation_whatever_stands_around() {
+fn the_cost_limit_is_never_absorbed() {
     let source = "self.list.all(x, x > 0) || true";
     let compiled = Compiled::new(source).unwrap();
     let arena = Arena::new();
@@ -180,7 +180,7 @@ fn the_cost_limit_ends_an_evaluation_whatever_stands_around() {
 }
 
 #[test]
-fn an_interrupt_is_noticed_within_a_hundred_steps() {
+fn interrupts_are_checked_every_hundred_iterations() {
     let compiled = Compiled::new("lists.range(100000).all(x, x >= 0) || true").unwrap();
     let arena = Arena::new();
     let asked = Cell::new(0);
@@ -201,7 +201,7 @@ fn an_interrupt_is_noticed_within_a_hundred_steps() {
 
 #[test]
 fn memory_is_bounded() {
-    // Each step keeps a list of its own.
+    // Each iteration keeps its own list.
     let compiled = Compiled::new("lists.range(100000).map(x, lists.range(100000))").unwrap();
     let arena = Arena::new();
     assert_eq!(
@@ -211,7 +211,7 @@ fn memory_is_bounded() {
 }
 
 #[test]
-fn joined_lists_share_their_elements() {
+fn concatenated_lists_share_their_elements() {
     let compiled =
         Compiled::new("size(lists.range(1000).map(x, self.list + self.list + [x])[999]) == 7").unwrap();
     let arena = Arena::new();

@@ -1,4 +1,4 @@
-//! The deepest expressions that are accepted, from text to value, on the stack of an ordinary thread.
+//! The deepest accepted expressions are parsed, checked and evaluated on the stack of an ordinary thread.
 #![expect(
     clippy::expect_used,
     reason = "a function around a test, which the lints do not take for one"
@@ -13,13 +13,13 @@ use scantling_cel::val::Arena;
 use std::sync::{Arc, LazyLock};
 use std::thread;
 
-/// Half of what worker and test threads have: callers need some of it themselves.
+/// Half the stack of worker and test threads: callers need some of it.
 const STACK: usize = 1 << 20;
 
-/// A way to nest: an expression of so many levels.
+/// Generates an expression of a given depth.
 type Nest = fn(usize) -> String;
 
-/// The ways to nest and how deep each of them may be.
+/// The kinds of nesting and the maximum depth of each.
 const KINDS: &[(&str, usize, Nest)] = &[
     ("parentheses", 249, |n| {
         format!("{}1{}", "(".repeat(n), ")".repeat(n))
@@ -176,7 +176,7 @@ static ENV: LazyLock<Env> = LazyLock::new(|| {
     Env::new(Arc::new(scope)).with_variable("x", CelType::Dyn)
 });
 
-/// From text to value. Whether there is a program.
+/// Parses, checks and evaluates. Returns whether there is a program.
 fn run(source: &str) -> bool {
     let Ok(checked) = ENV.compile(source) else {
         return false;
@@ -200,8 +200,8 @@ fn run(source: &str) -> bool {
     true
 }
 
-/// Long chains of `&&` and `||` become trees that are not deep, but nested they add up: the deepest trees that fit an
-/// expression.
+/// Long chains of `&&` and `||` become balanced trees, but nested chains add up: the deepest trees that fit
+/// the size limit.
 const CHAINS: &[(&str, Nest)] = &[
     ("junctions in parentheses", |n| {
         let wide = |operator: &str| format!("x{operator}").repeat(66);
@@ -232,7 +232,7 @@ fn the_deepest_trees() {
 }
 
 #[test]
-fn the_deepest_expressions_of_every_kind() {
+fn the_deepest_expression_of_every_kind() {
     for (name, levels, nest) in KINDS {
         let run = move || {
             assert!(run(&nest(*levels)), "{name} may nest {levels} deep");

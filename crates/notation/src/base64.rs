@@ -1,16 +1,17 @@
-//! Base64 as the OpenAPI format `byte` is read.
+//! Base64 as the OpenAPI format `byte` decodes it.
 
 use base64::Engine;
 use base64::alphabet::URL_SAFE;
 use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
 
-/// A server reads the format with the alphabet for URLs, although it writes and validates the standard one.
+/// kube-apiserver decodes this format with the URL-safe alphabet, although it encodes and validates the
+/// standard one.
 const ENGINE: GeneralPurpose = GeneralPurpose::new(
     &URL_SAFE,
     GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true),
 );
 
-/// Reads a value of the OpenAPI format `byte`; the error is the message.
+/// Parses a value of the OpenAPI format `byte`; the error is the message.
 pub fn parse(text: &str) -> Result<Vec<u8>, String> {
     let decoded = if text.contains(['\r', '\n']) {
         ENGINE.decode(text.replace(['\r', '\n'], ""))
@@ -25,8 +26,7 @@ pub fn parse(text: &str) -> Result<Vec<u8>, String> {
     })
 }
 
-/// Where a text that is not Base64 stops being it: at the byte that cannot stand there, or at the start of the
-/// group of four that is not complete.
+/// Returns the offset of the first error: the illegal byte, or the start of an incomplete group of four.
 fn first_illegal(text: &[u8]) -> usize {
     let is_digit = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'_';
     let mut bytes = text
@@ -58,7 +58,7 @@ mod tests {
     use super::parse;
 
     #[test]
-    fn reads_the_alphabet_for_urls() {
+    fn decodes_the_url_safe_alphabet() {
         assert_eq!(parse("aGVsbG8="), Ok(b"hello".to_vec()));
         assert_eq!(parse("aGVs\nbG8="), Ok(b"hello".to_vec()));
         assert_eq!(parse("_-__"), Ok(vec![0xff, 0xef, 0xff]));
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn says_where_it_fails() {
+    fn errors_have_the_offset() {
         for (text, at) in [
             ("aGVs+w==", 4),
             ("aGVsbG8", 4),

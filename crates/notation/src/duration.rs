@@ -1,12 +1,12 @@
-//! Spans of time as text, in nanoseconds.
+//! Durations as text, in nanoseconds.
 
 use crate::regex::Pattern;
 use std::sync::LazyLock;
 
-/// Beyond any span: 2^63 nanoseconds. A negative span may have exactly that many.
+/// The bound of a duration: 2^63 nanoseconds. Only a negative duration may have exactly this magnitude.
 const LIMIT: u64 = 1 << 63;
 
-/// Reads a span: numbers with units (`1h30m`, `1.5s`), the larger unit not necessarily first.
+/// Parses a duration: numbers with units (`1h30m`, `1.5s`), in any order of units.
 pub fn parse(text: &str) -> Option<i64> {
     let (negative, mut rest) = match text.strip_prefix(['-', '+']) {
         Some(rest) => (text.starts_with('-'), rest),
@@ -61,7 +61,7 @@ fn split_digits(text: &str) -> (&str, &str) {
     text.split_at_checked(n).unwrap_or((text, ""))
 }
 
-/// A decimal fraction of a unit, cut to whole nanoseconds. Digits that exceed 63 bits are left out.
+/// A decimal fraction of a unit, truncated to whole nanoseconds. Digits beyond 63 bits are ignored.
 fn fraction_of(digits: &str, unit: u64) -> u64 {
     let (mut numerator, mut denominator) = (0_u64, 1.0_f64);
     for digit in digits.bytes().map(|b| u64::from(b - b'0')) {
@@ -84,8 +84,8 @@ fn fraction_of(digits: &str, unit: u64) -> u64 {
     nanos
 }
 
-/// Reads a value of the OpenAPI format `duration`: a span as [`parse`] reads it, or else whole numbers with the
-/// words for units (`2 days`, `1 week 3 hours`) anywhere in the text. The error is the message.
+/// Parses a value of the OpenAPI format `duration`: a duration as [`parse`] reads it, or whole numbers with
+/// unit names (`2 days`, `1 week 3 hours`) anywhere in the text. The error is the message.
 pub fn parse_format(text: &str) -> Result<i64, String> {
     static TERM: LazyLock<Option<Pattern>> = LazyLock::new(|| Pattern::new(r"(\d+)\s*([A-Za-zµ]+)").ok());
     if let Some(nanos) = parse(text) {
@@ -108,7 +108,7 @@ pub fn parse_format(text: &str) -> Result<i64, String> {
     total.ok_or_else(|| format!("unable to parse {text} as duration"))
 }
 
-/// What a word for a unit of time stands for; the longest word may have an ending (`weeks`).
+/// Returns the nanoseconds of a unit name. The longest name may have a plural ending (`weeks`).
 fn unit_word(word: &str) -> Option<i64> {
     const UNITS: [(&[&str], &str, i64); 8] = [
         (&["ns"], "nano", 1),
@@ -127,16 +127,16 @@ fn unit_word(word: &str) -> Option<i64> {
         .map(|(_, _, nanos)| *nanos)
 }
 
-/// A span as text: seconds (`5400s`, `0.001s`).
+/// Formats a duration in seconds (`5400s`, `0.001s`).
 pub fn format(nanos: i64) -> String {
     format!("{}s", seconds(nanos))
 }
 
-/// A span as text inside a message, in several units (`1h30m0s`, `1.5ms`).
+/// Formats a duration in several units, as messages do (`1h30m0s`, `1.5ms`).
 pub fn in_units(nanos: i64) -> String {
     let sign = if nanos < 0 { "-" } else { "" };
     let nanos = nanos.unsigned_abs();
-    // So many of a unit, with as many decimal places as it takes.
+    // The number of a unit, with as many decimal places as it needs.
     let decimal = |unit: u64, places: usize| {
         let fraction = format!(".{:0places$}", nanos % unit);
         let fraction = fraction.trim_end_matches('0').trim_end_matches('.');
@@ -165,7 +165,7 @@ pub fn in_units(nanos: i64) -> String {
     }
 }
 
-/// A span in seconds, rounded as floating-point numbers are.
+/// Converts a duration to seconds, rounded to the nearest float.
 #[expect(
     clippy::cast_precision_loss,
     reason = "the result is a floating-point number of seconds"
@@ -174,8 +174,8 @@ pub fn seconds(nanos: i64) -> f64 {
     (nanos / 1_000_000_000) as f64 + (nanos % 1_000_000_000) as f64 / 1e9
 }
 
-/// A number of seconds as people read it: two units at most, fewer the longer it is. Negative spans are invalid, but for
-/// one second, which clocks may differ by.
+/// Formats a number of seconds as `kubectl` shows ages: at most two units, coarser for longer durations.
+/// Negative values are invalid, except one second, because clocks differ.
 pub fn human_duration(seconds: i64) -> String {
     let (minute, hour, day) = (60, 3600, 86_400);
     let year = 365 * day;
@@ -206,7 +206,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn spans_in_units() {
+    fn durations_in_units() {
         let cases = [
             (0, "0s"),
             (1, "1ns"),
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn spans() {
+    fn durations() {
         let cases = [
             ("0", Some(0)),
             ("-0", Some(0)),
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn the_format() {
+    fn openapi_duration_format() {
         let day = 86_400_000_000_000;
         let cases = [
             ("1h", Ok(3_600_000_000_000)),
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn text() {
+    fn formatted_durations() {
         for (nanos, want) in [
             (0, "0s"),
             (5_400_000_000_000, "5400s"),

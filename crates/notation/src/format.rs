@@ -1,8 +1,8 @@
-//! The named formats of text that Kubernetes checks names and values by.
+//! The named string formats of Kubernetes.
 
 use crate::{names, timestamp, url::Url};
 
-/// A named format. Two formats of the same name are equal.
+/// A named format. Formats with the same name are equal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NamedFormat {
     /// A DNS label of RFC 1123.
@@ -13,17 +13,17 @@ pub enum NamedFormat {
     Dns1035Label,
     /// A label key.
     QualifiedName,
-    /// The start of a generated DNS label of RFC 1123.
+    /// A prefix of a generated DNS label of RFC 1123.
     Dns1123LabelPrefix,
-    /// The start of a generated DNS subdomain of RFC 1123.
+    /// A prefix of a generated DNS subdomain of RFC 1123.
     Dns1123SubdomainPrefix,
-    /// The start of a generated DNS label of RFC 1035.
+    /// A prefix of a generated DNS label of RFC 1035.
     Dns1035LabelPrefix,
     /// A label value.
     LabelValue,
     /// An absolute URL or path.
     Uri,
-    /// A universally unique identifier, its dashes optional.
+    /// A UUID, with optional dashes.
     Uuid,
     /// Base64.
     Byte,
@@ -34,7 +34,7 @@ pub enum NamedFormat {
 }
 
 impl NamedFormat {
-    /// All formats, by the names under which expressions know them.
+    /// All formats, by their names in CEL.
     pub const ALL: [(&'static str, Self); 13] = [
         ("dns1123Label", Self::Dns1123Label),
         ("dns1123Subdomain", Self::Dns1123Subdomain),
@@ -51,7 +51,7 @@ impl NamedFormat {
         ("datetime", Self::DateTime),
     ];
 
-    /// The format of a name.
+    /// Finds a format by name.
     pub fn by_name(name: &str) -> Option<Self> {
         Self::ALL
             .into_iter()
@@ -59,7 +59,7 @@ impl NamedFormat {
             .map(|(_, format)| format)
     }
 
-    /// The length of the regular expression that cost assumes.
+    /// The length of the regular expression that the cost model assumes.
     pub fn regex_size(self) -> u64 {
         match self {
             Self::Dns1123Label | Self::Dns1035Label | Self::Dns1123LabelPrefix | Self::Dns1035LabelPrefix => {
@@ -74,7 +74,7 @@ impl NamedFormat {
         }
     }
 
-    /// What is wrong with a text; nothing if it has the format.
+    /// Returns the errors of a text; empty if it has the format.
     pub fn validate(self, text: &str) -> Vec<String> {
         let one = |valid: bool, message: &str| {
             if valid {
@@ -101,7 +101,7 @@ impl NamedFormat {
     }
 }
 
-/// A prefix may end with a dash, since something will be appended to it.
+/// Completes a prefix for validation. It may end with a dash, because a suffix will be appended.
 fn completed(prefix: &str) -> String {
     match prefix.strip_suffix('-') {
         Some(rest) if !rest.is_empty() => {
@@ -116,7 +116,7 @@ fn completed(prefix: &str) -> String {
     }
 }
 
-/// Whether a text is a UUID: 32 hexadecimal digits in groups of 8, 4, 4, 4 and 12, any dash between them optional.
+/// Returns whether a text is a UUID: 32 hexadecimal digits in groups of 8, 4, 4, 4 and 12, any dash between them optional.
 pub fn is_uuid(text: &str) -> bool {
     let mut rest = text.as_bytes();
     for (i, n) in [8, 4, 4, 4, 12].into_iter().enumerate() {
@@ -131,7 +131,7 @@ pub fn is_uuid(text: &str) -> bool {
     rest.is_empty()
 }
 
-/// Whether a text is Base64 of the standard alphabet with its padding. The empty text is not.
+/// Returns whether a text is padded Base64 in the standard alphabet. The empty text is not.
 pub fn is_base64(text: &str) -> bool {
     let data = text.trim_end_matches('=');
     !text.is_empty()
@@ -142,12 +142,12 @@ pub fn is_base64(text: &str) -> bool {
             .all(|b| b.is_ascii_alphanumeric() || b == b'+' || b == b'/')
 }
 
-/// Whether a text is a date of RFC 3339.
+/// Returns whether a text is an RFC 3339 date.
 pub fn is_date(text: &str) -> bool {
     timestamp::parse_date(text).is_ok()
 }
 
-/// Whether a text is a date and time of RFC 3339, by the pattern that the OpenAPI formats use: in any case, with any
+/// Returns whether a text matches the OpenAPI pattern for RFC 3339 date-times: in any letter case, with any
 /// character before the fraction, and with any offset.
 pub fn is_date_time(text: &str) -> bool {
     let lower = text.to_lowercase();
@@ -174,7 +174,7 @@ pub fn is_date_time(text: &str) -> bool {
         s == "z"
             || matches!(s.as_bytes(), [b'+' | b'-', a, b, b':', c, d] if [a, b, c, d].iter().all(|x| x.is_ascii_digit()))
     };
-    // The pattern's dot stands for any character but a line feed.
+    // The dot in the pattern matches any character but a line feed.
     let after_fraction = rest
         .strip_prefix(|c: char| c != '\n')
         .filter(|s| s.starts_with(|c: char| c.is_ascii_digit()))
@@ -187,7 +187,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_are_those_of_the_patterns() {
+    fn regex_sizes_match_the_patterns() {
         let uuid = "(?i)^[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}$";
         let date_time = "^([0-9]{2}):([0-9]{2}):([0-9]{2})(.[0-9]+)?(z|([+-][0-9]{2}:[0-9]{2}))$";
         assert_eq!(NamedFormat::Uuid.regex_size(), uuid.len() as u64);

@@ -1,18 +1,18 @@
 //! IP addresses and networks in CIDR notation.
 //!
-//! Only one notation of an address is read: no leading zeros, no zone, no IPv4 address inside an IPv6 one.
+//! Accepts only one notation of an address: no leading zeros, no zone, no embedded IPv4 address.
 
 use scantling_value::go::quote;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// An address as text, taken apart.
+/// The parsed parts of an address.
 struct ParsedIp {
     address: IpAddr,
     zoned: bool,
 }
 
-/// Why a text is no address: what, and the rest of the text from there on.
+/// A parse error: the message, and the unparsed rest of the text.
 struct IpError<'a> {
     what: &'static str,
     at: &'a str,
@@ -45,7 +45,7 @@ fn parse_any(text: &str) -> Result<ParsedIp, IpError<'_>> {
 }
 
 fn rest(text: &str, from: usize) -> &str {
-    // Positions are those of ASCII characters; the bytes before them are ASCII, too.
+    // Offsets are those of ASCII characters, so the slice never splits a character.
     text.get(from..).unwrap_or("")
 }
 
@@ -96,7 +96,7 @@ fn parse_v6(text: &str) -> Result<ParsedIp, IpError<'_>> {
         None => (text, false),
     };
     let mut groups: Vec<u16> = Vec::with_capacity(8);
-    // How many groups stand before the `::`.
+    // The number of groups before the `::`.
     let mut gap = None;
     if let Some(after) = s.strip_prefix("::") {
         gap = Some(0);
@@ -170,8 +170,8 @@ fn parse_v6(text: &str) -> Result<ParsedIp, IpError<'_>> {
     })
 }
 
-/// Whether a text is an IPv6 address in any notation, as the host of a URL has it between brackets; the error is the
-/// message.
+/// Checks that a text is an IPv6 address in any notation, as in the brackets of a URL's host. The error is
+/// the message.
 pub(super) fn check_literal(text: &str) -> Result<(), String> {
     match parse_any(text) {
         Ok(parsed) if parsed.address.is_ipv6() => Ok(()),
@@ -189,7 +189,7 @@ fn is_mapped(address: IpAddr) -> bool {
 pub struct Ip(IpAddr);
 
 impl Ip {
-    /// Reads an address; the error is the message.
+    /// Parses an address; the error is the message.
     pub fn parse(text: &str) -> Result<Self, String> {
         let parsed = parse_any(text).map_err(|flaw| {
             format!(
@@ -210,7 +210,7 @@ impl Ip {
         Ok(Self(parsed.address))
     }
 
-    /// 4 or 6.
+    /// The IP version: 4 or 6.
     pub fn family(self) -> i64 {
         if self.0.is_ipv4() { 4 } else { 6 }
     }
@@ -220,17 +220,17 @@ impl Ip {
         if self.0.is_ipv4() { 4 } else { 16 }
     }
 
-    /// `0.0.0.0` or `::`.
+    /// Returns whether this is `0.0.0.0` or `::`.
     pub fn is_unspecified(self) -> bool {
         self.0.is_unspecified()
     }
 
-    /// `127.0.0.0/8` or `::1`.
+    /// Returns whether this is in `127.0.0.0/8` or `::1`.
     pub fn is_loopback(self) -> bool {
         self.0.is_loopback()
     }
 
-    /// `224.0.0.0/24` or `ff02::/16` (whatever its flags).
+    /// Returns whether this is in `224.0.0.0/24` or `ff02::/16` (with any flags).
     pub fn is_link_local_multicast(self) -> bool {
         match self.0 {
             IpAddr::V4(v4) => matches!(v4.octets(), [224, 0, 0, _]),
@@ -238,7 +238,7 @@ impl Ip {
         }
     }
 
-    /// `169.254.0.0/16` or `fe80::/10`.
+    /// Returns whether this is in `169.254.0.0/16` or `fe80::/10`.
     pub fn is_link_local_unicast(self) -> bool {
         match self.0 {
             IpAddr::V4(v4) => v4.is_link_local(),
@@ -246,7 +246,8 @@ impl Ip {
         }
     }
 
-    /// Neither unspecified, broadcast, loopback, multicast nor link-local. Private addresses are global in this sense.
+    /// Returns whether this is neither unspecified, broadcast, loopback, multicast nor link-local. Private
+    /// addresses are global in this sense.
     pub fn is_global_unicast(self) -> bool {
         !(self.0.is_unspecified()
             || self.0 == IpAddr::V4(Ipv4Addr::BROADCAST)
@@ -255,7 +256,7 @@ impl Ip {
             || self.is_link_local_unicast())
     }
 
-    /// The address as a number, at the top of 128 bits.
+    /// The address as a number, left-aligned in 128 bits.
     fn bits(self) -> u128 {
         match self.0 {
             IpAddr::V4(v4) => u128::from(v4.to_bits()) << 96,
@@ -279,7 +280,7 @@ pub struct Cidr {
 }
 
 impl Cidr {
-    /// Reads a network; the error is the message.
+    /// Parses a network; the error is the message.
     pub fn parse(text: &str) -> Result<Self, String> {
         let fail = |what: &str| {
             Err(format!(
@@ -314,12 +315,12 @@ impl Cidr {
         })
     }
 
-    /// The address, all its bits.
+    /// The address, including bits beyond the prefix.
     pub fn ip(self) -> Ip {
         self.address
     }
 
-    /// How many leading bits name the network.
+    /// The prefix length in bits.
     pub fn prefix_length(self) -> u8 {
         self.prefix_length
     }
@@ -337,13 +338,13 @@ impl Cidr {
         }
     }
 
-    /// Whether an address of the same family is in the network.
+    /// Returns whether an address is of the same family and in the network.
     pub fn contains_ip(self, ip: Ip) -> bool {
         self.address.family() == ip.family()
             && (self.address.bits() ^ ip.bits()) & mask(self.prefix_length) == 0
     }
 
-    /// Whether a whole network of the same family is in this one.
+    /// Returns whether another network is of the same family and contained in this one.
     pub fn contains_cidr(self, other: Self) -> bool {
         self.prefix_length <= other.prefix_length && self.contains_ip(other.address)
     }

@@ -1,12 +1,12 @@
-//! The forms of names: DNS labels, subdomains, qualified names and label values.
+//! Validates names: DNS labels, subdomains, qualified names and label values.
 //!
-//! Each check returns what is wrong, in the server's words, and nothing where the name is good. The server counts bytes
-//! everywhere, but says so only where it speaks of label keys and values.
+//! Each check returns kube-apiserver's error messages; empty if the name is valid. kube-apiserver measures
+//! lengths in bytes, but only the messages about label keys and values say so.
 
 const LABEL: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
 const QUALIFIED: &str = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]";
 
-/// A lower-case label of at most 63 characters (`my-name`).
+/// Checks a lower-case label of at most 63 characters (`my-name`).
 pub fn dns1123_label(s: &str) -> Vec<String> {
     let mut errors = too_long(s, 63, "characters");
     if is_subdomain(s) {
@@ -24,7 +24,7 @@ pub fn dns1123_label(s: &str) -> Vec<String> {
     errors
 }
 
-/// Lower-case labels joined by dots, at most 253 characters (`example.com`).
+/// Checks lower-case labels joined by dots, at most 253 characters (`example.com`).
 pub fn dns1123_subdomain(s: &str) -> Vec<String> {
     subdomain(s, "characters")
 }
@@ -42,7 +42,7 @@ fn subdomain(s: &str, unit: &str) -> Vec<String> {
     errors
 }
 
-/// A lower-case label of at most 63 characters that begins with a letter (`my-name`).
+/// Checks a lower-case label of at most 63 characters that begins with a letter (`my-name`).
 pub fn dns1035_label(s: &str) -> Vec<String> {
     let mut errors = too_long(s, 63, "characters");
     if !is_label(s) {
@@ -56,7 +56,7 @@ pub fn dns1035_label(s: &str) -> Vec<String> {
     errors
 }
 
-/// The key of a config map, which may become the name of a file.
+/// Checks the key of a config map, which may become a file name.
 pub fn config_key(s: &str) -> Vec<String> {
     let mut errors = too_long(s, 253, "characters");
     let is_plain = |b: u8| b.is_ascii_alphanumeric() || b"-._".contains(&b);
@@ -75,7 +75,8 @@ pub fn config_key(s: &str) -> Vec<String> {
     errors
 }
 
-/// The key of a label or annotation: a name with an optional subdomain before a slash (`example.com/MyName`).
+/// Checks the key of a label or annotation: a name with an optional subdomain before a slash
+/// (`example.com/MyName`).
 pub fn label_key(s: &str) -> Vec<String> {
     const FORM: &str = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an \
                         alphanumeric character";
@@ -117,7 +118,7 @@ pub fn label_key(s: &str) -> Vec<String> {
     errors
 }
 
-/// The value of a label: empty, or of the form of a qualified name without prefix.
+/// Checks the value of a label: empty, or a qualified name without prefix.
 pub fn label_value(s: &str) -> Vec<String> {
     let mut errors = too_long(s, 63, "bytes");
     if !s.is_empty() && !is_qualified(s) {
@@ -131,7 +132,7 @@ pub fn label_value(s: &str) -> Vec<String> {
     errors
 }
 
-/// Whether this is a label that begins with a letter.
+/// Returns whether a text is a label that begins with a letter.
 fn is_label(s: &str) -> bool {
     s.starts_with(|c: char| c.is_ascii_lowercase())
         && s.ends_with(|c: char| c.is_ascii_lowercase() || c.is_ascii_digit())
@@ -139,7 +140,7 @@ fn is_label(s: &str) -> bool {
             .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
 }
 
-/// Whether this is one or several labels with dots between them, told in one pass.
+/// Returns whether a text is one or more labels joined by dots. Takes one pass.
 fn is_subdomain(s: &str) -> bool {
     let is_end = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
     let mut before = b'.';
@@ -173,7 +174,7 @@ fn too_long(s: &str, max: usize, unit: &str) -> Vec<String> {
     }
 }
 
-/// The text that says which form a name has to have, with examples and the pattern.
+/// Formats the error that describes the required syntax, with examples and the pattern.
 pub fn form(rule: &str, examples: &[&str], pattern: &str) -> String {
     let examples: Vec<String> = examples.iter().map(|e| format!("'{e}', ")).collect();
     let examples = match examples.is_empty() {
@@ -189,7 +190,7 @@ mod tests {
     use expect_test::expect;
 
     #[test]
-    fn names_and_their_faults() {
+    fn name_errors() {
         let mut out = String::new();
         for (check, cases) in [
             (
@@ -202,8 +203,8 @@ mod tests {
             (label_value, &["", "a_B", "-"]),
         ] {
             for case in cases {
-                let shown: String = case.chars().take(8).collect();
-                out += &format!("{shown:?}: {:?}\n", check(case));
+                let display: String = case.chars().take(8).collect();
+                out += &format!("{display:?}: {:?}\n", check(case));
             }
         }
         expect![[r#"

@@ -1,7 +1,8 @@
-//! Numbers from text.
+//! Parses floating-point numbers.
 
-/// Reads a floating-point number: decimal or hexadecimal with a binary exponent, underscores between digits,
-/// `inf`, `infinity` and `nan` in any case. Numbers too large are none.
+/// Parses a floating-point number as Go's `strconv.ParseFloat` does: decimal or hexadecimal with a binary
+/// exponent, underscores between digits, `inf`, `infinity` and `nan` in any letter case. Returns `None` for
+/// numbers out of range.
 pub fn parse_double(text: &str) -> Option<f64> {
     let (negative, magnitude) = match text.strip_prefix(['-', '+']) {
         Some(rest) => (text.starts_with('-'), rest),
@@ -83,14 +84,14 @@ fn parse_hexadecimal(text: &str) -> Option<f64> {
         if bits >> 60 == 0 {
             bits = bits << 4 | digit;
         } else {
-            // What no longer fits matters for rounding alone.
+            // Digits beyond the mantissa only affect rounding.
             bits |= u64::from(digit != 0);
             exponent += 4;
         }
     }
     #[expect(clippy::cast_precision_loss, reason = "this is the rounding to a double")]
     let mut value = bits as f64;
-    // In steps that no power of two leaves the range of a double.
+    // Scales in steps, so that no power of two exceeds the range of a double.
     while exponent != 0 && value != 0.0 && value.is_finite() {
         let step = exponent.clamp(-1000, 1000);
         value *= 2_f64.powi(i32::try_from(step).ok()?);
@@ -104,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn doubles_from_text() {
+    fn parses_doubles() {
         let good = [
             ("1_000.5", 1000.5),
             ("0x1p-2", 0.25),

@@ -1,9 +1,9 @@
 //! Resource quantities: fixed-point numbers with a suffix (`100m`, `1.5Gi`, `12e6`).
 //!
-//! Small amounts are a 64-bit integer and a power of ten; larger or finer ones are arbitrary-precision.
-//! Which of the two holds an amount is visible: only a small one converts to an integer.
+//! Like Go's `resource.Quantity`, a small amount is a 64-bit integer and a power of ten; a larger or finer
+//! one has arbitrary precision. The representation is observable: only a small amount converts to an integer.
 
-use dashu_int::IBig;
+use dashu_int::{IBig, Sign, UBig};
 use std::cmp::Ordering;
 use std::fmt;
 
@@ -21,7 +21,7 @@ enum Amount {
     Big { mantissa: IBig, exponent: i32 },
 }
 
-/// The family of suffixes in which a quantity is written.
+/// The suffix family of a quantity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QuantityFormat {
     /// `12e6`
@@ -32,16 +32,16 @@ pub enum QuantityFormat {
     DecimalSi,
 }
 
-/// Why a text is no quantity, or why an operation has no result.
+/// The error of a parse or of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QuantityError {
-    /// The text as a whole has another form.
+    /// The text does not have the syntax of a quantity.
     Form,
-    /// The part before the suffix is no number.
+    /// The part before the suffix is not a number.
     Number,
-    /// The suffix is not known.
+    /// The suffix is unknown.
     Suffix,
-    /// The sum of amounts of very different magnitude would take too many digits.
+    /// The sum of amounts of very different magnitude would need too many digits.
     Precision,
 }
 
@@ -60,22 +60,22 @@ impl fmt::Display for QuantityError {
 
 impl std::error::Error for QuantityError {}
 
-/// The finest amount: a billionth.
+/// The exponent of the finest amount, a billionth.
 const NANO: i32 = -9;
-/// As many decimal digits as always fit a small amount.
+/// The number of decimal digits that always fit a small amount.
 const SMALL_DIGITS: usize = 18;
-/// An addition may spread over this many decimal places.
+/// The maximum number of decimal places that an addition may span.
 const MAX_SPREAD: i64 = 100_000;
-/// Beyond this power of ten an amount exceeds every floating-point number, and stays unexpanded.
+/// Above this power of ten an amount exceeds every float, so it is not expanded.
 const MAX_EXPANDED: i32 = 1_000;
 
-/// The pieces of a quantity's text.
+/// The parts of a quantity's text.
 struct QuantityParts<'a> {
     negative: bool,
     integer: &'a str,
     fraction: &'a str,
     suffix: &'a str,
-    /// Sign, integer and fraction hold no digit at all.
+    /// True if neither the integer nor the fraction has a digit.
     no_digits: bool,
 }
 
@@ -91,7 +91,7 @@ fn split(text: &str) -> Result<QuantityParts<'_>, QuantityError> {
     };
     let (zeros, rest) = split_while(rest, |b| b == b'0');
     if rest.is_empty() {
-        // Zeros alone, and even a lone sign, are zero.
+        // Zeros, and even a lone sign, are zero.
         return Ok(QuantityParts {
             negative: false,
             integer: "0",
@@ -119,7 +119,23 @@ fn split(text: &str) -> Result<QuantityParts<'_>, QuantityError> {
     })
 }
 
-/// What a suffix multiplies by.
+/// Returns whether Kubernetes keeps the text of a small quantity: its suffix is the right one for its digits.
+fn is_nearly_canonical(text: &str) -> bool {
+    let Ok(parts) = split(text) else {
+        return false;
+    };
+    let digits = format!("{}{}", parts.integer, parts.fraction);
+    match scale(parts.suffix) {
+        Some(SuffixScale::Decimal(exponent, _)) => {
+            let places = i32::try_from(parts.fraction.len()).unwrap_or(i32::MAX);
+            exponent.wrapping_sub(places) % 3 == 0 && !digits.ends_with("000") && !digits.starts_with('0')
+        }
+        Some(SuffixScale::Binary(bits)) => bits % 10 == 0 && digits.parse().is_ok_and(|n: i64| n & 7 != 0),
+        None => false,
+    }
+}
+
+/// The factor of a suffix.
 enum SuffixScale {
     Decimal(i32, QuantityFormat),
     Binary(u32),
@@ -146,7 +162,7 @@ fn scale(suffix: &str) -> Option<SuffixScale> {
         "Ei" => Some(SuffixScale::Binary(60)),
         _ => {
             let exponent: i64 = suffix.strip_prefix(['e', 'E'])?.parse().ok()?;
-            // UPSTREAM: the exponent is cut to 32 bits without a check.
+            // UPSTREAM: the exponent is truncated to 32 bits without a check.
             #[expect(
                 clippy::cast_possible_truncation,
                 reason = "the cut is the behaviour to imitate"
@@ -160,7 +176,7 @@ fn scale(suffix: &str) -> Option<SuffixScale> {
 }
 
 impl Quantity {
-    /// Reads a quantity.
+    /// Parses a quantity.
     pub fn parse(text: &str) -> Result<Self, QuantityError> {
         if text.is_empty() {
             return Err(QuantityError::Form);
@@ -173,7 +189,7 @@ impl Quantity {
                 (exponent.wrapping_sub(places), 1, format, digits <= SMALL_DIGITS)
             }
             SuffixScale::Binary(bits) => {
-                // Ten bits take about three digits.
+                // Ten bits take about three decimal digits.
                 let fits = parts.fraction.is_empty() && digits + bits as usize * 3 / 10 < 15;
                 (-places, 1_i64 << bits, QuantityFormat::BinarySi, fits)
             }
@@ -226,7 +242,7 @@ impl Quantity {
         Ok(Self { amount, format })
     }
 
-    /// A whole number, in the format with an exponent.
+    /// Converts an integer, with the format `DecimalExponent`.
     pub fn from_int(value: i64) -> Self {
         Self {
             amount: Amount::Small {
@@ -237,17 +253,17 @@ impl Quantity {
         }
     }
 
-    /// The suffix family in which it is written.
+    /// The suffix family.
     pub fn format(&self) -> QuantityFormat {
         self.format
     }
 
-    /// Less than, equal to or greater than zero.
+    /// The sign: less than, equal to or greater than zero.
     pub fn sign(&self) -> Ordering {
         self.amount.sign()
     }
 
-    /// The amount as an integer, where it is held as a small one and is whole by its exponent (`1.0` is not).
+    /// Returns the amount as an integer if it is small and has no negative exponent (`1.0` has one).
     pub fn as_integer(&self) -> Option<i64> {
         match self.amount {
             Amount::Small { mantissa, exponent } => scale_up(mantissa, i64::from(exponent)),
@@ -255,7 +271,7 @@ impl Quantity {
         }
     }
 
-    /// The amount as a floating-point number, to within its precision; infinite beyond its range.
+    /// The nearest float; infinite if out of range.
     pub fn as_approximate_float(&self) -> f64 {
         let (base, exponent) = match &self.amount {
             #[expect(clippy::cast_precision_loss, reason = "the result is approximate")]
@@ -269,35 +285,62 @@ impl Quantity {
         }
     }
 
-    /// The amount in units of a power of ten, rounded away from zero: `scaled(0)` of `1500m` is 2. Amounts beyond 64 bits
-    /// become 0, as in Kubernetes.
+    /// Returns the amount in units of `10^exponent`, rounded away from zero: `scaled(0)` of `1500m` is 2.
+    /// Beyond 64 bits, small amounts become 0 and large ones wrap around, as in Kubernetes.
     pub fn scaled(&self, exponent: i32) -> i64 {
         const MAX_DIGITS: i64 = 20;
+        // A multiple of this power of ten has no bits among the lowest 64.
+        const MAX_SHIFT: i64 = 64;
+        let is_small = matches!(self.amount, Amount::Small { .. });
         let (number, own) = self.amount.parts();
         let sign = self.sign() as i64;
-        let (shift, digits) = (own - i64::from(exponent), digits(&number));
-        let unit = usize::try_from(shift.unsigned_abs()).map_or(IBig::ZERO, |n| match shift + digits {
-            0..=MAX_DIGITS => IBig::from(10).pow(n),
-            _ => IBig::ZERO,
-        });
-        let scaled = match shift + digits {
-            ..0 => return sign,
-            0..=MAX_DIGITS if shift >= 0 => number * unit,
-            0..=MAX_DIGITS => {
-                let is_whole = &number % &unit == IBig::ZERO;
-                number / unit + IBig::from(if is_whole { 0 } else { sign })
-            }
-            _ => return 0,
+        let shift = own - i64::from(exponent);
+        let length = shift + digits(&number);
+        if length < 0 {
+            return sign;
+        }
+        if length > MAX_DIGITS && (is_small || shift >= MAX_SHIFT) {
+            return 0;
+        }
+        let unit = IBig::from(10).pow(usize::try_from(shift.unsigned_abs()).unwrap_or(0));
+        let scaled = if shift >= 0 {
+            number * unit
+        } else {
+            let is_whole = &number % &unit == IBig::ZERO;
+            number / unit + IBig::from(if is_whole { 0 } else { sign })
         };
-        i64::try_from(scaled).unwrap_or(0)
+        match i64::try_from(&scaled) {
+            Ok(scaled) => scaled,
+            Err(_) if is_small => 0,
+            Err(_) => {
+                let (sign, magnitude) = scaled.into_parts();
+                let low = magnitude % (UBig::from(u64::MAX) + UBig::ONE);
+                let low = u64::try_from(&low).unwrap_or(0).cast_signed();
+                match sign {
+                    Sign::Positive => low,
+                    Sign::Negative => low.wrapping_neg(),
+                }
+            }
+        }
     }
 
-    /// The exact sum. A zero takes on the format of the other.
+    /// Returns the text that Kubernetes writes for a quantity that it read from `text`: the text itself if it is
+    /// nearly canonical, or else the canonical one.
+    pub fn rewrite(text: &str) -> Result<String, QuantityError> {
+        let quantity = Quantity::parse(text)?;
+        let is_small = matches!(quantity.amount, Amount::Small { .. });
+        Ok(match is_small && is_nearly_canonical(text) {
+            true => text.to_owned(),
+            false => quantity.canonical(),
+        })
+    }
+
+    /// Returns the exact sum. If one operand is zero, the result has the other's format.
     pub fn add(&self, other: &Self) -> Result<Self, QuantityError> {
         self.combine(other, &other.amount)
     }
 
-    /// The exact difference. A zero takes on the format of the other.
+    /// Returns the exact difference. If one operand is zero, the result has the other's format.
     pub fn sub(&self, other: &Self) -> Result<Self, QuantityError> {
         self.combine(other, &other.amount.negated())
     }
@@ -314,7 +357,7 @@ impl Quantity {
         })
     }
 
-    /// The canonical text: no fraction, no digit lost, the suffix as large as possible.
+    /// Formats canonically: no fraction, no digit lost, the largest possible suffix.
     pub fn canonical(&self) -> String {
         if self.sign() == Ordering::Equal {
             return "0".to_owned();
@@ -401,7 +444,7 @@ impl Amount {
 
     fn negated(&self) -> Self {
         match self {
-            // UPSTREAM: the least integer is its own negative.
+            // UPSTREAM: negating `i64::MIN` overflows to itself.
             Self::Small { mantissa, exponent } => Self::Small {
                 mantissa: mantissa.wrapping_neg(),
                 exponent: *exponent,
@@ -413,7 +456,7 @@ impl Amount {
         }
     }
 
-    /// The exact order. Amounts of different magnitude are told apart without lining up their digits.
+    /// Compares exactly. Amounts of different magnitude are compared without aligning their digits.
     fn compare(&self, other: &Self) -> Ordering {
         if let (
             Self::Small {
@@ -442,7 +485,7 @@ impl Amount {
                 order.reverse()
             };
         }
-        // The tops line up, so the exponents differ by no more than the digits that are there.
+        // The magnitudes are equal, so the exponents differ by at most the number of digits.
         match usize::try_from(x.abs_diff(y)) {
             Ok(n) if x > y => (a * IBig::from(10).pow(n)).cmp(&b),
             Ok(n) => a.cmp(&(b * IBig::from(10).pow(n))),
@@ -491,7 +534,7 @@ impl Amount {
         })
     }
 
-    /// The amount as an integer, if it is whole.
+    /// Returns the amount as an integer, if it has no fraction.
     fn whole(&self) -> Option<IBig> {
         let (number, exponent) = self.parts();
         let power =
@@ -503,7 +546,7 @@ impl Amount {
     }
 }
 
-/// A magnitude with no digit beyond the ninth decimal place: any rest counts as one more billionth.
+/// Rounds a magnitude up to nine decimal places: any remainder adds one billionth.
 fn round_up_to_nano(mantissa: IBig, exponent: i32) -> Amount {
     if mantissa == IBig::ZERO || exponent > MAX_EXPANDED {
         return Amount::Big { mantissa, exponent };
@@ -530,18 +573,18 @@ fn round_up_to_nano(mantissa: IBig, exponent: i32) -> Amount {
     }
 }
 
-/// The floating-point number nearest to an integer.
+/// The float nearest to an integer.
 fn nearest_double(n: &IBig) -> f64 {
-    // Reading text rounds correctly, which the conversion of the integer itself does not promise.
+    // Parsing the decimal text rounds correctly; the direct conversion does not guarantee it.
     n.to_string().parse().unwrap_or(f64::NAN)
 }
 
-/// How many decimal digits a number has.
+/// The number of decimal digits.
 fn digits(n: &IBig) -> i64 {
     i64::try_from(n.to_string().trim_start_matches('-').len()).unwrap_or(i64::MAX)
 }
 
-/// `n × 10^power`, if that is an integer of 64 bits; negative powers have no result.
+/// Returns `n × 10^power` if it fits 64 bits; `None` for negative powers.
 fn scale_up(n: i64, power: i64) -> Option<i64> {
     match power {
         0 => Some(n),
@@ -552,7 +595,7 @@ fn scale_up(n: i64, power: i64) -> Option<i64> {
     }
 }
 
-/// `10^n` to the bit that the two-table product of upstream's mathematics library gives.
+/// `10^n` with the same bits as Go's `math.Pow10`, which multiplies two table entries.
 fn power_of_ten(n: i32) -> f64 {
     let literal = |e: i32| format!("1e{e}").parse::<f64>().unwrap_or(f64::NAN);
     match n {
@@ -573,7 +616,7 @@ mod tests {
     }
 
     #[test]
-    fn canonical_texts() {
+    fn canonical_form() {
         let cases = [
             ("0", "0"),
             ("-", "0"),
@@ -608,7 +651,7 @@ mod tests {
     }
 
     #[test]
-    fn not_quantities() {
+    fn invalid_quantities() {
         let cases = [
             ("", QuantityError::Form),
             ("abc", QuantityError::Form),
@@ -665,7 +708,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn order_is_that_of_the_numbers(a in -1_000_000_i64..1_000_000, b in -1_000_000_i64..1_000_000) {
+        fn order_matches_exact_comparison(a in -1_000_000_i64..1_000_000, b in -1_000_000_i64..1_000_000) {
             let text = |n: i64| format!("{n}.0000000000000000000");
             prop_assert_eq!(q(&format!("{a}m")).cmp(&q(&format!("{b}m"))), a.cmp(&b));
             prop_assert_eq!(q(&text(a)).cmp(&q(&format!("{b}"))), a.cmp(&b));
@@ -679,7 +722,7 @@ mod tests {
         }
 
         #[test]
-        fn no_text_panics(text in "[-+]?[0-9.]{0,25}[eEinumkKMGTP]{0,2}[-+]?[0-9]{0,10}") {
+        fn arbitrary_text_never_panics(text in "[-+]?[0-9.]{0,25}[eEinumkKMGTP]{0,2}[-+]?[0-9]{0,10}") {
             if let Ok(quantity) = Quantity::parse(&text) {
                 let _ = (quantity.as_integer(), quantity.as_approximate_float(), quantity.add(&q("1.1")));
             }

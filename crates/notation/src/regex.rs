@@ -136,7 +136,8 @@ fn compile(pattern: &str) -> Result<Matcher, PatternError> {
     if let Some(scan) = PrefixScan::new(&tree) {
         return Ok(Matcher::Scan(scan));
     }
-    // The engine compiles without looking at the time, up to its limit.
+    // The engine compiles up to its size limit without observing the deadline, so the steps are counted up
+    // front.
     let size = size::largest(&tree).min(MAX_COMPILED_SIZE);
     deadline::tick_for(size / BYTES_PER_STEP);
     if let Some(table) = Some(&tree)
@@ -164,7 +165,7 @@ fn engine_within(size: usize, tree: &Hir) -> Result<meta::Regex, Box<meta::Build
     engine.map_err(Box::new)
 }
 
-/// A syntax error, in Go's words.
+/// A syntax error, with Go's message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PatternError {
     code: ErrorCode,
@@ -271,7 +272,7 @@ impl Pattern {
         }
     }
 
-    /// Whether the pattern matches anywhere in a text.
+    /// Returns whether the pattern matches anywhere in a text.
     pub fn is_match(&self, text: &str) -> bool {
         self.with_matcher(|matcher| match matcher {
             Some(Matcher::Scan(scan)) => scan.length(text).is_some(),
@@ -309,7 +310,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn meaning() {
+    fn go_semantics() {
         let cases: &[(&str, &str, &[&str])] = &[
             (r"\d+", "a12\u{664}3", &["12", "3"]),
             (r"\w+", "h\u{e9}llo", &["h", "llo"]),
@@ -359,8 +360,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_is_bounded() {
-        // Each takes more than a hundred kilobytes.
+    fn the_cache_is_bounded() {
+        // Each matcher takes more than a hundred kilobytes.
         let patterns: Vec<Pattern> = (0..2000)
             .map(|n| Pattern::deferred(&format!(r"(\pL|\pN){{3}}x{n}(a|b)*$")).unwrap())
             .collect();
@@ -371,7 +372,7 @@ mod tests {
         }
         assert!(used > 0);
         assert!(CACHED_BYTES.load(Ordering::Relaxed) <= MAX_CACHED_BYTES);
-        // Without room a pattern still matches, and is not cached.
+        // Above the memory limit a pattern still matches, but is not cached.
         let filler = Cached::new(Some(()), MAX_CACHED_BYTES - CACHED_BYTES.load(Ordering::Relaxed)).ok();
         let late = Pattern::deferred(r"(\pL|\pN){3}late$").unwrap();
         assert!(late.is_match("abclate"));
@@ -381,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn deferred_patterns_are_refused_like_others() {
+    fn deferred_patterns_are_checked() {
         for pattern in ["[a", "a", r"\pL{20}"] {
             let refusal = |made: Result<Pattern, PatternError>| made.err().map(|e| e.to_string());
             assert_eq!(
@@ -397,8 +398,8 @@ mod tests {
     }
 
     #[test]
-    fn patterns_of_many_characters_are_checked_without_an_engine() {
-        // Domain names in any script, as definitions describe them.
+    fn large_classes_are_checked_without_compiling() {
+        // Domain names in any script, as CRDs describe them.
         let any = r"[a-zA-Z0-9\p{S}\p{L}]";
         let label = "([a-z0-9][-a-z0-9]{0,61}[a-z0-9]|[a-z0-9]{1,63})";
         let pattern = format!(
@@ -472,7 +473,7 @@ mod tests {
     }
 
     #[test]
-    fn simple_patterns_need_no_engine() {
+    fn simple_patterns_use_a_scan() {
         let is_simple = |pattern: &&&str| PrefixScan::new(&parse::parse(pattern).unwrap()).is_some();
         let simple = [
             "^",
@@ -506,13 +507,14 @@ mod tests {
     }
 
     #[test]
-    fn tables_of_few_states_are_words() {
-        let shown = |pattern: &str| format!("{:?}", DfaTable::new(&parse::parse(pattern).unwrap()).unwrap());
+    fn small_tables_are_words() {
+        let display =
+            |pattern: &str| format!("{:?}", DfaTable::new(&parse::parse(pattern).unwrap()).unwrap());
         let label = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
         let key = format!(r"^({label}(\.{label})*(\/))?([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]$");
-        assert_eq!(shown(&key), "DfaTable { words: 13, .. }");
+        assert_eq!(display(&key), "DfaTable { words: 13, .. }");
         assert_eq!(
-            shown("^[0-9]{4}-[0-9]{2}-[0-9]{2}$"),
+            display("^[0-9]{4}-[0-9]{2}-[0-9]{2}$"),
             "DfaTable { cells: 78, width: 6, .. }"
         );
     }
@@ -530,7 +532,7 @@ mod tests {
         })
     }
 
-    /// Patterns that begin at the beginning, with choices and groups that repeat.
+    /// Generates anchored patterns with alternatives and repeated groups.
     fn anchored_pattern() -> impl Strategy<Value = String> {
         let leaf = prop::sample::select(vec!["a", "b", "[ab]", "[^a]", ".", "/", "\u{e9}", "", "$", "a$"]);
         let tree = leaf.prop_map(str::to_owned).prop_recursive(3, 12, 3, |inner| {
@@ -551,7 +553,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn scans_find_what_the_engine_finds(pattern in simple_pattern(), text in "[ab/\u{e9}\nA]{0,7}") {
+        fn scans_agree_with_the_engine(pattern in simple_pattern(), text in "[ab/\u{e9}\nA]{0,7}") {
             let tree = parse::parse(&pattern).unwrap();
             if let Some(scan) = PrefixScan::new(&tree) {
                 let found = engine(&tree).unwrap().find(&text).and_then(|m| text.get(m.range()));
@@ -560,17 +562,17 @@ mod tests {
         }
 
         #[test]
-        fn tables_match_what_the_engine_matches(pattern in anchored_pattern(), text in "[ab/\u{e9}\n]{0,7}|[ab]{10,40}") {
+        fn tables_agree_with_the_engine(pattern in anchored_pattern(), text in "[ab/\u{e9}\n]{0,7}|[ab]{10,40}") {
             let tree = parse::parse(&pattern).unwrap();
             let table = DfaTable::new(&tree);
-            // A few have too many states for a table. Too many of those, and the test fails.
+            // Some have too many states for a table; if most do, the test fails.
             prop_assume!(table.is_some());
             let table = table.unwrap();
             prop_assert_eq!(table.is_match(&text), engine(&tree).unwrap().is_match(&text));
         }
 
         #[test]
-        fn no_pattern_is_larger_than_it_is_told_to_be(
+        fn the_size_estimate_is_an_upper_bound(
             part in prop::sample::select(vec![
                 "a", "[a-z0-9]", "[^/]", r"\pL", r"[\p{S}\pN-]", "(a|bc|)", "\u{e9}", r"\b", ".", "(?i:k|\u{17f}t)",
                 r"[a-z\p{S}\p{L}]", r"\PM", r"[^\x00-\x{ff}\p{Han}]",
@@ -586,7 +588,7 @@ mod tests {
         }
 
         #[test]
-        fn no_pattern_panics(pattern in r"[\\\[\](){}?*+|^$.,:\-0-9a-zPQExp<>=\u{e9}]{0,24}", text in ".{0,16}") {
+        fn arbitrary_patterns_never_panic(pattern in r"[\\\[\](){}?*+|^$.,:\-0-9a-zPQExp<>=\u{e9}]{0,24}", text in ".{0,16}") {
             if let Ok(pattern) = Pattern::new(&pattern) {
                 let all = pattern.matches(&text, usize::MAX);
                 prop_assert_eq!(all.first().copied(), pattern.find(&text));

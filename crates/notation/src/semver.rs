@@ -1,5 +1,5 @@
-//! Semantic versions, with the limits and texts of the library that Kubernetes reads them with: every number has
-//! 64 bits, and build metadata plays no part in the order.
+//! Semantic versions, with the limits and messages of the Go library that Kubernetes uses: numbers have 64
+//! bits, and build metadata does not affect the order.
 
 use scantling_value::go::quote;
 use std::cmp::Ordering;
@@ -7,33 +7,33 @@ use std::cmp::Ordering;
 /// A semantic version.
 #[derive(Clone, Debug)]
 pub struct Semver {
-    /// The first number.
+    /// The major version.
     pub major: u64,
-    /// The second number.
+    /// The minor version.
     pub minor: u64,
-    /// The third number.
+    /// The patch version.
     pub patch: u64,
     prerelease: Box<[Identifier]>,
 }
 
-/// A dot-separated part of a pre-release. Numbers come before words.
+/// A dot-separated identifier of a pre-release. Numbers sort before words.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Identifier {
     Number(u64),
     Word(Box<str>),
 }
 
-/// How strictly a version is read.
+/// The accepted syntax.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SemverSyntax {
-    /// `major.minor.patch` to the letter.
+    /// Exactly `major.minor.patch`.
     Strict,
-    /// A `v` in front, leading zeros and missing parts are made good first.
+    /// Also accepts a leading `v`, leading zeros and missing parts.
     Normalizing,
 }
 
 impl Semver {
-    /// Reads a version; the error is the message.
+    /// Parses a version; the error is the message.
     pub fn parse(text: &str, reading: SemverSyntax) -> Result<Self, String> {
         match reading {
             SemverSyntax::Strict => Self::strict(text),
@@ -153,7 +153,7 @@ fn has_leading_zero(text: &str) -> bool {
     text.len() > 1 && text.starts_with('0')
 }
 
-/// Digits alone fail to be a number in two ways: there are none, or too many.
+/// Parses digits. Fails only if there are none or too many.
 fn to_u64(digits: &str) -> Result<u64, String> {
     digits.parse().map_err(|_| {
         let why = if digits.is_empty() {
@@ -180,7 +180,7 @@ impl Ord for Semver {
     fn cmp(&self, other: &Self) -> Ordering {
         (self.major, self.minor, self.patch)
             .cmp(&(other.major, other.minor, other.patch))
-            // A version comes after all of its pre-releases.
+            // A version sorts after its pre-releases.
             .then_with(|| self.prerelease.is_empty().cmp(&other.prerelease.is_empty()))
             .then_with(|| self.prerelease.cmp(&other.prerelease))
     }
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn strict_reading() {
+    fn strict_syntax() {
         let cases = [
             ("1.2.3", "1.2.3"),
             ("1.2.3-alpha.1+build.01", "1.2.3"),
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn normalizing_reading() {
+    fn normalizing_syntax() {
         let same = [
             ("v1", "1.0.0"),
             ("01.02", "1.2.0"),

@@ -1,10 +1,10 @@
-//! Points in time as text, and their fields in a time zone.
+//! Timestamps as text, and their civil time in a time zone.
 
 use jiff::tz::TimeZoneDatabase;
 use std::fmt::Write;
 use std::sync::LazyLock;
 
-/// A point in time as it was written.
+/// A point in time with the offset it was written with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Moment {
     /// Seconds since 1970-01-01T00:00:00Z.
@@ -15,7 +15,7 @@ pub struct Moment {
     pub offset: i32,
 }
 
-/// A part of a layout, and the text that stands for it in layouts.
+/// An element of a layout, and its reference text in Go layouts.
 #[derive(Clone, Copy)]
 enum LayoutElement {
     Literal(u8),
@@ -24,9 +24,9 @@ enum LayoutElement {
     Day,
     Hour,
     Minute,
-    /// With any fraction.
+    /// Seconds with an optional fraction.
     Second,
-    /// Without one.
+    /// Seconds without a fraction.
     WholeSecond,
     /// A fraction of six digits.
     Micros,
@@ -67,20 +67,20 @@ const TIME: &[LayoutElement] = &[
     LayoutElement::Second,
 ];
 
-/// Reads a point in time of RFC 3339.
+/// Parses an RFC 3339 timestamp.
 ///
-/// As upstream's parser does, it also takes an hour of one digit, a comma before the fraction, and offsets up to
-/// 24 hours and 60 minutes.
+/// Like Go's parser, it also accepts an hour of one digit, a comma before the fraction, and offsets up to 24
+/// hours and 60 minutes.
 pub fn parse(text: &str) -> Option<Moment> {
     parse_rfc3339(text).ok()
 }
 
-/// Reads a point in time of RFC 3339, as [`parse`] does; the error is the message.
+/// Parses an RFC 3339 timestamp as [`parse`] does; the error is the message.
 pub fn parse_rfc3339(text: &str) -> Result<Moment, String> {
     LayoutParser::new(text).read(&[DATE, TIME, &[LayoutElement::Zone]])
 }
 
-/// Reads a point in time of RFC 3339 with exactly six digits of a second; the error is the message.
+/// Parses an RFC 3339 timestamp with exactly six fractional digits; the error is the message.
 pub fn parse_micro(text: &str) -> Result<Moment, String> {
     let (_, minutes) = TIME.split_last().unwrap_or((&LayoutElement::Second, &[]));
     let seconds = &[
@@ -91,13 +91,13 @@ pub fn parse_micro(text: &str) -> Result<Moment, String> {
     LayoutParser::new(text).read(&[DATE, minutes, seconds])
 }
 
-/// Reads a value of the OpenAPI format `date`; the error is the message.
+/// Parses a value of the OpenAPI format `date`; the error is the message.
 pub fn parse_date(text: &str) -> Result<Moment, String> {
     LayoutParser::new(text).read(&[DATE])
 }
 
-/// Reads a value of the OpenAPI format `date-time`: RFC 3339 with or without an offset, or nothing, which is the
-/// epoch. The error is the message.
+/// Parses a value of the OpenAPI format `date-time`: RFC 3339 with or without an offset; the empty text is
+/// the epoch. The error is the message.
 pub fn parse_date_time(text: &str) -> Result<Moment, String> {
     if text.is_empty() {
         return Ok(Moment {
@@ -109,11 +109,11 @@ pub fn parse_date_time(text: &str) -> Result<Moment, String> {
     parse(text).map_or_else(|| LayoutParser::new(text).read(&[DATE, TIME]), Ok)
 }
 
-/// Where a text stops to follow its layout.
+/// The reason why a text does not match its layout.
 enum ParseStop {
-    /// The text here is nothing that the element could be.
+    /// The text does not have the syntax of the element.
     Form,
-    /// It is, but of a value that does not exist.
+    /// The syntax is right, but the value does not exist (a 13th month).
     Range(&'static str),
 }
 
@@ -189,7 +189,7 @@ impl<'a> LayoutParser<'a> {
             LayoutElement::Month => self.date.1 = self.two_digits(1..=12, "month")?,
             LayoutElement::Day => self.date.2 = self.two_digits(0..=99, "day")?,
             LayoutElement::Hour => {
-                // The one number that may have a single digit.
+                // The hour is the only number that may have a single digit.
                 if let [digit, rest @ ..] = self.rest
                     && digit.is_ascii_digit()
                     && !rest.first().is_some_and(u8::is_ascii_digit)
@@ -235,7 +235,7 @@ impl<'a> LayoutParser<'a> {
         }
     }
 
-    /// A fraction of a second, of which nine digits count.
+    /// Parses a fraction of a second. Only the first nine digits count.
     fn fraction(&mut self) {
         let [b'.' | b',', digits @ ..] = self.rest else {
             return;
@@ -285,7 +285,7 @@ fn number(digits: &[u8]) -> Option<i64> {
         .try_fold(0, |n, b| b.is_ascii_digit().then(|| n * 10 + i64::from(b - b'0')))
 }
 
-/// The notation of values in messages about times: every byte beyond ASCII is escaped.
+/// Quotes a value as Go's time errors do: every non-ASCII byte is escaped.
 fn quote(bytes: &[u8]) -> String {
     let mut out = String::from("\"");
     for &b in bytes {
@@ -317,7 +317,7 @@ fn days_in(year: i64, month: i64) -> i64 {
     }
 }
 
-/// Days from the epoch to a date of the Gregorian calendar, counted in years that begin in March.
+/// The number of days from the epoch to a Gregorian date, computed with years that begin in March.
 fn days_before(year: i64, month: i64, day: i64) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
     let (era, of_era) = (year.div_euclid(400), year.rem_euclid(400));
@@ -325,7 +325,8 @@ fn days_before(year: i64, month: i64, day: i64) -> i64 {
     era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
 }
 
-/// The fields of a point in time at an offset from UTC. All count from 0, except the year and the day of the month.
+/// The civil time of a point in time at an offset from UTC. All fields are zero-based, except the year and
+/// the day of the month.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CivilTime {
     /// The year.
@@ -347,7 +348,7 @@ pub struct CivilTime {
 }
 
 impl CivilTime {
-    /// The fields of a point in time.
+    /// Computes the civil time of a point in time.
     pub fn at(seconds: i64, offset: i32) -> Self {
         let local = seconds.saturating_add(i64::from(offset));
         let (days, second_of_day) = (local.div_euclid(86_400), local.rem_euclid(86_400));
@@ -371,7 +372,7 @@ impl CivilTime {
     }
 }
 
-/// A point in time as text of RFC 3339, with as many digits of a second as it needs.
+/// Formats a timestamp by RFC 3339, with as many fractional digits as needed.
 pub fn format(moment: Moment) -> String {
     let (date, time) = date_and_time(moment);
     if moment.offset == 0 {
@@ -381,7 +382,7 @@ pub fn format(moment: Moment) -> String {
     format!("{date}T{time}{sign}{hours:02}:{minutes:02}")
 }
 
-/// A point in time in UTC, with exactly six digits of a second.
+/// Formats a timestamp in UTC with exactly six fractional digits.
 pub fn format_micro(moment: Moment) -> String {
     let whole = format(Moment {
         nanos: 0,
@@ -391,7 +392,7 @@ pub fn format_micro(moment: Moment) -> String {
     format!("{}.{:06}Z", whole.trim_end_matches('Z'), moment.nanos / 1_000)
 }
 
-/// A point in time as text inside a message: `2024-02-29 01:02:03.5 +0000 UTC`. A zone that has no name shows its
+/// Formats a timestamp as Go messages do: `2024-02-29 01:02:03.5 +0000 UTC`. A zone without a name shows its
 /// offset twice.
 pub fn with_zone(moment: Moment) -> String {
     let (date, time) = date_and_time(moment);
@@ -418,8 +419,8 @@ fn offset_parts(moment: Moment) -> (char, u32, u32) {
     (sign, minutes / 60, minutes % 60)
 }
 
-/// The offset from UTC in seconds that a time zone has at a point in time: by its name (`Europe/Paris`) or as hours
-/// and minutes (`-07:30`). The error is the message.
+/// Returns the UTC offset in seconds of a time zone at a point in time. The zone is a name (`Europe/Paris`)
+/// or hours and minutes (`-07:30`). The error is the message.
 pub fn offset_in(zone: &str, seconds: i64) -> Result<i32, String> {
     static ZONES: LazyLock<TimeZoneDatabase> = LazyLock::new(TimeZoneDatabase::bundled);
     if let Some((hours, minutes)) = zone.split_once(':') {
@@ -451,7 +452,7 @@ pub fn offset_in(zone: &str, seconds: i64) -> Result<i32, String> {
     if zone.contains("..") || zone.starts_with(['/', '\\']) {
         return Err("time: invalid location name".to_owned());
     }
-    // The database tells names apart regardless of case, the servers do not.
+    // The database ignores the letter case of names; kube-apiserver does not.
     let found = ZONES.get(zone).ok().filter(|tz| tz.iana_name() == Some(zone));
     let unknown = || format!("unknown time zone {zone}");
     let instant = jiff::Timestamp::from_second(seconds).map_err(|_| unknown())?;
@@ -490,7 +491,7 @@ mod tests {
     }
 
     #[test]
-    fn points_in_time() {
+    fn timestamps() {
         let cases = [
             ("2009-02-13T23:31:30Z", Some("2009-02-13T23:31:30Z")),
             ("2009-02-13T23:31:30.120000000Z", Some("2009-02-13T23:31:30.12Z")),
@@ -565,7 +566,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_agree_with_the_calendar() {
+    fn civil_time_matches_the_calendar() {
         for days in (-719_162..2_932_896).step_by(97) {
             let f = CivilTime::at(days * 86_400 + 3_661, 0);
             assert_eq!(days_before(f.year, f.month + 1, f.day), days);
@@ -584,7 +585,7 @@ mod tests {
     }
 
     #[test]
-    fn moments_inside_messages() {
+    fn timestamps_in_messages() {
         let cases = [
             ("2024-02-29T01:02:03Z", "2024-02-29 01:02:03 +0000 UTC"),
             (

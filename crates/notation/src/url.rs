@@ -1,4 +1,4 @@
-//! URLs as the OpenAPI format `uri` and the functions over URLs read them: absolute, or an absolute path.
+//! URLs as the OpenAPI format `uri` and CEL's URL functions parse them: absolute URLs or absolute paths.
 
 use crate::ip;
 use scantling_value::go::quote;
@@ -58,7 +58,7 @@ fn hex_digit(b: u8) -> Option<u8> {
     char::from(b).to_digit(16).and_then(|d| u8::try_from(d).ok())
 }
 
-/// The byte that an escape at the start of `s` stands for.
+/// The byte of the percent-escape at the start of `s`.
 fn escaped_byte(s: &[u8]) -> Option<u8> {
     match s {
         [b'%', high, low, ..] => Some(hex_digit(*high)? << 4 | hex_digit(*low)?),
@@ -71,7 +71,7 @@ fn bad_escape(s: &[u8]) -> String {
     let mut text = String::new();
     for chunk in escaped_or_raw.utf8_chunks() {
         text.push_str(quote(chunk.valid()).trim_matches('"'));
-        // The cut may go through a character.
+        // The slice may split a character.
         text.extend(chunk.invalid().iter().map(|b| format!("\\x{b:02x}")));
     }
     format!("invalid URL escape \"{text}\"")
@@ -86,7 +86,7 @@ fn unescape(s: &str, part: UrlPart) -> Result<Vec<u8>, String> {
                 let Some(byte) = escaped_byte(rest) else {
                     return Err(bad_escape(rest));
                 };
-                // A host escapes only bytes beyond ASCII, and the percent sign that starts a zone.
+                // In a host, only non-ASCII bytes and the percent sign that starts a zone may be escaped.
                 let allowed = match part {
                     UrlPart::Host => byte >= 0x80 || byte == b'%',
                     UrlPart::Zone => byte == b'%' || byte == b' ' || !needs_escape(byte, UrlPart::Host),
@@ -125,7 +125,7 @@ fn escape(s: &[u8], part: UrlPart) -> String {
     out
 }
 
-/// Whether the escaped text of the input can be kept.
+/// Returns whether the escaping of the input can be kept.
 fn is_validly_escaped(s: &str, part: UrlPart) -> bool {
     s.bytes()
         .all(|b| b"!$&'()*+,;=:@[]%".contains(&b) || !needs_escape(b, part))
@@ -145,7 +145,7 @@ enum UrlInput {
 }
 
 impl Url {
-    /// Reads an absolute URL or an absolute path; the error is the message.
+    /// Parses an absolute URL or an absolute path; the error is the message.
     pub fn parse(text: &str) -> Result<Self, String> {
         Self::check(text)?;
         let (before, fragment) = text.split_once('#').unwrap_or((text, ""));
@@ -157,14 +157,15 @@ impl Url {
         Ok(url)
     }
 
-    /// Whether a text is an absolute URL or an absolute path (the format `uri`); the error is the message.
+    /// Checks that a text is an absolute URL or an absolute path (the format `uri`); the error is the
+    /// message.
     pub fn check(text: &str) -> Result<(), String> {
         parse(text, UrlInput::Request)
             .map(drop)
             .map_err(|why| failure(text, &why))
     }
 
-    /// The scheme in lower case, or nothing.
+    /// The scheme in lower case; may be empty.
     pub fn scheme(&self) -> &str {
         &self.scheme
     }
@@ -182,7 +183,7 @@ impl Url {
             .unwrap_or(host)
     }
 
-    /// The port, or nothing.
+    /// The port; may be empty.
     pub fn port(&self) -> &str {
         self.split_port().1
     }
@@ -194,13 +195,13 @@ impl Url {
         }
     }
 
-    /// The path with its escapes, as written where that is valid.
+    /// The escaped path, as in the input if that is validly escaped.
     pub fn escaped_path(&self) -> String {
         escaped_or_raw(&self.path, &self.raw_path, UrlPart::Path)
     }
 
-    /// The parameters of the query in the order of their first appearance, each with its values. Parameters that
-    /// cannot be read are left out.
+    /// The query parameters in order of first appearance, each with its values. Malformed parameters are
+    /// skipped.
     pub fn query(&self) -> Vec<(String, Vec<String>)> {
         const MAX_PARAMETERS: usize = 10_000;
         let mut parameters: Vec<(String, Vec<String>)> = Vec::new();
@@ -235,7 +236,7 @@ fn failure(text: &str, why: &str) -> String {
     format!("parse {}: {why}", quote(text))
 }
 
-/// Escaped text as it was written, if that is valid, or else escaped anew.
+/// Returns the escaped text of the input if it is valid, and escapes the plain text otherwise.
 fn escaped_or_raw(plain: &[u8], raw: &str, part: UrlPart) -> String {
     if !raw.is_empty() && is_validly_escaped(raw, part) {
         return raw.to_owned();
@@ -356,7 +357,7 @@ fn parse_host(scheme: &str, host: &str) -> Result<String, String> {
         Some(_) => return Err("invalid IP-literal".to_owned()),
         None => {}
     }
-    // A web address has one colon at most; elsewhere the last one counts.
+    // `http` and `https` URLs have at most one colon; for other schemes the last one counts.
     let colon = if matches!(scheme, "http" | "https") {
         host.find(':')
     } else {
@@ -368,7 +369,7 @@ fn parse_host(scheme: &str, host: &str) -> Result<String, String> {
     unescape(host, UrlPart::Host).map(lossy)
 }
 
-/// An IPv6 address in brackets, with its port.
+/// Parses an IPv6 address in brackets, with its port.
 fn parse_bracketed(host: &str) -> Result<String, String> {
     let Some((inner, port)) = host.strip_prefix('[').and_then(|h| h.rsplit_once(']')) else {
         return Err("missing ']' in host".to_owned());
@@ -388,7 +389,7 @@ fn parse_bracketed(host: &str) -> Result<String, String> {
     Ok(format!("[{address}]{port}"))
 }
 
-/// The URL as text. URLs of the same text are equal.
+/// Formats the URL. URLs with equal text are equal.
 impl std::fmt::Display for Url {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mut out = String::new();

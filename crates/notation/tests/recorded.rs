@@ -1,6 +1,6 @@
-//! The data types and their notations against recorded answers of the Go libraries that Kubernetes reads them with.
+//! Compares the parsers and formatters with recorded results of the Go libraries that Kubernetes uses.
 //!
-//! Each line of `data/notations.jsonl` holds what was asked, its inputs, and the answer.
+//! Each line of `data/notations.jsonl` holds an operation, its inputs, and the result.
 #![expect(
     clippy::unreachable,
     clippy::unwrap_used,
@@ -113,7 +113,7 @@ fn answer(question: &str, inputs: &[&str]) -> String {
 }
 
 #[test]
-fn notations_read_as_recorded() {
+fn notations_match_recorded_results() {
     let (mut n, mut wrong, mut report) = (0, 0, String::new());
     for line in RECORDED.lines() {
         let line = json::decode(line.as_bytes(), Limits::default()).unwrap();

@@ -1,37 +1,37 @@
-//! Base64 as Go reads it.
+//! Base64 as Go decodes it.
 
 use base64::Engine as _;
 use base64::engine::{GeneralPurpose, GeneralPurposeConfig};
 
-/// The standard alphabet. Bits that are left over count for nothing.
+/// The standard alphabet; unused trailing bits are ignored.
 const ENGINE: GeneralPurpose = GeneralPurpose::new(
     &base64::alphabet::STANDARD,
     GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true),
 );
 
-/// The bytes of a text; or the offset at which Go says that it is no base64.
+/// Decodes a text; the error is the offset that Go reports.
 pub(crate) fn decode(text: &str) -> Result<Vec<u8>, usize> {
     let bytes: Vec<u8> = text.bytes().filter(|b| !is_break(*b)).collect();
     ENGINE.decode(bytes).map_err(|_| illegal_offset(text))
 }
 
-/// The text of bytes.
+/// Encodes bytes.
 pub(crate) fn encode(bytes: &[u8]) -> String {
     ENGINE.encode(bytes)
 }
 
-/// A text in the form in which its bytes are written.
+/// Re-encodes a text canonically.
 pub(crate) fn canonical(text: &str) -> Result<String, usize> {
     decode(text).map(|bytes| encode(&bytes))
 }
 
-/// Line breaks may stand anywhere.
+/// Line breaks are ignored.
 fn is_break(byte: u8) -> bool {
     matches!(byte, b'\r' | b'\n')
 }
 
-/// Where a text stops being base64. A group that is not complete is counted back from the end of the text, line breaks
-/// or not.
+/// The offset of the first error. An incomplete group is counted back from the end of the text, including
+/// line breaks.
 fn illegal_offset(text: &str) -> usize {
     let is_digit = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/');
     let mut rest = text.bytes().enumerate().filter(|(_, b)| !is_break(*b));
@@ -56,7 +56,7 @@ mod tests {
     use super::canonical;
 
     #[test]
-    fn texts_are_read_as_by_go() {
+    fn base64_decodes_as_in_go() {
         for good in ["", "YQ==", "YR==", "YWI=\n", "\nYW\r\nI="] {
             assert!(canonical(good).is_ok(), "{good:?}");
         }

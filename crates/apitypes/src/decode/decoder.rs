@@ -1,36 +1,34 @@
-//! The walk over a document that decodes it.
+//! The typed decoder.
 
 use super::source::{DecodeSource, SourceNode};
-use super::{DecodedObject, Finding, MAX_DEPTH, TOO_DEEP, base64};
+use super::{DecodedObject, MAX_DEPTH, TOO_DEEP, base64};
 use crate::{Codec, Extensions, FieldDef, GoType, StructDef, TypeDef, TypeKind, TypeTable};
 use scantling_notation::quantity::Quantity;
 use scantling_notation::timestamp::{self, Moment};
-use scantling_value::{Map, Path, PathBuf, Str, Value, deadline};
+use scantling_value::{Finding, Map, Path, PathBuf, Str, Value, deadline};
 use std::collections::BTreeSet;
 
-/// The most findings of one kind that a text is reported to have.
+/// kube-apiserver stops collecting findings here.
 const MAX_FINDINGS: usize = 100;
 
 pub(super) struct Decoder<'t> {
     table: &'t TypeTable,
     extensions: Extensions,
-    /// The names of the fields on the way, and of inlined structs, but no list indexes and map keys: errors show them
-    /// so.
+    /// The names of the enclosing fields and inlined structs, without list indexes and map keys, as errors
+    /// show them.
     stack: Vec<&'t str>,
     structs: Vec<&'t str>,
-    /// The struct around the outermost value with a decoder of its own. Faults inside of it name that struct, and
-    /// nobody looks for unknown fields there.
+    /// The struct around the outermost value with a custom decoder. Errors inside name that struct, and
+    /// unknown fields inside are not reported.
     opaque: Option<&'t str>,
     depth: usize,
-    /// The first fault; decoding goes on.
+    /// The first error; decoding continues.
     saved: Option<String>,
-    /// A fault that ended decoding.
+    /// An error that ended decoding.
     fatal: Option<String>,
-    /// A fault that shows when all is decoded.
+    /// An error that is reported only after everything else is decoded.
     late: Option<String>,
     findings: Vec<Finding>,
-    /// How many findings there are, by kind.
-    counts: [usize; 2],
 }
 
 impl<'t> Decoder<'t> {
@@ -46,11 +44,10 @@ impl<'t> Decoder<'t> {
             fatal: None,
             late: None,
             findings: Vec::new(),
-            counts: [0; 2],
         }
     }
 
-    /// Decodes a whole document, or returns its first fault.
+    /// Decodes a whole document, or returns its first error.
     pub(super) fn decode(
         mut self,
         document: impl DecodeSource,
@@ -66,7 +63,7 @@ impl<'t> Decoder<'t> {
         })
     }
 
-    /// The first fault of a value that is decoded for itself.
+    /// Decodes a single value and returns its first error.
     pub(super) fn check(mut self, value: Value, ty: &GoType) -> Result<(), String> {
         self.value(value, ty, &Path::ROOT, None);
         self.first_fault().map_or(Ok(()), Err)
@@ -81,7 +78,7 @@ impl<'t> Decoder<'t> {
         self.opaque.is_none()
     }
 
-    /// The value as its type holds it, decoded into what is there already; nothing for what does not fit.
+    /// Decodes a value into the existing one; `None` if it does not fit the type.
     fn value<S: DecodeSource>(
         &mut self,
         v: S,
@@ -157,7 +154,7 @@ impl<'t> Decoder<'t> {
         }
     }
 
-    /// A value of any type. It is read as it is; only what is made of it later has no place for all numbers.
+    /// Decodes a value of any type. Numbers out of range are errors only here.
     fn any(&mut self, v: impl DecodeSource) -> Option<Value> {
         if let Some(number) = v.out_of_range() {
             let fault = format!("json: cannot unmarshal number {number} into Go value of type float64");
@@ -166,7 +163,7 @@ impl<'t> Decoder<'t> {
         Some(v.into_value()).filter(|v| !v.is_null())
     }
 
-    /// A value whose type has a decoder of its own. Its first fault ends decoding.
+    /// Decodes a value whose type has a custom decoder. Its first error ends decoding.
     fn custom<S: DecodeSource>(
         &mut self,
         v: S,
@@ -203,11 +200,11 @@ impl<'t> Decoder<'t> {
                     let text = match v {
                         SourceNode::String(s) => s.trim().to_owned(),
                         SourceNode::Number(number) => number.literal(),
-                        // No other value has the form of a quantity.
+                        // No other value can be a quantity.
                         v => v.kind().to_owned(),
                     };
-                    match Quantity::parse(&text) {
-                        Ok(quantity) => Some(quantity.canonical().into()),
+                    match Quantity::rewrite(&text) {
+                        Ok(text) => Some(text.into()),
                         Err(e) => self.end(e.to_string()),
                     }
                 }
@@ -237,19 +234,19 @@ impl<'t> Decoder<'t> {
                 (Codec::SchemaOrStrings, SourceNode::List(items)) => {
                     self.opaque(|walk| walk.list(items, &GoType::String, at, None).into())
                 }
-                // Whatever is neither a schema nor a list reads as an empty list.
+                // UPSTREAM: anything that is neither a schema nor a list decodes as an empty list.
                 _ => Some(Value::Array(Vec::new())),
             },
         }
     }
 
-    /// The schema that types of its package hold.
+    /// The schema type in the package of a custom type.
     fn schema(&self, id: crate::TypeId) -> Option<&'t TypeDef> {
         let package = self.table.package(self.table.get(id));
         self.table.find(package.id, crate::SCHEMA)
     }
 
-    /// The elements of a list; each is decoded into the one that was in its place.
+    /// Decodes the elements of a list, each into the existing element at its position.
     fn list<S: DecodeSource>(
         &mut self,
         items: Vec<S>,
@@ -268,7 +265,7 @@ impl<'t> Decoder<'t> {
             .collect()
     }
 
-    /// The entries of a map, beside those that were there.
+    /// Decodes the entries of a map, in addition to existing ones.
     fn map<S: DecodeSource>(
         &mut self,
         members: impl Iterator<Item = (Str, S)>,
@@ -279,7 +276,7 @@ impl<'t> Decoder<'t> {
         let mut seen = BTreeSet::new();
         let mut entry = |(k, v): (Str, S)| {
             if S::HAS_DUPLICATES && !seen.insert(k.clone()) {
-                self.report::<S>(Finding::Duplicate, &at.field(&k));
+                self.report(Finding::DuplicateField, &at.field(&k));
             }
             let v = self.element(v, ty, &at.field(&k), None);
             (k, v)
@@ -296,8 +293,8 @@ impl<'t> Decoder<'t> {
         }
     }
 
-    /// An element of a list or a map. Where there is none, scalars are their zero values; structs become so when they
-    /// are written.
+    /// Decodes an element of a list or map. For null, scalars get their zero value; structs get theirs when
+    /// they are encoded.
     fn element<S: DecodeSource>(&mut self, v: S, ty: &GoType, at: &Path<'_>, before: Option<Value>) -> Value {
         self.value(v, ty, at, before).unwrap_or_else(|| {
             let is_struct = self.table.struct_of(ty).is_some();
@@ -326,17 +323,17 @@ impl<'t> Decoder<'t> {
         let is_on = |field: &&FieldDef| extensions.contains(field.extension);
         for (key, v) in members {
             let Some(field) = s.field(&key).filter(is_on) else {
-                self.report::<S>(Finding::Unknown, &at.field(&key));
+                self.report(Finding::UnknownField, &at.field(&key));
                 continue;
             };
             let mut before = None;
             if S::HAS_DUPLICATES {
                 if !seen.insert(field.name) {
-                    self.report::<S>(Finding::Duplicate, &at.field(field.name));
+                    self.report(Finding::DuplicateField, &at.field(field.name));
                 }
                 let place = out.iter().position(|(k, _): &(Str, Value)| *k == key);
                 before = place.map(|place| out.swap_remove(place).1);
-                // `null` takes a pointer away.
+                // `null` resets a pointer.
                 let is_pointer = matches!(field.ty, GoType::Pointer(_));
                 before = before.filter(|_| !is_pointer || !v.is_null());
             }
@@ -354,7 +351,7 @@ impl<'t> Decoder<'t> {
         Map::from_unsorted(out)
     }
 
-    /// A schema that a custom type holds: nobody looks for unknown fields in it.
+    /// Decodes a schema inside a custom type, where unknown fields are not reported.
     fn opaque(&mut self, decode: impl FnOnce(&mut Decoder<'t>) -> Value) -> Option<Value> {
         let outer = self.opaque;
         self.opaque = outer
@@ -375,24 +372,18 @@ impl<'t> Decoder<'t> {
         }
     }
 
-    /// Reports a field; in texts, where fields may occur many times, once.
-    fn report<S: DecodeSource>(&mut self, finding: impl FnOnce(PathBuf) -> Finding, at: &Path<'_>) {
-        if !self.is_strict() {
+    /// Reports a field once, although it may occur many times in a text.
+    fn report(&mut self, finding: impl FnOnce(PathBuf) -> Finding, at: &Path<'_>) {
+        if !self.is_strict() || self.findings.len() >= MAX_FINDINGS {
             return;
         }
         let finding = finding(PathBuf::from(at));
-        let [unknown, duplicate] = &mut self.counts;
-        let count = match finding {
-            Finding::Unknown(_) => unknown,
-            Finding::Duplicate(_) => duplicate,
-        };
-        if !S::HAS_DUPLICATES || (*count < MAX_FINDINGS && !self.findings.contains(&finding)) {
-            *count += 1;
+        if !self.findings.contains(&finding) {
             self.findings.push(finding);
         }
     }
 
-    /// A value of the wrong type.
+    /// Reports a value of the wrong type.
     fn mismatch(&mut self, value: &str, ty: &GoType) -> Option<Value> {
         let fault = self.mismatch_text(value, &self.table.go_type(ty));
         self.fault(fault)
@@ -410,13 +401,13 @@ impl<'t> Decoder<'t> {
         format!("json: cannot unmarshal {value} into Go {target} of type {ty}")
     }
 
-    /// A fault after which decoding goes on; only the first one is reported.
+    /// Reports an error after which decoding continues; only the first one is kept.
     fn fault(&mut self, text: String) -> Option<Value> {
         self.saved.get_or_insert(text);
         None
     }
 
-    /// A fault that ends decoding.
+    /// Reports an error that ends decoding.
     fn end(&mut self, text: String) -> Option<Value> {
         self.fatal.get_or_insert(text);
         None

@@ -1,20 +1,20 @@
-//! What objects are decoded from: values, or texts as they were written.
+//! The input of decoding: values, or raw JSON text.
 
 use scantling_value::json::RawJson;
 use scantling_value::{Str, Value};
 
 /// A document, or a part of one.
 pub trait DecodeSource: Sized {
-    /// Whether a member may occur more than once.
+    /// True if a member may occur more than once.
     const HAS_DUPLICATES: bool;
 
-    /// Whether it is `null`.
+    /// Returns whether it is `null`.
     fn is_null(&self) -> bool;
-    /// The first number in it that no floating-point number holds, as it was written.
+    /// The first number out of the range of a float, as written.
     fn out_of_range(&self) -> Option<Str>;
-    /// Its outermost level.
+    /// The outermost level.
     fn node(self) -> SourceNode<Self>;
-    /// The value that it is, whatever its type.
+    /// Converts it to a value, regardless of its type.
     fn into_value(self) -> Value;
 }
 
@@ -31,11 +31,11 @@ pub enum SourceNode<S: DecodeSource> {
     String(Str),
     /// The elements of an array.
     List(Vec<S>),
-    /// The members of an object, in the order in which they are decoded.
+    /// The members of an object, in decoding order.
     Object(std::vec::IntoIter<(Str, S)>),
 }
 
-/// A number and, where it is known, how it was written.
+/// A number and its notation, if known.
 #[derive(Debug)]
 pub struct SourceNumber {
     /// The number.
@@ -44,7 +44,7 @@ pub struct SourceNumber {
 }
 
 impl SourceNumber {
-    /// The number as it was written, as far as that is known.
+    /// The number as written, if known.
     pub(super) fn literal(&self) -> String {
         match &self.text {
             Some(text) => text.to_string(),
@@ -54,7 +54,7 @@ impl SourceNumber {
 }
 
 impl<S: DecodeSource> SourceNode<S> {
-    /// What Go's decoder calls it.
+    /// The name of the value's type in the errors of Go's decoder.
     pub(super) fn kind(&self) -> &'static str {
         match self {
             SourceNode::Null => "null",

@@ -4,7 +4,7 @@ use super::*;
 use crate::TypeTable;
 use expect_test::{Expect, expect};
 
-/// What becomes of a text of a kind: findings, and the object as it is written; or the error.
+/// Decodes a text as a kind: returns the findings and the encoded object, or the error.
 fn decode(group: &str, version: &str, kind: &str, text: &str) -> String {
     let table = TypeTable::latest();
     let definition = table.kind(group, version, kind).unwrap();
@@ -44,7 +44,7 @@ fn unknown_and_duplicate_fields_are_findings() {
 }
 
 #[test]
-fn values_of_wrong_types_are_named_as_in_go() {
+fn type_errors_match_go() {
     for (text, expected) in [
         (
             r#"{"spec":{"containers":{}}}"#,
@@ -76,7 +76,7 @@ fn values_of_wrong_types_are_named_as_in_go() {
 }
 
 #[test]
-fn custom_types_read_themselves() {
+fn custom_types_have_their_own_decoder() {
     check(
         POD,
         r#"{"metadata":{"creationTimestamp":"2026-01-02T03:04:05.6+01:00"},"spec":{"containers":[{"livenessProbe":{"httpGet":{"port":"web"},"tcpSocket":{"port":8080}},"resources":{"limits":{"cpu":0.5,"memory":"1024Ki"}}}]}}"#,
@@ -98,7 +98,7 @@ fn custom_types_read_themselves() {
 }
 
 #[test]
-fn inlined_structs_are_fields_of_their_holder() {
+fn inlined_structs_are_flattened() {
     check(
         POD,
         r#"{"spec":{"volumes":[{"name":"a","secret":{"secretName":"s","items":null},"hostpath":{}}],"containers":null}}"#,
@@ -109,7 +109,7 @@ fn inlined_structs_are_fields_of_their_holder() {
 }
 
 #[test]
-fn objects_that_were_made_are_converted() {
+fn decoded_objects_are_converted() {
     let table = TypeTable::latest();
     let definition = table.kind("apps", "v1", "Deployment").unwrap();
     let convert = |text: &str| {

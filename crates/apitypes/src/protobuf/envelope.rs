@@ -1,13 +1,13 @@
-//! The envelope around a message: four bytes, then version, kind and content.
+//! The envelope of a message: a magic number, then version, kind and content.
 
 use super::wire::{self, WireValue, bytes, string};
 use crate::TypeTable;
 use scantling_value::{Limits, Value};
 
-/// What a message in the envelope begins with.
+/// The magic number.
 const PREFIX: &[u8] = b"k8s\0";
 
-/// A body in its envelope.
+/// A decoded envelope.
 #[derive(Debug)]
 pub struct Envelope<'b> {
     /// The group and version.
@@ -18,12 +18,12 @@ pub struct Envelope<'b> {
     pub message: &'b [u8],
 }
 
-/// Whether a body is in the envelope.
+/// Returns whether a body has an envelope.
 pub fn is_enveloped(body: &[u8]) -> bool {
     body.starts_with(PREFIX)
 }
 
-/// Opens the envelope.
+/// Decodes the envelope.
 pub fn open(body: &[u8]) -> Result<Envelope<'_>, String> {
     let Some(inner) = body.strip_prefix(PREFIX) else {
         return Err(
@@ -57,7 +57,7 @@ pub fn open(body: &[u8]) -> Result<Envelope<'_>, String> {
     Ok(envelope)
 }
 
-/// Puts a message into the envelope.
+/// Wraps a message in an envelope.
 pub fn wrap(api_version: &str, kind: &str, message: &[u8]) -> Vec<u8> {
     let mut type_meta = Vec::new();
     string(&mut type_meta, 1, api_version);
@@ -72,7 +72,8 @@ pub fn wrap(api_version: &str, kind: &str, message: &[u8]) -> Vec<u8> {
 }
 
 impl TypeTable {
-    /// The object in an envelope, with its version and kind; nothing where the kind has no protobuf encoding.
+    /// Decodes the object in an envelope, with its version and kind; `None` if the kind has no protobuf
+    /// encoding.
     pub fn read_envelope(&self, envelope: &Envelope<'_>) -> Option<Result<Value, String>> {
         let definition = self.protobuf_kind(envelope.api_version, envelope.kind)?;
         let object = self.read_protobuf(definition, envelope.message, Limits::SERVER.depth);
@@ -83,7 +84,7 @@ impl TypeTable {
         }))
     }
 
-    /// An object in the envelope; nothing where its kind has no protobuf encoding.
+    /// Encodes an object with an envelope; `None` if its kind has no protobuf encoding.
     pub fn write_envelope(&self, object: &Value) -> Option<Vec<u8>> {
         let members = object.as_object()?;
         let text = |name: &str| members.get(name).and_then(Value::as_str).unwrap_or_default();
@@ -94,7 +95,7 @@ impl TypeTable {
         Some(wrap(api_version, kind, &message))
     }
 
-    /// The type of a kind that has a protobuf encoding.
+    /// The type of a kind with a protobuf encoding.
     pub fn protobuf_kind(&self, api_version: &str, kind: &str) -> Option<&crate::TypeDef> {
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         let definition = self.kind(group, version, kind)?;
@@ -102,7 +103,7 @@ impl TypeTable {
     }
 }
 
-/// An event of a watch: its length, and a message without an envelope, around an object in one.
+/// Encodes a watch event: its length, then a message without an envelope that contains an enveloped object.
 pub fn watch_event(kind: &str, enveloped: &[u8]) -> Option<Vec<u8>> {
     let mut raw = Vec::new();
     bytes(&mut raw, 1, enveloped);

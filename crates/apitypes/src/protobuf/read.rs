@@ -1,4 +1,4 @@
-//! Reading messages.
+//! Decodes messages.
 
 use super::wire::{self, WireValue};
 use crate::decode::base64;
@@ -7,7 +7,7 @@ use scantling_notation::timestamp::{self, Moment};
 use scantling_value::{Limits, Map, Value, deadline, json};
 
 impl TypeTable {
-    /// Reads a message of a type. Fields that are unset or zero are left out, save for pointers.
+    /// Decodes a message of a type. Unset and zero fields are omitted, except pointers.
     pub fn read_protobuf(&self, definition: &TypeDef, message: &[u8], depth: usize) -> Result<Map, String> {
         let mut out = Map::new();
         if let Some(s) = definition.as_struct() {
@@ -21,7 +21,7 @@ impl TypeTable {
         for found in wire::fields(message) {
             deadline::tick();
             let (n, content) = found?;
-            // Fields that newer clients know and this table does not are skipped, as any reader of protobuf does.
+            // Unknown fields of newer clients are skipped, as protobuf requires.
             let Some(field) = s.number(n) else { continue };
             if field.is_inlined() {
                 if let (Some(s), WireValue::Bytes(message)) = (self.struct_of(&field.ty), content) {
@@ -40,7 +40,7 @@ impl TypeTable {
     }
 }
 
-/// Reads the content of one field.
+/// Decodes the content of one field.
 struct FieldReader<'t> {
     table: &'t TypeTable,
     field: &'t FieldDef,
@@ -169,7 +169,7 @@ impl FieldReader<'_> {
             Codec::MicroTime => time(message, true)?,
             Codec::Raw | Codec::Json => self.json(inner()?)?,
             Codec::Fields => {
-                // What is no JSON becomes a string: it is refused where managers are read, not here.
+                // Invalid JSON becomes a string; decoding `managedFields` rejects it later.
                 let raw = inner()?;
                 self.json(raw)
                     .unwrap_or_else(|_| String::from_utf8_lossy(raw).into_owned().into())
@@ -180,7 +180,7 @@ impl FieldReader<'_> {
         })
     }
 
-    /// A value that a message holds as JSON.
+    /// Decodes a value that a message contains as JSON.
     fn json(&self, raw: &[u8]) -> Result<Value, String> {
         match raw {
             [] => Ok(Value::Null),
@@ -188,7 +188,7 @@ impl FieldReader<'_> {
         }
     }
 
-    /// A schema wins over a list, and a list over a boolean, which is always there.
+    /// A schema takes precedence over a list, and a list over a boolean, which is always present.
     fn schema_or(&self, codec: Codec, definition: &TypeDef, message: &[u8]) -> Result<Value, String> {
         let package = self.table.package(definition);
         let schema = self
@@ -227,7 +227,7 @@ fn int_or_string(message: &[u8]) -> Result<Value, String> {
     Ok(if is_string { string.into() } else { int.into() })
 }
 
-/// A time; the empty message is none.
+/// Decodes a time; the empty message is `null`.
 fn time(message: &[u8], has_micros: bool) -> Result<Value, String> {
     if message.is_empty() {
         return Ok(Value::Null);
@@ -242,7 +242,7 @@ fn time(message: &[u8], has_micros: bool) -> Result<Value, String> {
             _ => {}
         }
     }
-    // Year 0 to 9999: what the text has a form for.
+    // Only the years 0 to 9999 have a text form.
     if !(-62_167_219_200..253_402_300_800).contains(&seconds) || nanos >= 1_000_000_000 {
         return Err("a time is out of range".to_owned());
     }

@@ -1,4 +1,4 @@
-//! Objects that use every type of a field, there and back, and the bytes in between.
+//! Round trips of objects that use every field type, with the encoded bytes.
 
 use super::*;
 use crate::TypeTable;
@@ -19,7 +19,7 @@ fn value(text: &str) -> Value {
     json::decode(text.as_bytes(), Limits::SAFE).unwrap()
 }
 
-/// Objects that use every type of a field.
+/// Objects that use every field type.
 const OBJECTS: &[&str] = &[
     r#"{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"one","labels":{"a":"b","c":""},
         "creationTimestamp":"2024-05-06T07:08:09Z","deletionGracePeriodSeconds":0,"generation":-1,
@@ -75,7 +75,7 @@ const OBJECTS: &[&str] = &[
 ];
 
 #[test]
-fn what_is_written_is_read_again() {
+fn protobuf_round_trips() {
     for text in OBJECTS {
         let object = value(text);
         let read = read(&write(&object).unwrap()).unwrap();
@@ -84,11 +84,11 @@ fn what_is_written_is_read_again() {
 }
 
 #[test]
-fn fields_that_are_always_there_are_written_empty() {
+fn required_fields_are_written_empty() {
     let status = value(r#"{"apiVersion":"v1","kind":"Status","status":"Failure","details":{},"code":404}"#);
-    let shown = write(&status).unwrap().escape_ascii().to_string();
+    let display = write(&status).unwrap().escape_ascii().to_string();
     expect![[r#"k8s\x00\n\x0c\n\x02v1\x12\x06Status\x12$\n\x06\n\x00\x12\x00\x1a\x00\x12\x07Failure\x1a\x00\"\x00*\n\n\x00\x12\x00\x1a\x00(\x002\x000\x94\x03\x1a\x00\"\x00"#]]
-    .assert_eq(&shown);
+    .assert_eq(&display);
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn malformed_messages_are_refused() {
 }
 
 #[test]
-fn fields_of_managers_that_are_no_json_become_a_text() {
+fn invalid_managed_fields_become_a_string() {
     let text =
         r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"managedFields":[{"fieldsV1":{"f:a":{}}}]}}"#;
     let body = write(&value(text)).unwrap();

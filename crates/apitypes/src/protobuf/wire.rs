@@ -1,4 +1,4 @@
-//! The wire format of protobuf: what messages consist of.
+//! The wire format of protobuf.
 
 fn varint(out: &mut Vec<u8>, mut n: u64) {
     while n >= 0x80 {
@@ -8,7 +8,7 @@ fn varint(out: &mut Vec<u8>, mut n: u64) {
     out.push(n as u8);
 }
 
-/// Writes the head of a field whose content of that length follows.
+/// Writes the tag and length of a length-delimited field.
 pub fn length(out: &mut Vec<u8>, field: u64, length: usize) {
     varint(out, field << 3 | 2);
     varint(out, length as u64);
@@ -42,13 +42,13 @@ pub fn double(out: &mut Vec<u8>, field: u64, n: f64) {
     out.extend_from_slice(&n.to_le_bytes());
 }
 
-/// What a field of a message holds.
+/// The value of a field.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum WireValue<'b> {
     Varint(u64),
     Fixed64([u8; 8]),
     Bytes(&'b [u8]),
-    /// Four bytes, which no API type has.
+    /// Four bytes; no API type has such a field.
     Fixed32,
 }
 
@@ -64,7 +64,7 @@ impl WireValue<'_> {
     }
 }
 
-/// The fields of a message, in their order; the last one is an error where the message is malformed.
+/// The fields of a message in order; ends with an error if the message is malformed.
 pub(super) fn fields(rest: &[u8]) -> impl Iterator<Item = Result<(u64, WireValue<'_>), String>> {
     let mut rest = rest;
     std::iter::from_fn(move || {

@@ -1,4 +1,4 @@
-//! Writing messages.
+//! Encodes messages.
 
 use super::wire::{boolean, bytes, double, number, string};
 use crate::decode::base64;
@@ -7,7 +7,7 @@ use scantling_notation::timestamp;
 use scantling_value::{Map, Value};
 
 impl TypeTable {
-    /// Writes an object of a type as a message, without an envelope.
+    /// Encodes an object of a type as a message, without an envelope.
     pub fn write_protobuf(&self, definition: &TypeDef, members: &Map, out: &mut Vec<u8>) {
         if let Some(s) = definition.as_struct() {
             self.write_message(s, members, out);
@@ -58,7 +58,7 @@ impl TypeTable {
         }
     }
 
-    /// Writes a value that is there, or the zero value of its type for `null`.
+    /// Encodes a value that is present; `null` becomes the zero value of its type.
     fn write_content(&self, n: u64, ty: &GoType, value: &Value, out: &mut Vec<u8>) {
         match ty {
             GoType::String => string(out, n, value.as_str().unwrap_or_default()),
@@ -70,7 +70,7 @@ impl TypeTable {
                 bytes(out, n, &base64::decode(text).unwrap_or_default());
             }
             GoType::Pointer(inner) => self.write_content(n, inner, value, out),
-            // Lists and maps within lists and maps have messages of their own, and `any` has no encoding.
+            // Nested lists and maps have their own message types, and `any` has no encoding.
             GoType::List(_) | GoType::Map(_) | GoType::Any => {}
             GoType::Named(id) => {
                 let definition = self.get(*id);
@@ -94,7 +94,7 @@ impl TypeTable {
         }
     }
 
-    /// Writes the content of the message that a custom type has.
+    /// Encodes the message of a custom type.
     fn write_custom(&self, codec: Codec, definition: &TypeDef, value: &Value, out: &mut Vec<u8>) {
         let schema = || {
             self.find(self.package(definition).id, crate::SCHEMA)
@@ -116,7 +116,7 @@ impl TypeTable {
             (Codec::Raw | Codec::Fields | Codec::Json, Value::Null) => {}
             (Codec::Raw | Codec::Fields | Codec::Json, value) => bytes(out, 1, value.to_json().as_bytes()),
             (Codec::SchemaOrBool, value) => {
-                // A schema in the place of a boolean allows.
+                // A schema in place of a boolean means true.
                 boolean(out, 1, value.as_bool().unwrap_or(value.as_object().is_some()));
                 if let (Some(schema), Value::Object(_)) = (schema(), value) {
                     self.write_content(2, &schema, value, out);
@@ -142,7 +142,7 @@ impl TypeTable {
     }
 }
 
-/// Writes a message as a field.
+/// Writes a nested message as a field.
 fn nested(out: &mut Vec<u8>, n: u64, write: impl FnOnce(&mut Vec<u8>)) {
     let mut content = Vec::new();
     write(&mut content);

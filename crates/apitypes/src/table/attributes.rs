@@ -1,11 +1,11 @@
 //! The attributes at the end of a line.
 //!
-//! Most of them are needed rarely: when a document is published, or a kind's rules are compiled. They stay text until
-//! someone asks.
+//! Most are needed rarely: when a document is published or a kind's rules are compiled. They stay text until
+//! then.
 
 use super::Release;
 
-/// Attributes about a type, a field or a resource.
+/// The attributes of a type, field or resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attributes(&'static str);
 
@@ -14,7 +14,7 @@ impl Attributes {
         Attributes(text)
     }
 
-    /// The attributes, word by word. Spaces within quotes do not end a word.
+    /// Iterates over the attributes. Spaces within quotes do not end an attribute.
     pub fn words(self) -> impl Iterator<Item = &'static str> {
         let mut rest = self.0;
         std::iter::from_fn(move || {
@@ -33,28 +33,28 @@ impl Attributes {
         })
     }
 
-    /// Whether a fact without a value is among them.
+    /// Returns whether an attribute without a value is present.
     pub fn has(self, name: &str) -> bool {
         self.words().any(|word| word == name)
     }
 
-    /// The value of a fact.
+    /// The value of an attribute.
     pub fn value(self, name: &str) -> Option<&'static str> {
         self.words()
             .find_map(|word| word.strip_prefix(name)?.strip_prefix('='))
     }
 
-    /// The values of a fact that is a list.
+    /// The values of a list attribute.
     pub fn values(self, name: &str) -> Vec<&'static str> {
         self.value(name).map_or_else(Vec::new, split)
     }
 
-    /// How a list merges on server-side apply, and the keys of its elements.
+    /// The server-side apply strategy of a list, and the keys of its elements.
     pub fn list(self) -> Option<(&'static str, Vec<&'static str>)> {
         self.value("list").map(with_arguments)
     }
 
-    /// How a strategic merge patch treats the field, and the key by which it merges elements.
+    /// The strategy of strategic merge patches, and the merge key.
     pub fn patch(self) -> Option<(&'static str, Option<&'static str>)> {
         let (strategy, keys) = with_arguments(self.value("patch")?);
         Some((strategy, keys.first().copied()))
@@ -76,7 +76,7 @@ impl Attributes {
         self.words().filter_map(|word| word.strip_prefix('+'))
     }
 
-    /// The first release that has it, unless all releases of the table do.
+    /// The first release that has it, unless all releases in the table do.
     pub fn since(self) -> Option<Release> {
         self.value("since").and_then(Release::parse)
     }
@@ -86,9 +86,9 @@ impl Attributes {
         self.value("until").and_then(Release::parse)
     }
 
-    /// Whether a release has it.
+    /// Returns whether a release has it.
     pub(super) fn is_in(self, release: Release) -> bool {
-        // Nearly everything is in all releases.
+        // Fast path: nearly everything is in all releases.
         if !self.0.contains("since=1.") && !self.0.contains("until=1.") {
             return true;
         }
@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_end_at_spaces_outside_of_quotes() {
+    fn words_end_at_unquoted_spaces() {
         let attributes = Attributes::new(
             r#"#3 list=map(a,b) patch=merge(a) default="x y" +item(t:"A B")=+forbidden since=1.35"#,
         );

@@ -1,4 +1,4 @@
-//! Reading the table.
+//! Parses the table.
 
 use super::{
     ApiPackage, ApiResource, ApiSubresource, Attributes, Codec, Extensions, FieldDef, GoType, Presence,
@@ -7,7 +7,7 @@ use super::{
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// A line of the table that cannot be read.
+/// A malformed line of the table.
 #[derive(Debug, PartialEq, Eq)]
 pub struct TableError {
     package: String,
@@ -24,7 +24,7 @@ impl fmt::Display for TableError {
 impl std::error::Error for TableError {}
 
 impl TypeTable {
-    /// Reads the table of a release from its files.
+    /// Parses the table of a release.
     pub(super) fn parse(
         files: &[&'static [(&'static str, &'static str)]],
         release: Release,
@@ -53,7 +53,7 @@ impl TypeTable {
         Ok(table)
     }
 
-    /// Go never leaves out a struct for being empty, unless its tag says `omitzero`. Custom types are structs, too.
+    /// Go never omits empty structs, except with `omitzero`. Custom types are structs, too.
     fn keep_structs(&mut self) {
         let is_struct: Vec<bool> = self
             .definitions
@@ -74,7 +74,7 @@ impl TypeTable {
         }
     }
 
-    /// Puts the fields of inlined structs in their places.
+    /// Expands inlined structs.
     fn inline(&mut self) {
         let members: Vec<Vec<FieldDef>> = self.definitions.iter().map(|d| self.flattened(&d.kind)).collect();
         for (definition, members) in self.definitions.iter_mut().zip(members) {
@@ -116,12 +116,12 @@ impl TypeTable {
 struct TableParser {
     release: Release,
     table: TypeTable,
-    /// The package that is being read.
+    /// The current package.
     id: &'static str,
     line: usize,
 }
 
-/// A line: its words up to the attributes, and those.
+/// A line: its leading words and its attributes.
 struct TableLine {
     keyword: &'static str,
     rest: &'static str,
@@ -153,7 +153,7 @@ impl TableParser {
         }
     }
 
-    /// Registers the names of all types that the release has, so that types may refer to later ones.
+    /// Registers the names of all types of the release first, so that types can refer to later ones.
     fn names(&mut self, id: &'static str, text: &'static str) -> Result<(), TableError> {
         self.id = id;
         for (number, line) in text.lines().enumerate() {
@@ -309,7 +309,7 @@ impl TableParser {
         let mut number = 0;
         let (mut is_always, mut is_required, mut go_name) = (false, false, None);
         let mut extension = Extensions::NONE;
-        // Tags come last, and are not needed here.
+        // Tags come last and are not needed here.
         for word in attributes.words().take_while(|word| !word.starts_with('+')) {
             match word {
                 "always" => is_always = true,

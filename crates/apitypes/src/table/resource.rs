@@ -1,4 +1,4 @@
-//! Resources: what discovery says about kinds.
+//! Resources, as discovery lists them.
 
 use super::Attributes;
 
@@ -20,18 +20,18 @@ pub struct ApiResource {
 /// A subresource.
 #[derive(Debug)]
 pub struct ApiSubresource {
-    /// The last part of its path.
+    /// The last segment of its path.
     pub name: &'static str,
     /// All attributes.
     pub attributes: Attributes,
 }
 
-/// Whether objects belong to a namespace.
+/// The scope of a resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// They do.
+    /// Objects belong to a namespace.
     Namespaced,
-    /// They do not.
+    /// Objects are cluster-scoped.
     Cluster,
 }
 
@@ -56,12 +56,12 @@ impl ApiResource {
         self.attributes.values("categories")
     }
 
-    /// The verbs that the resource has.
+    /// The supported verbs.
     pub fn verbs(&self) -> Vec<&'static str> {
         self.attributes.values("verbs")
     }
 
-    /// Whether objects belong to a namespace.
+    /// The scope.
     pub fn scope(&self) -> Scope {
         if self.attributes.has("namespaced") {
             Scope::Namespaced
@@ -70,14 +70,14 @@ impl ApiResource {
         }
     }
 
-    /// The hash of the version in which objects are stored.
+    /// The hash of the storage version.
     pub fn storage_version_hash(&self) -> Option<&'static str> {
         self.attributes.value("hash")
     }
 }
 
 impl ApiSubresource {
-    /// The group, version and kind; group and version are nothing where they are those of the resource.
+    /// The group, version and kind; group and version are `None` if they are those of the resource.
     pub fn kind(&self) -> (Option<&'static str>, Option<&'static str>, &'static str) {
         let kind = self.attributes.value("kind").unwrap_or_default();
         let mut parts = kind.rsplitn(3, '/');
@@ -87,7 +87,7 @@ impl ApiSubresource {
         (group, version, kind)
     }
 
-    /// The verbs that the subresource has.
+    /// The supported verbs.
     pub fn verbs(&self) -> Vec<&'static str> {
         self.attributes.values("verbs")
     }

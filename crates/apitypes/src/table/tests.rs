@@ -1,4 +1,4 @@
-//! The table is consistent in itself, for every release.
+//! Consistency of the table, for every release.
 
 use super::*;
 use expect_test::expect;
@@ -9,9 +9,9 @@ fn releases() -> impl Iterator<Item = Release> {
 }
 
 #[test]
-fn every_release_is_read() {
+fn every_release_parses() {
     for release in releases() {
-        // All references are resolved while reading.
+        // Parsing resolves all references.
         let table = TypeTable::parse(&[FILES, EXTENSIONS], release).unwrap();
         assert!(table.definitions.len() > 1000, "{release}");
         for definition in table.definitions() {
@@ -40,7 +40,7 @@ fn names_and_numbers_are_unique() {
 }
 
 #[test]
-fn keys_of_lists_are_fields_of_their_elements() {
+fn list_map_keys_are_fields_of_the_elements() {
     let table = TypeTable::latest();
     for definition in table.definitions() {
         for field in definition.members() {
@@ -105,7 +105,7 @@ fn kinds_of_the_newest_release() {
 }
 
 #[test]
-fn fields_come_and_go_with_releases() {
+fn fields_are_added_and_removed_by_release() {
     let has = |minor, kind: &str, field: &str| {
         let table = TypeTable::for_release(Release::new(minor).unwrap());
         table
@@ -118,7 +118,7 @@ fn fields_come_and_go_with_releases() {
 }
 
 #[test]
-fn types_are_named_as_in_go() {
+fn types_have_their_go_names() {
     let table = TypeTable::latest();
     let name = |package: &str, ty: &str, field: &str| {
         let s = table.find(package, ty).and_then(TypeDef::as_struct).unwrap();

@@ -9,7 +9,7 @@ use crate::types::CelType;
 use std::sync::Arc;
 
 impl Checker<'_> {
-    /// `CelType{field: value}`
+    /// Checks `Type{field: value}`.
     pub(super) fn message(&mut self, id: ExprId, name: &mut Arc<str>, fields: &mut [StructField]) -> CelType {
         let env = self.env;
         let meant = env.base().resolve(name, |name| match env.resolve_name(name)? {
@@ -47,7 +47,7 @@ impl Checker<'_> {
     }
 }
 
-/// The type of a field of a message type or of a place's type.
+/// The type of a field of a message type or of an object type of a schema.
 fn field_type(message: &str, ty: &CelType, field: &str) -> Option<CelType> {
     match ty {
         CelType::Object(object) if is_patch_object(&object.name) => Some(CelType::Dyn),
@@ -59,7 +59,7 @@ fn field_type(message: &str, ty: &CelType, field: &str) -> Option<CelType> {
     }
 }
 
-/// Whether a name is one that the checker alone gives to a type (`duration`).
+/// Returns whether a name is an alias that only the checker knows (`duration`).
 fn is_alias(name: &str, ty: &CelType) -> bool {
     matches!(ty, CelType::Duration | CelType::Timestamp) && name != ty.name()
 }

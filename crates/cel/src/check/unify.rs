@@ -50,12 +50,12 @@ impl Unifier {
         self.vars.resize(self.vars.len() + n, None);
     }
 
-    /// Whether `from` is assignable to `to`. Binds variables if it is.
+    /// Returns whether `from` is assignable to `to`. Binds variables if it is.
     pub(super) fn assignable(&mut self, from: &CelType, to: &CelType) -> bool {
         self.attempt(|u| u.fits(from, to))
     }
 
-    /// Whether all pairs are assignable. Binds no variables if one is not.
+    /// Returns whether all pairs are assignable. Binds no variables if one is not.
     pub(super) fn all_assignable(&mut self, from: &[CelType], to: &[CelType]) -> bool {
         self.attempt(|u| u.all_fit(from, to))
     }
@@ -87,14 +87,14 @@ impl Unifier {
             return true;
         }
         while let Some((slot, before)) = self.trail.pop() {
-            if let Some(place) = self.place(slot) {
-                *place = before;
+            if let Some(binding) = self.binding(slot) {
+                *binding = before;
             }
         }
         false
     }
 
-    fn place(&mut self, slot: VarRef) -> Option<&mut Option<CelType>> {
+    fn binding(&mut self, slot: VarRef) -> Option<&mut Option<CelType>> {
         match slot {
             VarRef::Var(n) => self.vars.get_mut(n),
             VarRef::Param(n) => self.params.get_mut(n).map(|(_, bound)| bound),
@@ -123,8 +123,8 @@ impl Unifier {
             ),
             _ => return,
         };
-        if let Some(place) = self.place(slot) {
-            let before = place.replace(to);
+        if let Some(binding) = self.binding(slot) {
+            let before = binding.replace(to);
             self.trail.push((slot, before));
         }
     }
@@ -214,7 +214,7 @@ fn is_nullable(t: &CelType) -> bool {
     )
 }
 
-/// Whether two types are the same type.
+/// Returns whether two types are the same type.
 pub(crate) fn same(a: &CelType, b: &CelType) -> bool {
     match (a.unwrapped(), b.unwrapped()) {
         (CelType::List(a), CelType::List(b)) => same(a, b),
@@ -227,7 +227,7 @@ pub(crate) fn same(a: &CelType, b: &CelType) -> bool {
     }
 }
 
-/// The more general of two types that fit each other.
+/// The more general of two compatible types.
 pub(super) fn more_general<'t>(a: &'t CelType, b: &'t CelType) -> &'t CelType {
     if is_as_general(a, b) { a } else { b }
 }
@@ -251,7 +251,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn variables_take_the_more_general_type() {
+    fn variables_bind_to_the_more_general_type() {
         let mut u = Unifier::default();
         let var = u.new_variable();
         assert!(u.assignable(&CelType::Int, &var));
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_attempt_leaves_no_trace() {
+    fn failed_unification_is_undone() {
         let mut u = Unifier::default();
         let var = u.new_variable();
         let wanted = [var.clone(), CelType::String];
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn no_type_contains_itself() {
+    fn occurs_check() {
         let mut u = Unifier::default();
         let var = u.new_variable();
         assert!(!u.assignable(&var, &CelType::list(var.clone())));
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn null_fits_what_allows_it() {
+    fn null_unifies_with_nullable_types() {
         let mut u = Unifier::default();
         for (ty, fits) in [
             (CelType::Int, false),

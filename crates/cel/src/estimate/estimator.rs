@@ -85,7 +85,7 @@ impl<'c> CostEstimator<'c> {
                 self.set_path(e.id, path);
                 Bounds::exactly(1)
             }
-            // Asking for presence is free.
+            // A presence test is free.
             ExprKind::Select {
                 operand, test: true, ..
             } => self.cost(operand),
@@ -190,7 +190,7 @@ impl<'c> CostEstimator<'c> {
             base = self.cost(target);
             operands.insert(0, self.operand(target));
         }
-        // The bounds cover all overloads that may be meant.
+        // The bounds cover all candidate overloads.
         let mut cost = EMPTY_BOUNDS;
         let mut size: Option<Bounds> = None;
         for overload in self.checked.overloads(e.id) {
@@ -271,7 +271,7 @@ impl<'c> CostEstimator<'c> {
                     result: Some(size),
                 }
             }
-            // These add up the cost of their operands themselves.
+            // These estimates include the cost of the operands.
             Estimate::ShortCircuit | Estimate::Conditional => CallEstimate::cost(Bounds::exactly(0)),
         }
     }
@@ -490,7 +490,7 @@ fn index_segment(estimate: Estimate) -> Option<&'static str> {
     }
 }
 
-/// Whether a comprehension only binds a name. The accumulator of the classic macros is excepted.
+/// Returns whether a comprehension only binds a name. The accumulator of the standard macros does not count.
 fn is_binding(fold: &Comprehension) -> bool {
     matches!(&fold.range.kind, ExprKind::List { elements, .. } if elements.is_empty())
         && matches!(fold.condition.kind, ExprKind::Literal(Literal::Bool(false)))

@@ -5,7 +5,7 @@ use super::{Bounds, CallEstimate, LIST_COST, Operand, REGEX_FACTOR, TEXT_FACTOR}
 use crate::ast::Literal;
 use crate::types::CelType;
 
-/// An operand that the checker has made sure of.
+/// Returns an operand; the checker guarantees that it exists.
 fn operand<'a>(operands: &[Operand<'a>], n: usize) -> Operand<'a> {
     const NOTHING: Operand<'static> = Operand {
         ty: &CelType::Dyn,
@@ -71,7 +71,7 @@ pub fn contains(operands: &[Operand<'_>]) -> CallEstimate {
 }
 
 fn regex_cost(operands: &[Operand<'_>]) -> Bounds {
-    // An empty text still costs something.
+    // Even an empty text has a cost.
     let text = operand(operands, 0)
         .size()
         .plus(Bounds::exactly(1))
@@ -138,7 +138,7 @@ pub fn search(operands: &[Operand<'_>]) -> CallEstimate {
     search_elements(&target)
 }
 
-/// `list.includes(value)`, also where the list is only known at run time.
+/// `list.includes(value)`, even if the list type is only known at run time.
 pub fn includes(operands: &[Operand<'_>]) -> CallEstimate {
     search_elements(&operand(operands, 0))
 }
@@ -167,7 +167,7 @@ pub fn replace(operands: &[Operand<'_>]) -> CallEstimate {
     } else {
         (ratio(text.max, old.min), 0)
     };
-    // The shortest, likewise.
+    // The shortest result, likewise.
     let (least_times, least_kept) = if old.max == 0 {
         (text.min.saturating_add(1), text.min)
     } else if old.max <= new.min {
@@ -189,7 +189,7 @@ pub fn replace(operands: &[Operand<'_>]) -> CallEstimate {
     }
 }
 
-/// The quotient, rounded up, as doubles give it.
+/// The quotient, rounded up, computed with floats.
 fn ratio(a: u64, b: u64) -> u64 {
     (a as f64 / b as f64).ceil() as u64
 }
@@ -197,7 +197,7 @@ fn ratio(a: u64, b: u64) -> u64 {
 /// `string.split(separator)`, `string.split(separator, limit)`
 pub fn split(operands: &[Operand<'_>]) -> CallEstimate {
     let text = operand(operands, 0).size();
-    // A negative limit wraps round: no limit at all.
+    // A negative limit wraps around and means no limit.
     let most = match operand(operands, 2).literal {
         Some(Literal::Int(limit)) => limit.cast_unsigned(),
         _ => text.max,
@@ -228,7 +228,7 @@ pub fn join(operands: &[Operand<'_>]) -> CallEstimate {
     }
 }
 
-/// An address is 4 or 16 bytes.
+/// The size of an address in bytes.
 const ADDRESS: Bounds = Bounds { min: 4, max: 16 };
 
 /// `cidr.containsIP(ip)`
@@ -266,7 +266,7 @@ pub fn validate_format(operands: &[Operand<'_>]) -> CallEstimate {
     )
 }
 
-/// A call that makes a list of the given size, at `factor` per element.
+/// A call that builds a list of the given size, at `factor` per element.
 fn list_call(factor: f64, size: Bounds) -> CallEstimate {
     CallEstimate {
         cost: size.scaled(factor).plus(Bounds::exactly(1 + LIST_COST)),
@@ -304,7 +304,7 @@ pub fn flatten(operands: &[Operand<'_>]) -> CallEstimate {
     list_call(depth as f64, operand(operands, 0).size())
 }
 
-/// `list.distinct()`, and `list.sort()` of anything but strings and bytes: every element meets every other.
+/// `list.distinct()`, and `list.sort()` of anything but strings and bytes: quadratic.
 pub fn pairwise(operands: &[Operand<'_>]) -> CallEstimate {
     let size = operand(operands, 0).size();
     list_call(2.0, size.times(size))

@@ -36,7 +36,7 @@ impl SizePath {
         if let Some(storage) = &self.storage {
             let mut shared = storage.borrow_mut();
             if len <= shared.room {
-                // What stood here, and all behind it, is lost to the paths that used it.
+                // Other paths that share this buffer lose their segments from here on.
                 match shared.segments.get_mut(self.len) {
                     Some(old) => *old = segment.into(),
                     None => shared.segments.push(segment.into()),
@@ -82,7 +82,7 @@ impl SizePath {
         }
         Some(match place {
             SchemaCursor::Value(shape) => shape.max_elements,
-            // Nothing bounds the length of a key, and no size stands for none.
+            // The length of a key is unbounded, and 0 means no size.
             SchemaCursor::Key => 0,
         })
     }
@@ -124,21 +124,22 @@ mod tests {
     }
 
     #[test]
-    fn extensions_of_one_path_share_their_end() {
+    fn extended_paths_share_spare_capacity() {
         let element = SizePath::variable("self").join("l").join("@items");
         let a = element.join("a");
         assert_eq!(dotted(&a), "self.l.@items.a");
         let inner = a.join("@items");
         let b = element.join("b");
         assert_eq!(dotted(&b), "self.l.@items.b");
-        // There was room for a fourth segment, which `b` has taken over; `inner` had moved to storage of its own.
+        // The buffer had capacity for a fourth segment, which `b` has overwritten; `inner` had moved to its
+        // own buffer.
         assert_eq!(dotted(&a), "self.l.@items.b");
         assert_eq!(dotted(&inner), "self.l.@items.a.@items");
         assert_eq!(dotted(&element), "self.l.@items");
     }
 
     #[test]
-    fn without_room_nothing_is_shared() {
+    fn full_paths_are_copied() {
         let list = SizePath::variable("self").join("l");
         let (a, b) = (list.join("a"), list.join("b"));
         assert_eq!((dotted(&a), dotted(&b)), ("self.l.a".into(), "self.l.b".into()));

@@ -1,7 +1,7 @@
 //! Authorization checks.
 //!
-//! Rules on objects see these functions, so that messages about overloads name them, but nothing gives them an
-//! authorizer: they never run.
+//! CRD rules see these functions only so that messages about overloads name them. They have no authorizer, so
+//! these functions never run.
 
 use crate::estimate::{Bounds, CallEstimate, LIST_COST, Operand, STRUCT_COST, TEXT_FACTOR};
 use crate::overload::{Estimate, Library, Overload, Ty};
@@ -25,7 +25,7 @@ const fn row(id: &'static str, function: &'static str, params: &'static [Ty], re
     )
 }
 
-/// A check is made dear, so that an expression has room for two.
+/// Makes a check so expensive that an expression can afford two.
 const fn check(row: Overload) -> Overload {
     row.costing(Estimate::Fixed(350_000), Actual::Fixed(350_000))
 }
@@ -98,7 +98,7 @@ pub static AUTHORIZATION_SELECTORS: Library = Library {
     types: &[],
 };
 
-/// A selector is read into a list of requirements, of which the shortest takes two characters.
+/// A selector is parsed into a list of requirements, each at least two characters long.
 fn selector(operands: &[Operand<'_>]) -> CallEstimate {
     let text = operands.get(1).map_or(Bounds::UNKNOWN, Operand::size);
     let requirements = text.scaled(0.5).scaled((LIST_COST + STRUCT_COST) as f64);

@@ -1,4 +1,4 @@
-//! What the comprehensions over two variables need: `transformMap` and `transformMapEntry` fill a map.
+//! The functions behind the two-variable comprehensions: `transformMap` and `transformMapEntry` build a map.
 
 use crate::overload::{Library, Overload, Ty};
 use crate::run::Run;

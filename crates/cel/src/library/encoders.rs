@@ -1,4 +1,4 @@
-//! Encodings of bytes as text.
+//! Base64 encoding and decoding.
 
 use crate::overload::{Library, Overload, Ty};
 use crate::run::Run;
@@ -29,7 +29,7 @@ pub static ENCODERS: Library = Library {
     types: &[],
 };
 
-/// Padding may be there or not, and the bits that the last character leaves over may be anything.
+/// Padding is optional, and unused bits of the last character may be set.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &ALPHABET,
     GeneralPurposeConfig::new()
@@ -43,7 +43,7 @@ fn decode<'a>(arena: &'a Arena, text: Val<'a>) -> Res<'a> {
     let bytes = BASE64.decode(&text).map_err(|e| {
         let at = match e {
             base64::DecodeError::InvalidByte(at, _) | base64::DecodeError::InvalidLastSymbol(at, _) => at,
-            // A group of four that is not complete is wrong from its start.
+            // An incomplete group of four is an error at its start.
             base64::DecodeError::InvalidLength(_) | base64::DecodeError::InvalidPadding => text.len() / 4 * 4,
         };
         EvalError::message(format!("illegal base64 data at input byte {at}"))

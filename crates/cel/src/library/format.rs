@@ -11,7 +11,7 @@ use std::sync::Arc;
 pub const TYPE: &str = "kubernetes.NamedFormat";
 const F: Ty = Ty::Message(TYPE);
 
-/// The formats by name, and what is wrong with a text.
+/// Lookup of formats by name, and validation of strings.
 pub static FORMATS: Library = Library {
     name: "kubernetes.format",
     overloads: &[
@@ -82,7 +82,7 @@ impl Opaque for NamedFormat {
     }
 }
 
-/// As if the text were matched with the regular expression of the format.
+/// The cost of matching the text with the regular expression of the format.
 fn validate_cost(args: &[Option<Val<'_>>], _: Option<Val<'_>>) -> u64 {
     let arg = |i: usize| args.get(i).copied().flatten();
     let Some(Ok(format)) = arg(0).map(Val::opaque::<NamedFormat>) else {

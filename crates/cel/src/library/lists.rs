@@ -27,7 +27,7 @@ const fn over(
     Overload::member(id, function, params, result, run).costing(SEARCH, TRAVERSAL)
 }
 
-/// Order, sums and search, as Kubernetes has them.
+/// The list functions of Kubernetes: order, sums and search.
 pub static KUBERNETES: Library = Library {
     name: "kubernetes.lists",
     overloads: &[
@@ -245,7 +245,7 @@ pub static KUBERNETES: Library = Library {
     types: &[],
 };
 
-/// What version 1 of [`KUBERNETES`] adds: `includes`.
+/// The additions of version 1 to [`KUBERNETES`]: `includes`.
 pub static KUBERNETES_INCLUDES: Library = Library {
     name: "kubernetes.lists includes",
     overloads: &[Overload::member(
@@ -259,7 +259,7 @@ pub static KUBERNETES_INCLUDES: Library = Library {
     types: &[],
 };
 
-/// Whether a value has an order at all.
+/// Returns whether a value has an order.
 fn is_comparable(value: Val<'_>) -> bool {
     matches!(
         value,
@@ -284,7 +284,7 @@ fn comparable(value: Res<'_>) -> Res<'_> {
     })
 }
 
-/// The order of two elements; those that have none among each other count as equal.
+/// Compares two elements; incomparable ones count as equal.
 fn order(a: Val<'_>, b: Val<'_>) -> Ordering {
     val::compare(a, b).unwrap_or(Ordering::Equal)
 }
@@ -361,7 +361,7 @@ fn sum_durations<'a>(arena: &'a Arena, list: Val<'a>) -> Res<'a> {
     Ok(Val::Duration(Duration { nanos: sum }))
 }
 
-/// Whether two values are equal; those that cannot be compared are not.
+/// Returns whether two values are equal; incomparable values are not.
 fn same<'a>(arena: &'a Arena, item: &Res<'a>, value: Val<'a>) -> Result<bool, EvalError> {
     let equal = item.clone().and_then(|item| val::equal(arena, item, value));
     equal.or_else(|e| if e.is_final() { Err(e) } else { Ok(false) })

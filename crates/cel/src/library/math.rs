@@ -1,11 +1,12 @@
-//! Mathematics. The macros `math.least` and `math.greatest` become calls of `math.@min` and `math.@max`.
+//! Mathematical functions. The macros `math.least` and `math.greatest` expand to calls of `math.@min` and
+//! `math.@max`.
 
 use crate::overload::{Library, Overload, Ty};
 use crate::run::Run;
 use crate::val::{self, Arena, EvalError, Res, Val};
 use std::cmp::Ordering;
 
-/// Version 0: the least and the greatest of numbers.
+/// Version 0: the minimum and maximum of numbers.
 pub static EXTREMES: Library = Library {
     name: "math",
     overloads: &[
@@ -223,7 +224,7 @@ pub static EXTREMES: Library = Library {
     types: &[],
 };
 
-/// What version 1 adds: rounding, signs and bits.
+/// The additions of version 1: rounding, signs and bit operations.
 pub static ROUNDING_AND_BITS: Library = Library {
     name: "math 1",
     overloads: &[
@@ -400,7 +401,7 @@ pub static ROUNDING_AND_BITS: Library = Library {
     types: &[],
 };
 
-/// What version 2 adds: the square root.
+/// The additions of version 2: the square root.
 pub static ROOTS: Library = Library {
     name: "math 2",
     overloads: &[
@@ -433,7 +434,7 @@ fn itself<'a>(_: &'a Arena, x: Val<'a>) -> Res<'a> {
     Ok(x)
 }
 
-/// The second value where its order to the first is the wrong one.
+/// Returns the second value if the first compares to it as `wrong`, and the first otherwise.
 fn preferred<'a>(first: Val<'a>, second: Val<'a>, wrong: Ordering, name: &str) -> Res<'a> {
     match val::compare(first, second) {
         Ok(order) if order == wrong => Ok(second),
@@ -559,7 +560,7 @@ fn bit_not<'a>(_: &'a Arena, x: Val<'a>) -> Res<'a> {
     }
 }
 
-/// Shifts the bits of a number, zeros coming in, without regard to its sign.
+/// Shifts the bits of a number logically, regardless of its sign.
 fn shift<'a>(x: Val<'a>, by: Val<'a>, name: &str, op: fn(u64, u32) -> Option<u64>) -> Res<'a> {
     let by = by.int()?;
     if by < 0 {

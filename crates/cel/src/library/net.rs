@@ -1,4 +1,4 @@
-//! IP addresses and networks.
+//! IP addresses and CIDR networks.
 
 use super::ordered::reading;
 use crate::estimate::{TEXT_FACTOR, formula, text_cost};
@@ -16,7 +16,7 @@ const IP: Ty = Ty::Opaque(IP_TYPE);
 const CIDR: Ty = Ty::Opaque(CIDR_TYPE);
 const S: Ty = Ty::String;
 
-/// Addresses.
+/// Functions on addresses.
 pub static IPS: Library = Library {
     name: "kubernetes.net.ip",
     overloads: &[
@@ -84,7 +84,7 @@ pub static IPS: Library = Library {
     types: &[(IP_TYPE, IP)],
 };
 
-/// Networks.
+/// Functions on networks.
 pub static CIDRS: Library = Library {
     name: "kubernetes.net.cidr",
     overloads: &[
@@ -166,7 +166,7 @@ pub static CIDRS: Library = Library {
     types: &[(CIDR_TYPE, CIDR)],
 };
 
-/// What the network extension has beyond the functions of Kubernetes.
+/// The addition of the network extension to the functions of Kubernetes.
 pub static IS_MASK: Library = Library {
     name: "net isMask",
     overloads: &[Overload::member(
@@ -215,18 +215,18 @@ impl Opaque for Cidr {
     }
 }
 
-/// The bytes of the network's prefix are compared.
+/// The cost of comparing the bytes of the network's prefix.
 fn contains_ip_cost(args: &[Option<Val<'_>>]) -> u64 {
     text_cost(size(args.first().copied().flatten()) * 2)
 }
 
-/// As [`contains_ip_cost`]; the network is masked first, and the lengths of the prefixes are compared.
+/// Like [`contains_ip_cost`], plus masking the network and comparing prefix lengths.
 fn contains_cidr_cost(args: &[Option<Val<'_>>]) -> u64 {
     let prefix = size(args.first().copied().flatten());
     contains_ip_cost(args) + text_cost(prefix) + 1
 }
 
-/// Text is read first.
+/// The cost of parsing the text argument.
 fn reading_cost(args: &[Option<Val<'_>>]) -> u64 {
     text_cost(size(args.get(1).copied().flatten()))
 }

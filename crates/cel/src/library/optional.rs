@@ -1,4 +1,4 @@
-//! Optional values. The syntax around them (`.?`, `[?]`) is among the operators here; the program knows how they run.
+//! Optional values. The overloads include the operators `.?` and `[?]`, which the program implements.
 
 use crate::overload::{Library, Overload, Ty};
 use crate::run::{Actual, Run};
@@ -11,7 +11,7 @@ const LIST: Ty = Ty::List(&V);
 const MAP: Ty = Ty::Map(&K, &V);
 const OPTIONAL_LIST: Ty = Ty::List(&OPTIONAL);
 
-/// Making optionals, looking into them, and access to what may be absent.
+/// Construction of optionals, access to their values, and optional selection.
 pub static OPTIONALS: Library = Library {
     name: "optional",
     overloads: &[
@@ -44,7 +44,7 @@ pub static OPTIONALS: Library = Library {
             Ty::Bool,
             Run::Unary(has_value),
         ),
-        // The alternative is evaluated only if it is needed, and the choice itself is free.
+        // The alternative is evaluated only if needed, and the choice itself is free.
         free(Overload::member(
             "optional_or_optional",
             "or",
@@ -148,7 +148,7 @@ fn of_non_zero<'a>(arena: &'a Arena, value: Val<'a>) -> Res<'a> {
         Val::Bytes(b) => b.is_empty(),
         Val::Duration(d) => d.nanos == 0,
         Val::Timestamp(t) => t.seconds == Timestamp::MIN_SECONDS && t.nanos == 0,
-        // UPSTREAM: lists and objects of the input have no zero.
+        // UPSTREAM: input lists and objects are never zero values.
         Val::JsonList(..) | Val::JsonMap(..) | Val::Type(_) | Val::Optional(_) | Val::Opaque(_) => false,
         Val::List(_) | Val::OwnedList(_) => value.list()?.is_empty(),
         Val::Map(_) | Val::OwnedMap(_) => value.map()?.is_empty(),
@@ -181,7 +181,7 @@ fn unwrap<'a>(arena: &'a Arena, list: Val<'a>) -> Res<'a> {
     for (i, item) in list.list()?.iter(arena).enumerate() {
         match item? {
             Val::Optional(value) => items.extend(value.copied()),
-            // The first element decides whether the list is one of optionals at all.
+            // The first element decides whether this is a list of optionals.
             _ if i == 0 => return Err(EvalError::NoSuchOverload),
             other => return Err(EvalError::message(format!("value {other} is not optional"))),
         }

@@ -1,24 +1,24 @@
-//! What types have in common whose values are read from text and have an order.
+//! Opaque types whose values are parsed from text and ordered: quantities, versions.
 
 use crate::overload::{Estimate, Overload};
 use crate::run::Actual;
 use crate::val::{Arena, EvalError, Opaque, Res, Val};
 use std::cmp::Ordering;
 
-/// A value that only functions look into, and that is before or after others of its type.
+/// An opaque value with an order among values of its type.
 pub(super) trait Ordered: Opaque {
-    /// What decides the order.
+    /// The sort key.
     type Key: Ord;
 
     fn key(&self) -> &Self::Key;
 }
 
-/// Reading a text costs a pass over it.
+/// The cost of parsing: a pass over the text.
 pub(super) const fn reading(row: Overload) -> Overload {
     row.costing(Estimate::text_pass(0), Actual::named_text_pass(0))
 }
 
-/// What decides the order of a value, or the error of a call that wants one.
+/// The sort key of a value, or `no such overload`.
 pub(super) fn key<T: Ordered>(value: Val<'_>) -> Result<&T::Key, EvalError> {
     Ok(value.opaque::<T>()?.key())
 }

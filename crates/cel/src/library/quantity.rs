@@ -11,7 +11,7 @@ use std::sync::Arc;
 pub const TYPE: &str = "kubernetes.Quantity";
 const Q: Ty = Ty::Message(TYPE);
 
-/// Reading, comparing and adding quantities.
+/// Parsing, comparison and arithmetic of quantities.
 pub static QUANTITIES: Library = Library {
     name: "kubernetes.quantity",
     overloads: &[
@@ -87,11 +87,11 @@ struct QuantityValue {
     origin: QuantityOrigin,
 }
 
-/// Where a quantity comes from.
+/// The origin of a quantity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum QuantityOrigin {
     Text,
-    /// UPSTREAM: sums and differences equal nothing when they stand on the right of `==`.
+    /// UPSTREAM: sums and differences on the right of `==` equal nothing.
     Arithmetic,
 }
 

@@ -1,4 +1,4 @@
-//! Matches of regular expressions.
+//! Searches for regular expressions.
 
 use crate::estimate::formula;
 use crate::overload::{Estimate, Library, Overload, Ty};
@@ -55,7 +55,7 @@ fn find_all<'a>(arena: &'a Arena, pattern: &Pattern, args: &[Val<'a>]) -> Res<'a
         [text, _, limit] => (text.str()?, limit.int()?),
         _ => return Err(EvalError::NoSuchOverload),
     };
-    // A negative limit is none.
+    // A negative limit means no limit.
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
     let found = pattern.matches(text, limit).into_iter();
     arena.list(found.map(Val::Str).collect::<Vec<_>>())

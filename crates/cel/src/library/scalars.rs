@@ -1,9 +1,9 @@
-//! Sets of scalars, so that lists are compared without every element meeting every other.
+//! Hash sets of scalars, which avoid the quadratic comparison of lists.
 
 use crate::val::{Arena, List, Val};
 use std::collections::HashSet;
 
-/// A value of a type in which equality is identity: of numbers, those of one type alone.
+/// A scalar of a type in which equality is identity. Numbers compare within one type only.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum ScalarKey<'a> {
     Bool(bool),
@@ -28,17 +28,17 @@ impl<'a> ScalarKey<'a> {
     }
 }
 
-/// A set of scalars of one type. Only asked for membership, so that the order of hashing shows nowhere.
+/// A set of scalars of one type. It is only used for membership tests, so the hash order is not observable.
 pub(super) struct ScalarSet<'a> {
     members: HashSet<ScalarKey<'a>>,
     sample: ScalarKey<'a>,
 }
 
-/// Shorter lists are gone through faster than a set is made.
+/// For shorter lists, building a set costs more than a linear search.
 const WORTHWHILE: usize = 16;
 
 impl<'a> ScalarSet<'a> {
-    /// The elements of a list, if it is long and they are scalars of one type.
+    /// Builds a set from a list, if it is long and its elements are scalars of one type.
     pub(super) fn of_list(arena: &'a Arena, list: List<'a>) -> Option<Self> {
         if list.len() < WORTHWHILE {
             return None;
@@ -51,13 +51,14 @@ impl<'a> ScalarSet<'a> {
         Some(Self { members, sample })
     }
 
-    /// Whether a value is in the set; `None` if it is of another type, and may be equal to a member even so.
+    /// Returns whether a value is in the set; `None` if it has another type, because it may still be equal to
+    /// a member.
     pub(super) fn contains(&self, value: Val<'a>) -> Option<bool> {
         let scalar = ScalarKey::from_val(value).filter(|s| s.is_like(self.sample))?;
         Some(self.members.contains(&scalar))
     }
 
-    /// Takes a value out; whether it was there.
+    /// Removes a value and returns whether it was present.
     pub(super) fn take(&mut self, value: Val<'a>) -> bool {
         ScalarKey::from_val(value).is_some_and(|scalar| self.members.remove(&scalar))
     }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 pub const TYPE: &str = "kubernetes.Semver";
 const V: Ty = Ty::Message(TYPE);
 
-/// SemverSyntax and comparing versions.
+/// Parsing and comparing versions.
 pub static VERSIONS: Library = Library {
     name: "kubernetes.Semver",
     overloads: &[
@@ -57,7 +57,7 @@ pub static VERSIONS: Library = Library {
     types: &[],
 };
 
-/// What version 1 of [`VERSIONS`] adds: reading with or without making good.
+/// The additions of version 1 to [`VERSIONS`]: parsing with optional normalization.
 pub static NORMALIZING: Library = Library {
     name: "kubernetes.Semver normalizing",
     overloads: &[

@@ -49,7 +49,7 @@ pub static SETS: Library = Library {
     types: &[],
 };
 
-/// Every element of one meets every element of the other.
+/// The cost of comparing every element of one list with every element of the other.
 fn pairs(args: &[Option<Val<'_>>], factor: f64) -> u64 {
     let n = |i: usize| size(args.get(i).copied().flatten());
     ((n(0).wrapping_mul(n(1)) as f64 * factor) as u64).saturating_add(1)
@@ -69,7 +69,7 @@ fn contains_all<'a>(arena: &'a Arena, list: List<'a>, part: List<'a>) -> Result<
     Ok(true)
 }
 
-/// Whether a value is in a list, whose elements may be known as a set.
+/// Returns whether a value is in a list, using its set of scalars if there is one.
 fn is_in<'a>(
     arena: &'a Arena,
     list: List<'a>,
@@ -93,7 +93,7 @@ fn intersects<'a>(arena: &'a Arena, a: Val<'a>, b: Val<'a>) -> Res<'a> {
     let (a, b) = (a.list()?, b.list()?);
     let scalars = ScalarSet::of_list(arena, b);
     for item in a.iter(arena) {
-        // What cannot be compared is not in the other list.
+        // Incomparable elements are not in the other list.
         match item.and_then(|item| is_in(arena, b, scalars.as_ref(), item)) {
             Ok(true) => return Ok(Val::TRUE),
             Err(e) if e.is_final() => return Err(e),

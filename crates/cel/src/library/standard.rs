@@ -13,7 +13,7 @@ use crate::overload::{Estimate, Library, Overload, Ty};
 use crate::run::{Actual, Run, size};
 use crate::val::{self, Arena, EvalError, Res, Val};
 
-/// The parts of the standard library. Numbers of different types are ordered by [`CROSS_TYPE_ORDER`].
+/// The parts of the standard library. [`CROSS_TYPE_ORDER`] adds comparisons between number types.
 pub static STANDARD: [&Library; 7] = [
     &CORE,
     &MESSAGES,
@@ -29,7 +29,7 @@ const B: Ty = Ty::Param("B");
 const LIST: Ty = Ty::List(&A);
 const MAP: Ty = Ty::Map(&A, &B);
 
-/// Logic, equality, access and size.
+/// Logic, equality, selection and size.
 static CORE: Library = Library {
     name: "core",
     overloads: &[
@@ -99,7 +99,7 @@ static CORE: Library = Library {
     ],
 };
 
-/// The well-known messages of protocol buffers; see [`crate::message`].
+/// The well-known protobuf types; see [`crate::message`].
 static MESSAGES: Library = Library {
     name: "messages",
     overloads: &[],
@@ -133,7 +133,7 @@ fn is_in<'a>(arena: &'a Arena, value: Val<'a>, aggregate: Val<'a>) -> Res<'a> {
         return val::contains(arena, list, value).map(Val::Bool);
     }
     match aggregate.map()?.get(arena, value) {
-        // What stands under the key is asked for as well: if it cannot be read, the answer is that error.
+        // The value is read as well: if it cannot be read, the result is that error.
         Some(Err(e)) => Err(e),
         found => Ok(Val::Bool(found.is_some())),
     }
@@ -160,10 +160,10 @@ pub(crate) fn equal_cost<'a>(args: &[Option<Val<'a>>], result: Option<Val<'a>>) 
     }
 }
 
-/// What a pass over the shorter of two texts costs.
+/// The cost of a pass over the shorter of two texts.
 #[inline]
 pub(crate) fn shorter_text_cost(a: &str, b: &str) -> u64 {
-    /// So many characters cost as much as one.
+    /// Up to this many characters cost 1.
     const FEW: usize = 10;
     match a.len().min(b.len()) {
         0 => 0,
@@ -172,7 +172,7 @@ pub(crate) fn shorter_text_cost(a: &str, b: &str) -> u64 {
     }
 }
 
-/// The size of the shorter of two texts. No character takes more than four bytes: a text that is that much longer
+/// The size of the shorter text. A character takes at most four bytes, so a text four times as long in bytes
 /// need not be counted.
 fn shorter_text(a: &str, b: &str) -> u64 {
     let (short, long) = if a.len() <= b.len() { (a, b) } else { (b, a) };
@@ -184,7 +184,7 @@ fn shorter_text(a: &str, b: &str) -> u64 {
     }
 }
 
-/// A pass over the shorter operand.
+/// The cost of a pass over the shorter operand.
 pub(crate) fn shorter_pass<'a>(args: &[Option<Val<'a>>], _: Option<Val<'a>>) -> u64 {
     match args {
         [Some(Val::Str(a)), Some(Val::Str(b))] => shorter_text_cost(a, b),

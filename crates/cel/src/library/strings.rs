@@ -1,4 +1,4 @@
-//! Functions over strings. All positions count characters.
+//! String functions. All positions count characters.
 
 mod format;
 mod newest;
@@ -15,14 +15,14 @@ const S: Ty = Ty::String;
 const I: Ty = Ty::Int;
 const STRINGS: Ty = Ty::List(&Ty::String);
 
-/// A pass over the receiver that gives text of the same size at most.
+/// A pass over the receiver; the result is at most as long.
 const PASS: Estimate = Estimate::Pass {
     operand: 0,
     factor: TEXT_FACTOR,
     result: ResultSize::Same,
 };
 
-/// Version 0: searching, cutting, joining and replacing.
+/// Version 0: search, substrings, joining and replacement.
 pub static BASE: Library = Library {
     name: "strings",
     overloads: &[
@@ -133,7 +133,7 @@ pub static BASE: Library = Library {
     types: &[],
 };
 
-/// What version 1 adds: `format`, with numbers written as in American English, and `strings.quote`.
+/// The additions of version 1: `format`, with numbers in American English, and `strings.quote`.
 pub static FORMAT: Library = Library {
     name: "strings format",
     overloads: &[
@@ -150,7 +150,7 @@ pub static FORMAT: Library = Library {
     types: &[],
 };
 
-/// What version 3 adds: `reverse`.
+/// The addition of version 3: `reverse`.
 pub static REVERSE: Library = Library {
     name: "strings reverse",
     overloads: &[Overload::member(
@@ -163,7 +163,7 @@ pub static REVERSE: Library = Library {
     types: &[],
 };
 
-/// What version 4 has in place of [`FORMAT`]: numbers are written plainly.
+/// The replacement of [`FORMAT`] in version 4, with plain numbers.
 pub static PLAIN_FORMAT: Library = Library {
     name: "strings plain format",
     overloads: &[
@@ -188,12 +188,12 @@ const QUOTE: Overload = Overload::global("strings_quote", "strings.quote", &[S],
 /// Searching costs a pass over the bytes of the text, rounded down.
 const SEARCH: Actual = Actual::NamedFormula(|args, _| super::traversal_cost(args.first().copied().flatten()));
 
-/// Cutting up costs a pass over the text, and another one to make the result.
+/// Splitting costs one pass over the text and another one to build the result.
 const TWO_PASSES: Actual = Actual::NamedFormula(|args, _| two_passes(size(args.first().copied().flatten())));
 const JOIN: Actual = Actual::NamedFormula(|_, result| two_passes(size(result)));
 
 pub(super) fn two_passes(size: u64) -> u64 {
-    // The factors are applied one after the other, which rounds differently from their product.
+    // The factors are applied separately, which rounds differently from their product.
     text_cost(size.saturating_mul(2))
 }
 
@@ -201,13 +201,13 @@ fn out_of_range(index: i64) -> EvalError {
     EvalError::message(format!("index out of range: {index}"))
 }
 
-/// Where the character of an index starts, in bytes; the end counts as a place.
+/// The byte offset of a character index; the end is a valid index.
 fn byte_at(s: &str, index: i64) -> Option<usize> {
     let index = usize::try_from(index).ok()?;
     s.char_indices().map(|(at, _)| at).chain([s.len()]).nth(index)
 }
 
-/// The index of the character that starts at a byte.
+/// The character index of a byte offset.
 fn index_at(s: &str, byte: usize) -> Val<'static> {
     let n = s.get(..byte).map_or(0, |before| before.chars().count());
     Val::Int(i64::try_from(n).unwrap_or(i64::MAX))
@@ -256,7 +256,7 @@ fn last_index_of_from<'a>(_: &'a Arena, s: Val<'a>, part: Val<'a>, from: Val<'a>
     if part.is_empty() {
         return Ok(index_at(s, place.unwrap_or(s.len())));
     }
-    // The match may begin at the place at the latest.
+    // The match must begin at or before this position.
     let Some(start) = place.filter(|at| *at < s.len()) else {
         return Ok(Val::Int(-1));
     };
@@ -295,7 +295,7 @@ fn replace_some<'a>(arena: &'a Arena, args: &[Val<'a>]) -> Res<'a> {
         return Err(EvalError::NoSuchOverload);
     };
     let (s, old, new, limit) = (s.str()?, old.str()?, new.str()?, limit.int()?);
-    // A negative limit is none.
+    // A negative limit means no limit.
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
     let most = if old.is_empty() {
         s.len() + 1
@@ -313,7 +313,7 @@ fn split<'a>(arena: &'a Arena, s: Val<'a>, separator: Val<'a>) -> Res<'a> {
 
 fn split_some<'a>(arena: &'a Arena, s: Val<'a>, separator: Val<'a>, limit: Val<'a>) -> Res<'a> {
     let (s, separator, limit) = (s.str()?, separator.str()?, limit.int()?);
-    // A negative limit is none; the last part holds the rest.
+    // A negative limit means no limit; the last part contains the rest.
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
     if !separator.is_empty() {
         return arena.list(s.splitn(limit, separator).map(Val::Str).collect::<Vec<_>>());
@@ -374,7 +374,7 @@ fn join<'a>(arena: &'a Arena, list: Val<'a>, separator: Val<'a>) -> Res<'a> {
         }
         match item {
             Ok(Val::Str(part)) => out.push_str(part),
-            // The first element decides whether the list is one of strings at all.
+            // The first element decides whether this is a list of strings.
             Ok(_) if i == 0 => return Err(EvalError::NoSuchOverload),
             Ok(other) => return Err(EvalError::message(format!("join: invalid input: {other}"))),
             Err(e) if e.is_final() => return Err(e),

@@ -12,7 +12,7 @@ pub const TYPE: &str = "kubernetes.URL";
 const URL: Ty = Ty::Message(TYPE);
 const S: Ty = Ty::String;
 
-/// Reading URLs and their parts.
+/// Parsing of URLs and access to their parts.
 pub static URLS: Library = Library {
     name: "kubernetes.urls",
     overloads: &[

@@ -86,7 +86,7 @@ impl<'a, M: Mode> Interpreter<'a, '_, M> {
         self.resolve_attribute(attribute).and_then(as_bool::<M>)
     }
 
-    /// A value that does not fit its shape is an error even in a test for presence.
+    /// Fails if a value does not fit its shape, which is an error even in a presence test.
     #[inline]
     fn check_readable(&self, value: &'a Value, shape: &'a Shape) -> Computed<(), M> {
         match (value, &shape.kind) {
@@ -152,8 +152,8 @@ impl<'a, M: Mode> Interpreter<'a, '_, M> {
     ) -> Computed<Val<'a>, M> {
         let mut cursor = start;
         let mut optional = false;
-        // Whether the cursor is an element of a list. kube-apiserver selects elements before it converts them, so a
-        // conversion error costs differently there.
+        // True if the cursor is an element of a list. kube-apiserver selects elements before it converts
+        // them, so a conversion error costs differently there.
         let mut element = false;
         if let AttributeCursor::Val(Val::Optional(value)) = start
             && !path.is_empty()
@@ -325,7 +325,7 @@ impl Qualifier {
         if !std::ptr::eq(known.within.as_ref(), shape) {
             return None;
         }
-        // A null member of an object is an absent one.
+        // A null member of an object counts as absent.
         let member = name.find(object, &known.json).filter(|v| !v.is_null());
         Some(member.map(|v| (v, known.shape.as_ref())))
     }
@@ -339,7 +339,7 @@ fn absent(mode: AttributeMode) -> Val<'static> {
     }
 }
 
-/// The list index that a value stands for.
+/// Converts a value to a list index.
 fn list_index(key: Val<'_>) -> Result<i64, EvalError> {
     let index = match key {
         Val::Int(i) => Some(i),
@@ -379,7 +379,7 @@ impl Name {
                 let Some(field) = shape.select(&self.name) else {
                     return Some(None);
                 };
-                // A null member of an object is an absent one.
+                // A null member of an object counts as absent.
                 let value = self.find(object, &field.json).filter(|v| !v.is_null());
                 Some(value.map(|v| (v, field.shape.as_ref())))
             }
@@ -396,7 +396,7 @@ impl Name {
         let before = self.hint.load(Ordering::Relaxed);
         let mut hint = before;
         let value = object.get_near(key, &mut hint);
-        // What is shared is written only where it changes.
+        // The hint is shared between threads, so it is written only when it changes.
         if hint != before {
             self.hint.store(hint, Ordering::Relaxed);
         }

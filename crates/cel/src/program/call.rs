@@ -237,7 +237,7 @@ impl<'a, M: Mode> Interpreter<'a, '_, M> {
         Ok(result?)
     }
 
-    /// Finishes a call after the error of an argument, behind the arguments before it.
+    /// Finishes a call after an argument returned an error; `before` are the arguments before it.
     #[cold]
     fn call_with_error(&mut self, call: &'a CallOp, before: &[Val<'a>], error: M::Error) -> M::Error {
         let mut known: SmallVec<[Option<Val<'a>>; 4]> = before.iter().copied().map(Some).collect();
@@ -280,7 +280,7 @@ impl<'a, M: Mode> Interpreter<'a, '_, M> {
         self.charge(actual.cost(args, None))
     }
 
-    /// Turns the refusal of an implementation into the message that kube-apiserver gives.
+    /// Converts the error of an implementation to kube-apiserver's message.
     fn call_error(&self, error: EvalError, overload: &'static Overload, args: &[Val<'a>]) -> M::Error {
         match error {
             EvalError::NoSuchOverload => M::error(|| no_such_overload(self.arena, overload, args)),
@@ -307,7 +307,7 @@ pub(super) fn dispatch<'a>(
         });
     };
     match run(arena, overload, pattern, args) {
-        // A constant pattern is matched by its own code, which does not look at the signature.
+        // A constant pattern has its own implementation, which does not check the signature.
         Err(EvalError::NoSuchOverload) if pattern.is_none() => Err(no_such_overload(arena, overload, args)),
         result => result,
     }
@@ -343,7 +343,7 @@ pub(super) fn ok<'a, E>(value: &Result<Val<'a>, E>) -> Option<Val<'a>> {
     value.as_ref().ok().copied()
 }
 
-/// Whether the arguments fit the parameters of an overload.
+/// Returns whether the arguments fit the parameters of an overload.
 fn fits<'a>(arena: &'a Arena, overload: &Overload, args: &[Val<'a>]) -> bool {
     overload.params.len() == args.len()
         && overload
@@ -353,7 +353,7 @@ fn fits<'a>(arena: &'a Arena, overload: &Overload, args: &[Val<'a>]) -> bool {
             .all(|(ty, v)| is_a(arena, *v, *ty))
 }
 
-/// Whether a value has a type. Like cel-go, only the first element of a list is checked.
+/// Returns whether a value has a type. Like cel-go, only the first element of a list is checked.
 fn is_a<'a>(arena: &'a Arena, v: Val<'a>, ty: Ty) -> bool {
     match ty {
         Ty::Dyn | Ty::Param(_) => true,
@@ -388,7 +388,7 @@ fn no_such_overload<'a>(arena: &'a Arena, overload: &Overload, args: &[Val<'a>])
     let Some(first) = args.first().copied() else {
         return EvalError::NoSuchOverload;
     };
-    // Operands that answer calls by name say only that they do not know this one.
+    // Values that dispatch calls by name only report that they do not know this one.
     let answers = matches!(first, Val::Str(_) | Val::Timestamp(_) | Val::Duration(_));
     let has_operation = match function {
         "contains" | "startsWith" | "endsWith" | "@in" | "!_" | "_&&_" | "_||_" => true,

@@ -57,7 +57,7 @@ impl ConstantSet {
         self.texts.is_empty() && self.scalars.is_empty()
     }
 
-    /// Whether a string is a member. The bit of its length rules out most strings.
+    /// Returns whether a string is a member. The bit of its length rules out most strings.
     #[inline]
     pub(super) fn contains_text(&self, text: &str) -> bool {
         self.lengths & length_bit(text) != 0 && self.finds_text(text)
@@ -76,7 +76,7 @@ impl ConstantSet {
         found.is_ok()
     }
 
-    /// Whether a value is a member.
+    /// Returns whether a value is a member.
     #[inline]
     pub(super) fn contains(&self, value: Val<'_>) -> bool {
         match (value, &self.ints) {

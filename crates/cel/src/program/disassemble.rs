@@ -35,7 +35,7 @@ struct Disassembly<'p> {
 
 impl<'p> Disassembly<'p> {
     fn line(&mut self, text: impl fmt::Display) {
-        // Text takes whatever is written.
+        // Writing to a string cannot fail.
         let _ = writeln!(self.text, "{:1$}{text}", "", self.level * 2);
     }
 
@@ -174,7 +174,7 @@ impl<'p> Disassembly<'p> {
     }
 
     fn path(&self, path: &[Qualifier]) -> String {
-        let shown = path.iter().map(|qualifier| {
+        let display = path.iter().map(|qualifier| {
             let mark = if qualifier.optional { "?" } else { "" };
             match &qualifier.key {
                 QualifierKey::Name(name) if name.field.is_some() => format!(".{mark}{}", name.name),
@@ -183,7 +183,7 @@ impl<'p> Disassembly<'p> {
                 QualifierKey::Computed(_) => format!("[{mark}key]"),
             }
         });
-        shown.collect()
+        display.collect()
     }
 
     /// The computed keys of a path.

@@ -212,7 +212,7 @@ impl<'a, M: Mode> Interpreter<'a, '_, M> {
         })
     }
 
-    /// Whether an element passes the filter. The error of a filter becomes the result.
+    /// Returns whether an element passes the filter. The error of a filter becomes the result.
     fn passes<T>(&mut self, filter: Option<&'a Op>, result: &mut Computed<T, M>) -> Computed<bool, M> {
         let Some(filter) = filter else {
             return Ok(true);
@@ -279,7 +279,7 @@ impl<'a, M: Mode> Interpreter<'a, '_, M> {
         };
         match added {
             Err(e) if !M::is_final(&e) => {
-                // An earlier error stands.
+                // An earlier error takes precedence.
                 if entries.is_ok() {
                     *entries = Err(e);
                 }

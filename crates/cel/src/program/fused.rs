@@ -86,7 +86,7 @@ impl FusedRules {
         }
     }
 
-    /// Whether the program with that index is part of the graph.
+    /// Returns whether the program with that index is part of the graph.
     #[inline]
     pub fn include(&self, index: usize) -> bool {
         self.programs.get(index).is_some_and(Option::is_some)
@@ -100,6 +100,7 @@ impl FusedRules {
             cost: limit,
             interrupt: None,
         };
+        // All programs have the same inputs and semantics, so any one serves the interpreter.
         let Some(first) = self.programs.iter().flatten().next() else {
             return Some(0);
         };
@@ -194,11 +195,15 @@ impl<'a> FusedRun<'a, '_> {
         match test {
             FusedTest::Present { within, field, types } => match self.view.get(*field) {
                 Some(value) => types.contain(value).then_some(true),
+                // An absent field of something that is not an object is an error, which only the program can
+                // report.
                 None => self.view.get(*within)?.as_object().map(|_| false),
             },
             FusedTest::Same { text, constant } => {
                 let text = self.text(text)?;
                 let pass = match constant.pass {
+                    // A short constant costs at most 1, so only an empty text matters and its characters need
+                    // not be counted.
                     few @ 0..=1 => few.min(text.len() as u64),
                     pass => pass.min(text_cost(self.size(text))),
                 };
@@ -245,7 +250,7 @@ impl<'a> FusedRun<'a, '_> {
     #[inline(always)]
     fn text(&mut self, text: &TextSource) -> Option<&'a str> {
         match text {
-            TextSource::FieldLayout(slot) => self.field(*slot),
+            TextSource::Field(slot) => self.field(*slot),
             TextSource::Found(search) => self.found(search),
         }
     }
@@ -289,6 +294,7 @@ impl<'a> FusedRun<'a, '_> {
     /// The size of a string in characters.
     #[inline]
     fn size(&mut self, text: &'a str) -> u64 {
+        // By address: the text is the field itself, or a match inside it.
         if std::ptr::eq(text, self.last.text) {
             *self.last.size.get_or_insert_with(|| text_size(text))
         } else {
@@ -307,7 +313,7 @@ impl<'a> FusedRun<'a, '_> {
     #[inline]
     fn number(&mut self, number: NumberSource) -> Option<i64> {
         let size = match number {
-            NumberSource::TextConstant(i) => return Some(i),
+            NumberSource::Constant(i) => return Some(i),
             NumberSource::Integer(slot) => return self.view.get(slot)?.as_int(),
             NumberSource::SizeOfText(slot) => {
                 let text = self.field(slot)?;
@@ -325,11 +331,12 @@ impl<'a> FusedRun<'a, '_> {
         let items = self.view.get(quantifier.list)?.as_array()?;
         let mut decided = false;
         for item in items {
-            self.charge(quantifier.fused_run);
+            self.charge(quantifier.condition_cost);
             if decided {
                 break;
             }
             self.view.set(quantifier.element, Some(item));
+            // The slots of the element now hold another element's fields.
             self.last = LastText::NONE;
             self.fused.layout.find(quantifier.object, item, &mut self.view);
             self.charge(quantifier.fused);

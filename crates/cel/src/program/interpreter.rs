@@ -102,6 +102,7 @@ impl<'a, 'c, M: Mode> Interpreter<'a, 'c, M> {
     /// [`Interpreter::tick`] and at the end.
     #[inline]
     pub(super) fn charge(&mut self, cost: u64) -> Computed<(), M> {
+        // Saturates instead of wrapping, so that a huge cost exceeds every limit.
         self.cost = self.cost.saturating_add(cost);
         if !M::FAST && self.cost > self.limits.cost {
             return Err(M::error(|| EvalError::CostLimitExceeded));
@@ -132,6 +133,8 @@ impl<'a, 'c, M: Mode> Interpreter<'a, 'c, M> {
         if self.iterations < INTERRUPT_EVERY {
             return Ok(());
         }
+        // Interrupts are checked only in loops: the rest of an expression is bounded by its size and by the
+        // cost of its calls.
         self.iterations = 0;
         deadline::tick_by(INTERRUPT_EVERY);
         self.interrupted = self.limits.interrupt.is_some_and(|interrupt| interrupt());
@@ -144,6 +147,7 @@ impl<'a, 'c, M: Mode> Interpreter<'a, 'c, M> {
     #[inline]
     pub(super) fn set(&mut self, local: usize, value: LocalValue<'a, M::Error>) {
         if local >= self.locals.len() {
+            // Grown on demand: most rules have no comprehension, and an empty `SmallVec` costs nothing.
             self.locals.resize_with(local + 1, || LocalValue::Absent);
         }
         if let Some(slot) = self.locals.get_mut(local) {
@@ -240,6 +244,7 @@ impl<'a, 'c, M: Mode> Interpreter<'a, 'c, M> {
     /// `@not_strictly_false(a)`: anything but `false` is `true`.
     #[inline(never)]
     fn not_strictly_false(&mut self, term: &'a Op) -> Computed<bool, M> {
+        // The call is charged even if its argument is an error, which it absorbs.
         let value = self.test(term);
         match self.charge_for(value, 1) {
             Err(e) if !M::is_final(&e) => Ok(true),
@@ -402,7 +407,7 @@ impl<'a, 'c, M: Mode> Interpreter<'a, 'c, M> {
                 self.charge(equality_cost(Some(a), Some(b), *negated))?;
                 match val::equal(self.arena, a, b) {
                     Err(e) if e.is_final() => return Err(e.into()),
-                    // Values that do not compare are different.
+                    // Incomparable values are different.
                     equal if *negated => equal == Ok(true),
                     equal => equal?,
                 }

@@ -95,7 +95,7 @@ impl Lowerer<'_> {
                 .map(AttributeRoot::Input),
             Some(Reference::Constant(value)) => return Op::Const(Owned::Int(*value)),
             Some(Reference::Type(ty)) => return Op::Const(Owned::Type(runtime_name(ty))),
-            // The values of a block are known by the program alone.
+            // Only the program knows the values of a block.
             _ => self.local(name),
         };
         match root {
@@ -178,7 +178,7 @@ impl Lowerer<'_> {
         }
     }
 
-    /// Whether a constant may be an index. kube-apiserver refuses to compile other constants as indexes.
+    /// Returns whether a constant may be an index. kube-apiserver refuses to compile other constants as indexes.
     fn may_select(&self, value: &Owned) -> bool {
         let scalar = matches!(
             value,
@@ -201,7 +201,7 @@ impl Lowerer<'_> {
         Ok(qualify(op, Qualifier { key, optional }, AttributeMode::Value))
     }
 
-    /// Whether the checker has left only this overload.
+    /// Returns whether the checker has left only this overload.
     fn is_only(&self, id: ExprId, overload: &str) -> bool {
         self.checked.overloads(id).iter().all(|o| o.id == overload)
     }
@@ -252,7 +252,7 @@ impl Lowerer<'_> {
             && let Some(set) = ConstantSet::new(set)
         {
             return Ok(match args.into_iter().next() {
-                // Nothing is in nothing: the value is not even looked at.
+                // An empty list contains nothing, so the value is not evaluated.
                 Some(value) if !set.is_empty() => Op::InSet(Box::new(InSet {
                     value,
                     set: Arc::new(set),
@@ -321,7 +321,7 @@ impl Lowerer<'_> {
         })
     }
 
-    /// Whether the map literal can be folded. Invalid keys must remain an error at run time.
+    /// Returns whether the map literal can be folded. Invalid keys must remain an error at run time.
     fn may_hold(&self, entries: &[(Owned, Owned)]) -> bool {
         self.semantics == Semantics::Kubernetes
             || check_keys(entries.iter().map(|(key, _)| key.key())).is_ok()
@@ -351,7 +351,7 @@ impl Lowerer<'_> {
         let outer = self.scope.len();
         let accumulator = self.declare(&fold.accu_var);
         let inner = self.scope.len();
-        // Of two variables of one name, the first is meant.
+        // If both variables have the same name, the name refers to the first.
         let second = fold.iter_var2.as_ref().map(|var| self.declare(var));
         let first = self.declare(&fold.iter_var);
         let step = self.step(fold)?;
@@ -489,7 +489,7 @@ fn is_empty_list(e: &Expr) -> bool {
     matches!(&e.kind, ExprKind::List { elements, .. } if elements.is_empty())
 }
 
-/// Whether a name occurs in an expression.
+/// Returns whether a name occurs in an expression.
 fn mentions(e: &Expr, name: &str) -> bool {
     match &e.kind {
         ExprKind::Literal(_) => false,

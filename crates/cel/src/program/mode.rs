@@ -12,7 +12,7 @@
 
 use crate::val::EvalError;
 
-/// How the interpreter treats errors and the cost limit.
+/// The treatment of errors and of the cost limit.
 pub(super) trait Mode {
     /// The error of an operator.
     type Error: Clone + From<EvalError>;
@@ -23,7 +23,7 @@ pub(super) trait Mode {
     /// Creates an error. Fast mode does not call `make`.
     fn error(make: impl FnOnce() -> EvalError) -> Self::Error;
 
-    /// Whether the error ends the evaluation. `&&`, `||` and loops absorb all other errors.
+    /// Returns whether the error ends the evaluation. `&&`, `||` and loops absorb all other errors.
     fn is_final(error: &Self::Error) -> bool;
 }
 

@@ -58,7 +58,7 @@ pub(super) enum Op {
 }
 
 impl Op {
-    /// Whether the value can only be a boolean.
+    /// Returns whether the value can only be a boolean.
     pub(super) fn is_test(&self) -> bool {
         match self {
             Op::And(_)
@@ -103,7 +103,7 @@ pub(super) enum AttributeMode {
 #[derive(Debug)]
 pub(super) struct Qualifier {
     pub(super) key: QualifierKey,
-    /// Whether the result is optional (`a.?b`, `a[?b]`).
+    /// True if the result is optional (`a.?b`, `a[?b]`).
     pub(super) optional: bool,
 }
 
@@ -155,7 +155,7 @@ pub(super) struct Conditional {
 pub(super) struct OptionalOr {
     pub(super) optional: Op,
     pub(super) otherwise: Op,
-    /// Whether `b` is an optional or a value.
+    /// The kind of `b`: an optional or a value.
     pub(super) result_kind: OrResult,
 }
 
@@ -297,7 +297,7 @@ pub(super) struct CallOp {
     pub(super) pattern: Option<Pattern>,
 }
 
-/// Which arguments are evaluated if one is an error.
+/// The arguments that are evaluated if one is an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ArgEvaluation {
     /// All of them.

@@ -19,7 +19,7 @@ pub(crate) struct Builder {
 impl Builder {
     pub(crate) fn new() -> Self {
         Builder {
-            // Node numbers begin with 1.
+            // Node numbers begin at 1.
             offsets: vec![NOWHERE],
             names: Vec::new(),
         }
@@ -38,7 +38,7 @@ impl Builder {
     }
 
     /// Sets the offset of an existing node.
-    pub(crate) fn place(&mut self, id: ExprId, at: u32) {
+    pub(crate) fn set_offset(&mut self, id: ExprId, at: u32) {
         if let Some(offset) = self.offsets.get_mut(id.0 as usize) {
             *offset = at;
         }
@@ -119,7 +119,7 @@ impl Builder {
         self.call(id, function, vec![left, right])
     }
 
-    /// Whether the tree has more than `limit` nodes.
+    /// Returns whether the tree has more than `limit` nodes.
     pub(crate) fn copy_exceeds(&self, expr: &Expr, limit: usize) -> bool {
         limit
             .checked_sub(self.offsets.len())
@@ -144,7 +144,7 @@ impl Builder {
                 target,
                 args,
             } => {
-                // The arguments come before the receiver: numbers show it.
+                // UPSTREAM: the arguments are copied before the receiver, which determines their numbers.
                 let args = args.iter().map(|a| self.copy(a, entries)).collect();
                 ExprKind::Call {
                     function: Arc::clone(function),

@@ -33,7 +33,7 @@ use super::ParseOptions;
 use crate::ast::Ast;
 use crate::issue::Issues;
 
-/// Reads an expression and collects its mistakes.
+/// Parses an expression with error recovery and collects its errors.
 pub(crate) fn diagnose(source: &str, options: &ParseOptions) -> Result<Ast, Issues> {
     let mut reporter = Reporter::new(source);
     let tree = recognize::recognize(source, &mut reporter);
@@ -48,10 +48,10 @@ pub(crate) fn diagnose(source: &str, options: &ParseOptions) -> Result<Ast, Issu
     }
 }
 
-/// After so many syntax errors reading ends.
+/// Parsing stops after this many syntax errors.
 const MAX_SYNTAX_ERRORS: usize = 100;
 
-/// Collects mistakes. Once stopped it takes no more, and readers give up as soon as they see it.
+/// Collects errors. Once stopped, it ignores further errors, and the stages give up when they notice.
 struct Reporter {
     issues: Issues,
     syntax_errors: usize,
@@ -82,14 +82,14 @@ impl Reporter {
             .report(Some(offset), format!("Syntax error: {message}"));
     }
 
-    /// A mistake that is not one of syntax.
+    /// Reports an error that is not a syntax error.
     fn error(&mut self, offset: Option<u32>, message: &str) {
         if !self.stopped {
             self.issues.report(offset, message);
         }
     }
 
-    /// A mistake in the expression as a whole, behind which there is no going on.
+    /// Reports an error about the whole expression and stops.
     fn fatal(&mut self, message: &str) {
         self.error(None, message);
         self.stopped = true;

@@ -10,18 +10,18 @@ use super::token::{Token, TokenKind};
 pub(crate) enum Lexeme {
     /// A token. [`TokenKind::End`] repeats at the end of the source.
     Token(Token),
-    /// Text that starts no token.
+    /// Text that begins no token.
     Unrecognized(Unrecognized),
 }
 
-/// Text that starts no token.
+/// Text that begins no token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Unrecognized {
     /// The start in code points.
     pub(crate) offset: u32,
     /// The start in bytes.
     pub(crate) start: u32,
-    /// The end in bytes, behind the first character that does not continue a token.
+    /// The end in bytes, after the first character that does not continue a token.
     pub(crate) end: u32,
 }
 
@@ -29,9 +29,9 @@ pub(crate) struct Unrecognized {
 pub(crate) struct Lexer<'s> {
     source: &'s str,
     bytes: &'s [u8],
-    /// In bytes.
+    /// The position in bytes.
     position: usize,
-    /// In code points.
+    /// The position in code points.
     offset: u32,
 }
 
@@ -95,7 +95,7 @@ impl<'s> Lexer<'s> {
         self.bytes.get(at).copied()
     }
 
-    /// The length of the character that begins at this byte, 0 at the end.
+    /// The length of the character at this byte; 0 at the end.
     fn char_len(&self, at: usize) -> usize {
         self.source
             .get(at..)
@@ -109,7 +109,7 @@ impl<'s> Lexer<'s> {
         at + rest.iter().position(|b| !class(*b)).unwrap_or(rest.len())
     }
 
-    /// The kind and end of the token at the current position, or where it got stuck.
+    /// The kind and end of the token at the current position, or the position of the mismatch.
     fn scan(&self) -> Result<(TokenKind, usize), usize> {
         use TokenKind as K;
         let start = self.position;
@@ -130,7 +130,7 @@ impl<'s> Lexer<'s> {
             b'>' if second == Some(b'=') => two(K::GreaterEquals),
             b'&' if second == Some(b'&') => two(K::And),
             b'|' if second == Some(b'|') => two(K::Or),
-            // These begin a token of two characters only.
+            // These only begin tokens of two characters.
             b'=' | b'&' | b'|' => Err(start + 1),
             b'/' if second == Some(b'/') => Ok((K::Comment, self.skip(start, |b| b != b'\n'))),
             b'.' if second.is_some_and(|b| b.is_ascii_digit()) => Ok((K::Float, self.fraction(start))),
@@ -188,12 +188,12 @@ impl<'s> Lexer<'s> {
         }
     }
 
-    /// The end of a dot, the digits that follow, and perhaps an exponent.
+    /// The end of a fraction: dot, digits, and an optional exponent.
     fn fraction(&self, dot: usize) -> usize {
         self.exponent(self.skip(dot + 1, |b| b.is_ascii_digit()))
     }
 
-    /// The end of the exponent at this byte, or this byte where none is.
+    /// The end of the exponent at this byte; `at` itself if there is none.
     fn exponent(&self, at: usize) -> usize {
         if !matches!(self.byte(at), Some(b'e' | b'E')) {
             return at;
@@ -236,11 +236,11 @@ impl<'s> Lexer<'s> {
         (kind, end)
     }
 
-    /// The end of the string that begins with the quote at this byte, or where it got stuck.
+    /// The end of the string that begins with the quote at this byte, or the position of the mismatch.
     fn quoted(&self, start: usize) -> Result<usize, usize> {
         let quote = self.byte(start).unwrap_or_default();
         if self.byte(start + 1) == Some(quote) {
-            // Three quotes may begin a long string; where they do not, two are an empty one.
+            // Three quotes may begin a long string; otherwise two are an empty string.
             if self.byte(start + 2) == Some(quote)
                 && let ScanResult::Ends(end) = self.until_three_quotes(start + 3, quote)
             {

@@ -63,7 +63,7 @@ pub(crate) fn string(text: &str) -> Result<Literal, LiteralError> {
     body.unescape(|piece| {
         match piece {
             EscapeUnit::Char(c) => value.push(c),
-            // In a string, a number stands for a code point.
+            // In a string, `\x7f` denotes a code point.
             EscapeUnit::Byte(b) => value.push(char::from(b)),
             EscapeUnit::CodePoint(c) => value.push(char::from_u32(c).ok_or(INVALID_CODE_POINT)?),
         }
@@ -115,7 +115,7 @@ impl<'s> QuotedText<'s> {
             .iter()
             .find_map(|quote| quoted.strip_prefix(quote)?.strip_suffix(quote))
             .ok_or(CANNOT_UNESCAPE)?;
-        // Every end of line is one character, whatever the source was written on.
+        // All line endings are normalized to a line feed.
         let text = if inner.contains('\r') {
             Cow::Owned(inner.replace("\r\n", "\n").replace('\r', "\n"))
         } else {

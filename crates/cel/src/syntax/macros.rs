@@ -39,7 +39,7 @@ impl Macros {
     /// `existsOne`, a newer name of `exists_one`. It is not a standard macro with one variable.
     pub const EXISTS_ONE: Macros = Macros(1 << 8);
 
-    /// Whether `other` is a subset.
+    /// Returns whether `other` is a subset.
     pub const fn contains(self, other: Macros) -> bool {
         self.0 & other.0 == other.0
     }

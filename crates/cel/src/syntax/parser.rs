@@ -137,7 +137,7 @@ fn tokens(source: &str) -> ParseResult<Vec<Token>> {
 struct ExprParser<'s> {
     source: &'s str,
     options: &'s ParseOptions,
-    /// Without whitespace and comments; the last is the end.
+    /// The tokens without whitespace and comments; the last is the end.
     tokens: Vec<Token>,
     next: usize,
     builder: Builder,
@@ -213,7 +213,7 @@ impl<'s> ExprParser<'s> {
 
     /// Parses operators of at least the given precedence (precedence climbing).
     fn operators(&mut self, level: Precedence) -> ParseResult {
-        // The rules of the grammar that are entered for the operand; they end where an operator binds less tightly.
+        // Tracks the grammar rules that the operand enters; they end at an operator of lower precedence.
         let mut in_relation = level <= Precedence::Sum;
         let mut in_calc = true;
         if in_relation {
@@ -258,7 +258,7 @@ impl<'s> ExprParser<'s> {
         while let Some(operator) = self.take_if(kind) {
             let node = self.operators(operand)?;
             height = height.max(node.height);
-            // The number of the operator comes after those of its right operand.
+            // UPSTREAM: the operator is numbered after its right operand.
             rest.push((self.builder.id(operator.offset), node.expr));
         }
         let expr = self.builder.balance(function, first.expr, rest);
@@ -279,7 +279,7 @@ impl<'s> ExprParser<'s> {
     fn unary(&mut self) -> ParseResult {
         let (kind, function) = match self.kind() {
             TokenKind::Not => (TokenKind::Not, "!_"),
-            // One minus before a number is the number's sign.
+            // A single minus before a number is its sign.
             TokenKind::Minus if matches!(self.kind_at(1), TokenKind::Int | TokenKind::Float) => {
                 return self.member();
             }
@@ -463,7 +463,7 @@ impl<'s> ExprParser<'s> {
         Ok(MeasuredExpr { expr, height })
     }
 
-    /// Whether another element follows after `n` elements. Consumes the comma before it, or the closing bracket. A
+    /// Returns whether another element follows after `n` elements. Consumes the comma before it, or the closing bracket. A
     /// trailing comma is allowed, also without elements.
     fn next_element(&mut self, count: usize, close: TokenKind) -> ParseResult<bool> {
         if count == 0 && self.kind() != close && self.kind() != TokenKind::Comma {
@@ -484,11 +484,11 @@ impl<'s> ExprParser<'s> {
         let mut height = 0;
         while self.next_element(entries.len(), TokenKind::RightBrace)? {
             let optional = self.optional_mark()?;
-            // The entry is numbered before its key, but stands at the colon behind it.
+            // The entry is numbered before its key, but its position is that of the colon.
             let id = self.builder.id(open.offset);
             let key = self.expr()?;
             let colon = self.expect(TokenKind::Colon)?;
-            self.builder.place(id, colon.offset);
+            self.builder.set_offset(id, colon.offset);
             let value = self.expr()?;
             height = height.max(key.height).max(value.height);
             entries.push(MapEntry {
@@ -503,7 +503,7 @@ impl<'s> ExprParser<'s> {
         Ok(MeasuredExpr { expr, height })
     }
 
-    /// `a.b.C{field: value}`, whose name's last part is so many tokens ahead.
+    /// Parses `a.b.C{field: value}`; the last part of the name is `last` tokens ahead.
     fn structure(&mut self, leading_dots: usize, last: usize) -> ParseResult {
         let mut name = if leading_dots == 0 {
             String::new()

@@ -1,4 +1,4 @@
-//! Tests of the whole of parsing.
+//! Tests of the parser and the diagnostics.
 
 use super::*;
 use crate::ast::{Expr, ExprKind, Literal};
@@ -18,10 +18,10 @@ const ALL: ParseOptions = ParseOptions {
     escaped_identifiers: true,
 };
 
-/// What the reference implementation says about expressions with mistakes. Each line of the file holds an
-/// expression, the options, and the issues as they are shown.
+/// Compares syntax errors with those of the reference implementation. Each line of the file holds an
+/// expression, the options, and the rendered issues.
 #[test]
-fn mistakes_are_told_as_recorded() {
+fn syntax_errors_match_the_reference() {
     let mut wrong = 0;
     for line in include_str!("tests/recorded.jsonl").lines() {
         let case: serde_json::Value = serde_json::from_str(line).unwrap();
@@ -37,11 +37,11 @@ fn mistakes_are_told_as_recorded() {
         if case["extensions"] == true {
             options.macros = options.macros | EXTENSIONS;
         }
-        let told = parse(source, &options).map_or_else(|issues| issues.to_string(), |_| String::new());
-        if told != case["issues"].as_str().unwrap() {
+        let rendered = parse(source, &options).map_or_else(|issues| issues.to_string(), |_| String::new());
+        if rendered != case["issues"].as_str().unwrap() {
             wrong += 1;
             println!(
-                "{source}\nrecorded:\n{}\ntold:\n{told}\n",
+                "{source}\nrecorded:\n{}\ntold:\n{rendered}\n",
                 case["issues"].as_str().unwrap()
             );
         }
@@ -63,7 +63,7 @@ fn check(source: &str, expect: Expect) {
     expect.assert_eq(&text);
 }
 
-/// A node per line: its number and offset, what it is, and below it its children.
+/// Writes one node per line: its identifier and offset, its kind, and its children indented.
 fn write_tree(text: &mut String, ast: &Ast, expr: &Expr, indent: usize) {
     let what = match &expr.kind {
         ExprKind::Literal(Literal::String(s)) => format!("{s:?}"),
@@ -99,7 +99,7 @@ fn write_tree(text: &mut String, ast: &Ast, expr: &Expr, indent: usize) {
 }
 
 #[test]
-fn operators_bind_and_stand_where_they_are_written() {
+fn operator_precedence_and_positions() {
     check(
         "-a.b * 2 + 3 <= c || !d && e || f",
         expect![[r#"
@@ -289,7 +289,7 @@ fn macros_expand() {
 }
 
 #[test]
-fn macros_of_another_shape_are_calls() {
+fn macro_names_with_other_arity_are_calls() {
     for source in [
         "all(x, y)",
         "a.has(b)",
@@ -402,7 +402,7 @@ fn size_is_bounded() {
         size(100_001).unwrap_err().to_string(),
         "ERROR: <input>:-1:0: expression code point size exceeds limit: size: 100001, limit 100000"
     );
-    // Every link of the chain doubles what is before it.
+    // Every link of the chain doubles the size of the tree.
     let chain = format!("a{}", ".optMap(x, x)".repeat(24));
     let issues = parse(&chain, &ALL).unwrap_err().to_string();
     assert!(
@@ -422,7 +422,7 @@ fn recovery_is_bounded() {
     assert!(error(&"$".repeat(200)).ends_with("^\n1 more errors were truncated"));
 }
 
-/// Expressions, some with mistakes, of pieces of the language.
+/// Generates expressions from fragments of the language, valid and invalid ones.
 fn pieces() -> impl Strategy<Value = String> {
     let piece = prop::sample::select(vec![
         "a",
@@ -481,9 +481,9 @@ fn pieces() -> impl Strategy<Value = String> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 500, ..ProptestConfig::default() })]
 
-    /// What the parser accepts, the diagnosis finds no mistake in, and the other way round; both make the same tree.
+    /// The parser accepts exactly the sources without diagnostics, and both produce the same tree.
     #[test]
-    fn both_readers_agree(source in pieces()) {
+    fn parser_and_diagnostics_agree(source in pieces()) {
         for options in [ALL, ParseOptions::default()] {
             match (parser::parse(&source, &options), diagnose::diagnose(&source, &options)) {
                 (Ok(fast), Ok(slow)) => {
@@ -496,9 +496,9 @@ proptest! {
         }
     }
 
-    /// Any text is parsed or told to be wrong.
+    /// Every text is parsed or has diagnostics.
     #[test]
-    fn any_text(source in "\\PC{0,40}") {
+    fn arbitrary_text_never_panics(source in "\\PC{0,40}") {
         if let Err(issues) = parse(&source, &ALL) {
             prop_assert!(issues.to_string().starts_with("ERROR: <input>:"));
         }

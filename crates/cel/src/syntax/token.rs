@@ -47,7 +47,7 @@ pub(crate) enum TokenKind {
 }
 
 impl TokenKind {
-    /// All of them, in order.
+    /// All kinds, in order.
     pub(crate) const ALL: [TokenKind; 38] = [
         TokenKind::End,
         TokenKind::Equals,
@@ -133,7 +133,7 @@ impl TokenKind {
         }
     }
 
-    /// Whether the parser skips it.
+    /// Returns whether the parser skips it.
     pub(crate) fn is_hidden(self) -> bool {
         matches!(self, TokenKind::Whitespace | TokenKind::Comment)
     }
@@ -152,7 +152,7 @@ pub(crate) struct Token {
 }
 
 impl Token {
-    /// Its text in the source that it was read from.
+    /// Its text in the source.
     pub(crate) fn text(self, source: &str) -> &str {
         source
             .get(self.start as usize..self.end as usize)
@@ -189,7 +189,7 @@ impl TokenSet {
         self.0 & other.0 == 0
     }
 
-    /// The kinds in the set, in the order of the grammar.
+    /// The kinds in the set, in grammar order.
     pub(crate) fn iter(self) -> impl Iterator<Item = TokenKind> {
         TokenKind::ALL
             .iter()
@@ -198,7 +198,7 @@ impl TokenSet {
     }
 }
 
-/// `'('`, or `{'(', '['}` where there are several.
+/// `'('`, or `{'(', '['}` for several.
 impl std::fmt::Display for TokenSet {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let several = self.0.count_ones() > 1;

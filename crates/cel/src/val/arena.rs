@@ -12,7 +12,7 @@ use std::fmt;
 /// limit.
 pub struct Arena {
     bump: Bump,
-    // Opaque values and errors may own memory of their own, which a bump allocator would not free.
+    // Opaque values and errors may own heap memory, which a bump allocator would not free.
     opaques: FrozenVec<Box<dyn Opaque>>,
     errors: FrozenVec<Box<EvalError>>,
 }
@@ -50,7 +50,7 @@ impl Arena {
     /// Drops all values and keeps the memory for the next evaluation.
     #[inline]
     pub fn reset(&mut self) {
-        // Whatever is kept takes some of the memory: where none is taken, there is nothing to free.
+        // Every kept value takes some arena memory, so an arena without memory has nothing to free.
         if self.bump.allocated_bytes() > 0 {
             self.free();
         }
@@ -87,7 +87,8 @@ impl Arena {
     /// Concatenates two strings.
     pub fn concat_strings(&self, left: &str, right: &str) -> Result<&str, EvalError> {
         let len = left.len().saturating_add(right.len());
-        // What has room is written in place; making room may fail, and only the other way says so.
+        // If the current chunk has room, writing in place cannot fail. Otherwise allocation may fail, which
+        // only the slow path reports.
         if len > self.bump.chunk_capacity() {
             return self.concat_strings_in_pieces(left, right, len);
         }
@@ -157,7 +158,7 @@ impl Arena {
                 Err(e) if e.is_final() => Err(e),
                 Err(e) => {
                     whole = false;
-                    // Each error weighs in the same scales as other values.
+                    // Each error counts towards the size limit.
                     self.keep(0_u64)?;
                     Ok(Err(self.errors.push_get(Box::new(e))))
                 }
@@ -194,7 +195,7 @@ impl Arena {
 
     /// A value of an opaque type.
     pub fn opaque(&self, value: impl Opaque) -> Res<'_> {
-        // Each opaque value weighs in the same scales as the others.
+        // Each opaque value counts towards the size limit.
         self.keep(0_u64)?;
         Ok(Val::Opaque(self.opaques.push_get(Box::new(value))))
     }

@@ -8,10 +8,10 @@ use crate::shape::{ListType, Shape, ShapeKind};
 use scantling_value::{Map as JsonObject, Value, ValueKey};
 use std::cmp::Ordering;
 
-/// `left == right`. Values of different types are unequal, except numbers, which compare by size.
+/// `left == right`. Values of different types are unequal, except numbers, which compare by value.
 ///
-/// Lists and objects of the input compare as their shape says, and the left operand decides: a set is equal to any
-/// list of the same elements, and an object beside something that is none is an error.
+/// Input lists and objects compare by the shape of the left operand: a set equals any list with the same
+/// elements, and comparing an object with anything else is an error.
 pub fn equal<'a>(arena: &'a Arena, left: Val<'a>, right: Val<'a>) -> Result<bool, EvalError> {
     if matches!(left, Val::Null) || matches!(right, Val::Null) {
         return Ok(matches!((left, right), (Val::Null, Val::Null)));
@@ -19,7 +19,7 @@ pub fn equal<'a>(arena: &'a Arena, left: Val<'a>, right: Val<'a>) -> Result<bool
     equal_to(arena, left, &Ok(right))
 }
 
-/// As [`equal`], where the right side may be an error and null has no privilege.
+/// Like [`equal`], but the right side may be an error, and null is not special.
 pub(super) fn equal_to<'a>(arena: &'a Arena, left: Val<'a>, right: &Res<'a>) -> Result<bool, EvalError> {
     if let Some(list) = left.as_list() {
         return equal_lists(arena, list, right);
@@ -48,7 +48,7 @@ pub(super) fn equal_to<'a>(arena: &'a Arena, left: Val<'a>, right: &Res<'a>) -> 
     })
 }
 
-/// Whether a value came in under a schema: such lists and maps compare with their like alone.
+/// Returns whether a value has a schema: such lists and maps compare only with others that have one.
 fn has_schema(shape: &Shape) -> bool {
     !matches!(shape.kind, ShapeKind::Dyn)
 }
@@ -99,7 +99,7 @@ fn equal_parts<'a>(arena: &'a Arena, a: &Res<'a>, b: &Res<'a>) -> Result<bool, E
     }
 }
 
-/// Whether two lists have the same elements. One that cannot be read is like no other.
+/// Returns whether two lists have the same elements. An element that cannot be read equals nothing.
 fn equal_sets<'a>(arena: &'a Arena, left: List<'a>, right: List<'a>) -> Result<bool, EvalError> {
     let mut keys = Vec::with_capacity(left.len());
     let mut all_readable = true;
@@ -128,7 +128,7 @@ fn equal_sets<'a>(arena: &'a Arena, left: List<'a>, right: List<'a>) -> Result<b
     Ok(all_readable && met.iter().all(|met| *met))
 }
 
-/// The elements of a list whose elements are told apart by key fields, in the order of their keys.
+/// The elements of an associative list, sorted by their keys.
 fn by_key<'a>(arena: &'a Arena, list: List<'a>, keys: &[Box<str>]) -> Vec<(Option<Vec<&'a Value>>, Res<'a>)> {
     let key_of = |item: &Res<'a>| match item {
         Ok(Val::JsonMap(object, _)) => {
@@ -158,7 +158,8 @@ fn keys_order(a: Option<&[&Value]>, b: Option<&[&Value]>) -> Ordering {
     }
 }
 
-/// Every element of the right has its like on the left, and every key of the left is met.
+/// Returns whether every element on the right has an equal one on the left, and every key on the left is
+/// matched.
 fn equal_map_lists<'a>(
     arena: &'a Arena,
     left: List<'a>,
@@ -178,7 +179,7 @@ fn equal_map_lists<'a>(
             Err(e) if e.is_final() => return Err(e.clone()),
             _ => return Ok(false),
         };
-        // Of equal keys on the left the last one counts: the sort is stable.
+        // The sort is stable, so the last of several equal keys on the left wins.
         let end = left.partition_point(|(k, _)| keys_order(k.as_deref(), Some(&key)).is_le());
         let Some(at) = end.checked_sub(1) else {
             return Ok(false);
@@ -229,10 +230,10 @@ fn equal_maps<'a>(arena: &'a Arena, left: Map<'a>, right: &Res<'a>) -> Result<bo
     Ok(true)
 }
 
-/// Equality of an object or map of the input with any map of the same size.
+/// Compares an input object or map with any map of the same size.
 ///
-/// Undeclared members are compared where both sides have them, and one that only one side has makes no difference:
-/// a server compares so.
+/// As on kube-apiserver, undeclared members are compared if both sides have them, and ignored if only one
+/// side has them.
 fn equal_objects<'a>(
     arena: &'a Arena,
     object: &'a JsonObject,
@@ -265,7 +266,7 @@ fn equal_objects<'a>(
     Ok(true)
 }
 
-/// A member by its JSON name.
+/// Looks up a member by its JSON name.
 fn member<'a>(arena: &'a Arena, map: Map<'a>, json: &'a str) -> Option<Res<'a>> {
     match map {
         Map::Json(object, shape) => {

@@ -49,7 +49,7 @@ impl EvalError {
         EvalError::message(format!("index out of bounds: {index}"))
     }
 
-    /// Whether the error ends the evaluation: `&&`, `||` and loops do not absorb it.
+    /// Returns whether the error ends the evaluation: `&&`, `||` and loops do not absorb it.
     pub fn is_final(&self) -> bool {
         matches!(
             self,

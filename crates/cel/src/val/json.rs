@@ -1,11 +1,11 @@
-//! Reading values of the input as their shape says.
+//! Converts input values according to their shapes.
 
 use super::{Arena, Duration, EvalError, Res, Val};
 use crate::shape::{Shape, ShapeKind};
 use scantling_notation::{base64, duration, timestamp};
 use scantling_value::{Value, go};
 
-/// The shape of JSON that no schema describes.
+/// The shape of JSON without a schema.
 pub static DYN: Shape = Shape {
     kind: ShapeKind::Dyn,
     nullable: true,
@@ -13,7 +13,7 @@ pub static DYN: Shape = Shape {
     max_elements: u64::MAX,
 };
 
-/// Reads a value of the input. One that does not fit its shape is an error, in a server's words.
+/// Converts an input value. If it does not fit its shape, returns kube-apiserver's error.
 #[inline]
 pub fn read<'a>(arena: &'a Arena, value: &'a Value, shape: &'a Shape) -> Res<'a> {
     match (&shape.kind, value) {

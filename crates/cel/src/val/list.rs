@@ -1,4 +1,4 @@
-//! Lists of all makes.
+//! Lists of all representations.
 
 use super::map::Map;
 use super::order::exact_order;
@@ -10,36 +10,36 @@ use std::cmp::Ordering;
 /// A list.
 #[derive(Clone, Copy, Debug)]
 pub enum List<'a> {
-    /// Of the input, with the shape of the whole list.
+    /// A list of the input, with the shape of the whole list.
     Json(&'a Vec<Value>, &'a Shape),
-    /// Made on the way.
+    /// A list built during evaluation.
     Data(&'a ListData<'a>),
-    /// Of the program.
+    /// A constant of the program.
     Owned(&'a [Owned]),
 }
 
-/// A list made on the way.
+/// A list built during evaluation.
 #[derive(Clone, Copy, Debug)]
 pub enum ListData<'a> {
-    /// Elements in a row.
+    /// A slice of elements.
     Vals {
         /// The elements.
         items: &'a [Val<'a>],
-        /// How it compares and adds.
+        /// The list type, which determines equality and concatenation.
         list_type: &'a ListType,
     },
-    /// Elements in a row, some of which cannot be read.
+    /// A slice of elements, some of which are errors.
     Partial {
-        /// The elements, or what is wrong with them.
+        /// The elements or their errors.
         items: &'a [Result<Val<'a>, &'a EvalError>],
     },
-    /// One list after another.
+    /// The concatenation of two lists.
     Concat {
         /// The first elements.
         left: List<'a>,
         /// The last elements.
         right: List<'a>,
-        /// How many there are.
+        /// The total number of elements.
         len: usize,
     },
 }
@@ -54,7 +54,7 @@ impl ListData<'_> {
         }
     }
 
-    /// Whether there are no elements.
+    /// Returns whether the list is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -70,12 +70,12 @@ impl<'a> List<'a> {
         }
     }
 
-    /// Whether there are no elements.
+    /// Returns whether the list is empty.
     pub fn is_empty(self) -> bool {
         self.len() == 0
     }
 
-    /// The element at an index, or the error that stands in its place because the input does not fit its shape.
+    /// The element at an index; an error if it does not fit its shape.
     pub fn get(self, arena: &'a Arena, index: usize) -> Option<Res<'a>> {
         let mut list = self;
         let mut index = index;
@@ -97,17 +97,17 @@ impl<'a> List<'a> {
         }
     }
 
-    /// The elements, each of them a value or the error that stands in its place.
+    /// The elements; each is a value or an error.
     pub fn iter(self, arena: &'a Arena) -> impl Iterator<Item = Res<'a>> {
         (0..self.len()).map_while(move |i| self.get(arena, i))
     }
 
-    /// The elements; the first error ends it.
+    /// Collects the elements; fails at the first error.
     pub fn to_vec(self, arena: &'a Arena) -> Result<Vec<Val<'a>>, EvalError> {
         self.iter(arena).collect()
     }
 
-    /// How it compares and adds.
+    /// The list type, which determines equality and concatenation.
     pub fn list_type(self) -> &'a ListType {
         match self {
             List::Json(
@@ -131,7 +131,7 @@ pub(crate) fn element_shape(shape: &Shape) -> &Shape {
     }
 }
 
-/// `value in list`. An element that cannot be compared is an error unless another one is equal.
+/// `value in list`. An incomparable element is an error, unless another element is equal.
 pub fn contains<'a>(arena: &'a Arena, list: List<'a>, value: Val<'a>) -> Result<bool, EvalError> {
     let mut error = None;
     for item in list.iter(arena) {
@@ -145,7 +145,7 @@ pub fn contains<'a>(arena: &'a Arena, list: List<'a>, value: Val<'a>) -> Result<
     error.map_or(Ok(false), Err)
 }
 
-/// `left + right`: the left list's type says whether this joins, unites or merges by key.
+/// `left + right`: depending on the type of the left list, a concatenation, a union, or a merge by key.
 pub fn add<'a>(arena: &'a Arena, left: List<'a>, right: List<'a>) -> Res<'a> {
     match left.list_type() {
         ListType::Atomic => match left {
@@ -181,7 +181,7 @@ pub fn add<'a>(arena: &'a Arena, left: List<'a>, right: List<'a>) -> Res<'a> {
                 .enumerate()
                 .map(|(i, v)| Ok((merge_key(arena, *v, keys)?, i)))
                 .collect::<Result<Vec<_>, EvalError>>()?;
-            // Of equal keys on the left the last one is overwritten.
+            // Of equal keys on the left, the last one is overwritten.
             index.sort_by(|(a, i), (b, j)| key_order(a, b).then(j.cmp(i)));
             for item in right.iter(arena) {
                 let item = item?;
@@ -201,7 +201,7 @@ pub fn add<'a>(arena: &'a Arena, left: List<'a>, right: List<'a>) -> Res<'a> {
     }
 }
 
-/// What tells apart the elements of a set: scalars alone.
+/// The key of an element of a set: only scalars have one.
 pub(super) fn set_key(item: Val<'_>) -> Result<Val<'_>, EvalError> {
     if item.as_list().is_some() || item.as_map().is_some() {
         Err(EvalError::message(
@@ -212,7 +212,7 @@ pub(super) fn set_key(item: Val<'_>) -> Result<Val<'_>, EvalError> {
     }
 }
 
-/// The values of the key fields of an element; null where a field is absent.
+/// The values of the key fields of an element; null for absent fields.
 fn merge_key<'a>(arena: &'a Arena, item: Val<'a>, keys: &[Box<str>]) -> Result<Vec<Val<'a>>, EvalError> {
     keys.iter()
         .map(|key| {

@@ -1,4 +1,4 @@
-//! Maps of all makes.
+//! Maps of all representations.
 
 use super::order::{exact_order, number_order};
 use super::{Arena, DYN, EvalError, Owned, Res, Val, read};
@@ -11,14 +11,14 @@ use std::cmp::Ordering;
 pub enum Map<'a> {
     /// An object or map of the input.
     Json(&'a JsonObject, &'a Shape),
-    /// Made on the way; sorted by [`key_order`].
+    /// A map built during evaluation, sorted by [`key_order`].
     Vals(&'a [(Val<'a>, Val<'a>)]),
-    /// Of the program; sorted by [`key_order`].
+    /// A constant of the program, sorted by [`key_order`].
     Owned(&'a [(Owned, Owned)]),
 }
 
 impl<'a> Map<'a> {
-    /// The number of entries. Of an object of the input, all members count.
+    /// The number of entries. For an input object, all members count, even undeclared ones.
     pub fn len(self) -> usize {
         match self {
             Map::Json(object, _) => object.len(),
@@ -27,13 +27,13 @@ impl<'a> Map<'a> {
         }
     }
 
-    /// Whether there are no entries.
+    /// Returns whether the map is empty.
     pub fn is_empty(self) -> bool {
         self.len() == 0
     }
 
-    /// The value of a key, or the error that stands in its place because the input does not fit its shape.
-    /// A number finds the key that equals it, of whatever type.
+    /// The value of a key; an error if it does not fit its shape. A number finds an equal key of any number
+    /// type.
     pub fn get(self, arena: &'a Arena, key: Val<'a>) -> Option<Res<'a>> {
         match self {
             Map::Json(object, shape) => {
@@ -43,7 +43,7 @@ impl<'a> Map<'a> {
                 match &shape.kind {
                     ShapeKind::Object { .. } => {
                         let field = shape.field(name)?;
-                        // A null member of an object is an absent one.
+                        // A null member of an object counts as absent.
                         let value = object.get(&field.json).filter(|v| !v.is_null())?;
                         Some(read(arena, value, &field.shape))
                     }
@@ -56,7 +56,7 @@ impl<'a> Map<'a> {
         }
     }
 
-    /// The number of steps that an iteration takes: as [`Map::len`], without undeclared members of objects.
+    /// The keys in order, without undeclared members of objects.
     pub fn keys(self) -> impl Iterator<Item = Val<'a>> {
         (0..self.slots()).filter_map(move |i| self.key_at(i))
     }
@@ -69,7 +69,7 @@ impl<'a> Map<'a> {
         })
     }
 
-    /// The number of places that [`Map::key_at`] answers for.
+    /// The number of positions for [`Map::key_at`].
     pub(crate) fn slots(self) -> usize {
         match self {
             Map::Json(
@@ -83,7 +83,7 @@ impl<'a> Map<'a> {
         }
     }
 
-    /// The key at a place, in key order; `None` for a declared field that is absent.
+    /// The key at a position, in key order; `None` for an absent declared field.
     pub(crate) fn key_at(self, place: usize) -> Option<Val<'a>> {
         match self {
             Map::Json(
@@ -103,19 +103,19 @@ impl<'a> Map<'a> {
     }
 }
 
-/// The order of keys in a map: booleans, numbers by size, strings, then the rest; numbers of equal size by type.
+/// The order of keys in a map: booleans, numbers by value, strings, then the rest; equal numbers by type.
 pub fn key_order(a: Val<'_>, b: Val<'_>) -> Ordering {
     number_order(a, b)
         .filter(|o| o.is_ne())
         .unwrap_or_else(|| exact_order(a, b))
 }
 
-/// Whether one key finds the other: they are equal, numbers whatever their type.
+/// Returns whether two keys are equal, regardless of number types.
 pub(crate) fn is_same_key(a: Val<'_>, b: Val<'_>) -> bool {
     number_order(a, b).unwrap_or_else(|| exact_order(a, b)).is_eq()
 }
 
-/// Sorts entries; of equal ones the last stays.
+/// Sorts entries; the last of several equal ones wins.
 pub(super) fn sort_entries<E>(entries: &mut Vec<E>, order: impl Fn(&E, &E) -> Ordering) {
     entries.sort_by(|a, b| order(a, b));
     entries.dedup_by(|later, earlier| {
@@ -127,7 +127,7 @@ pub(super) fn sort_entries<E>(entries: &mut Vec<E>, order: impl Fn(&E, &E) -> Or
     });
 }
 
-/// The entry whose key equals the given one; where numbers of several types do, the one of the same type.
+/// Finds the entry with an equal key, preferring the same number type.
 pub(super) fn find<'a, E>(
     entries: &'a [E],
     key: Val<'a>,
@@ -155,7 +155,7 @@ pub(super) fn find<'a, E>(
 /// The shape of a declared field, or of the values of a map, by the member's JSON name.
 pub(super) fn json_field_shape<'a>(shape: &'a Shape, json: &str) -> Option<&'a Shape> {
     match &shape.kind {
-        // Most fields have one name; the others are few.
+        // Most fields have the same name in JSON and CEL, so try that first.
         ShapeKind::Object { fields, .. } => shape
             .field(json)
             .filter(|f| f.json.as_ref() == json)

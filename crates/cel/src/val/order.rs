@@ -1,4 +1,4 @@
-//! Order between values.
+//! The order of values.
 
 use super::{EvalError, Val};
 use std::cmp::Ordering;
@@ -30,7 +30,7 @@ pub fn compare(a: Val<'_>, b: Val<'_>) -> Result<Ordering, EvalError> {
     Ok(order)
 }
 
-/// The order between two numbers; `None` if one of them is no number, or not a number.
+/// Compares two numbers; `None` if either is not a number or is NaN.
 pub(super) fn number_order(a: Val<'_>, b: Val<'_>) -> Option<Ordering> {
     match (a, b) {
         (Val::Int(a), Val::Int(b)) => Some(a.cmp(&b)),
@@ -46,7 +46,7 @@ pub(super) fn number_order(a: Val<'_>, b: Val<'_>) -> Option<Ordering> {
     }
 }
 
-// Integers beyond 53 bits are rounded on the way, as they are in a server.
+// Integers beyond 53 bits are rounded, as on kube-apiserver.
 #[expect(
     clippy::cast_precision_loss,
     reason = "the rounding is part of the comparison"

@@ -1,11 +1,11 @@
-//! Values that own what they hold.
+//! Owned values.
 
 use super::map::sort_entries;
 use super::{Arena, Duration, EvalError, Opaque, Res, Timestamp, Val};
 use std::sync::Arc;
 
-/// A value that owns what it holds: a constant of a program, a variable that did not come as JSON, a result that
-/// outlives its evaluation.
+/// An owned value: a constant of a program, a variable that is not JSON, or a result that outlives its
+/// evaluation.
 #[derive(Clone, Debug)]
 pub enum Owned {
     /// `null`
@@ -28,7 +28,7 @@ pub enum Owned {
     Timestamp(Timestamp),
     /// `list`
     List(Arc<[Owned]>),
-    /// `map`; made by [`Owned::map`], which sorts it.
+    /// `map`; [`Owned::map`] sorts it.
     Map(OwnedMap),
     /// A type, by its name.
     Type(Arc<str>),
@@ -57,7 +57,7 @@ impl Owned {
         Owned::Map(OwnedMap(entries.into()))
     }
 
-    /// The value to compute with.
+    /// Borrows the value for evaluation.
     pub fn val<'a>(&'a self, arena: &'a Arena) -> Res<'a> {
         match self {
             Owned::Optional(Some(value)) => arena.some(value.val(arena)?),
@@ -66,7 +66,7 @@ impl Owned {
         }
     }
 
-    /// The value to compute with; the empty optional for any optional, which no arena is at hand to hold.
+    /// Borrows the value for evaluation without an arena. Every optional becomes the empty optional.
     pub(crate) fn key(&self) -> Val<'_> {
         match self {
             Owned::Null => Val::Null,
@@ -87,13 +87,13 @@ impl Owned {
     }
 }
 
-/// Whether a value equals one of some values that are sorted by [`super::key_order`].
+/// Returns whether a value equals one of several values sorted by [`super::key_order`].
 pub(crate) fn find_key<'a>(sorted: &'a [Owned], value: Val<'a>) -> bool {
     super::map::find(sorted, value, Owned::key).is_some()
 }
 
 impl<'a> Val<'a> {
-    /// The value, independent of where it came from. Input that does not fit its shape is an error.
+    /// Copies the value out of the arena and the input. Input that does not fit its shape is an error.
     pub fn into_owned(self, arena: &'a Arena) -> Result<Owned, EvalError> {
         Ok(match self {
             Val::Null => Owned::Null,

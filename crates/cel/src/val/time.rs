@@ -17,7 +17,7 @@ pub struct Timestamp {
     pub seconds: i64,
     /// Nanoseconds after that, below 1 000 000 000.
     pub nanos: u32,
-    /// The offset from UTC in seconds; it shows in text alone.
+    /// The offset from UTC in seconds; only visible in text.
     pub offset: i32,
 }
 
@@ -29,7 +29,7 @@ impl Timestamp {
     /// 9999-12-31T23:59:59Z
     pub const MAX_SECONDS: i64 = 253_402_300_799;
 
-    /// A point in time at UTC, if it is in range.
+    /// Creates a timestamp in UTC, if it is in range.
     pub fn new(seconds: i64, nanos: u32) -> Result<Self, EvalError> {
         if (Self::MIN_SECONDS..=Self::MAX_SECONDS).contains(&seconds) {
             Ok(Timestamp {
@@ -42,7 +42,7 @@ impl Timestamp {
         }
     }
 
-    /// The point in time, if it is in range: input is not held to it, what a program makes is.
+    /// Checks that the timestamp is in range. Input may be out of range, computed values may not.
     pub fn in_range(self) -> Result<Self, EvalError> {
         Timestamp::new(self.seconds, self.nanos).map(|_| self)
     }
@@ -51,7 +51,7 @@ impl Timestamp {
         i128::from(self.seconds) * NANOS + i128::from(self.nanos)
     }
 
-    /// The point in time some nanoseconds later or, if negative, earlier.
+    /// Adds nanoseconds, which may be negative.
     pub fn shifted(self, nanos: i128) -> Result<Self, EvalError> {
         let total = self.total() + nanos;
         let seconds = i64::try_from(total.div_euclid(NANOS)).map_err(|_| EvalError::TimestampOverflow)?;
@@ -62,7 +62,7 @@ impl Timestamp {
         })
     }
 
-    /// The time that passed since an earlier point.
+    /// The duration since an earlier timestamp.
     pub fn since(self, earlier: Timestamp) -> Result<Duration, EvalError> {
         i64::try_from(self.total() - earlier.total())
             .map(|nanos| Duration { nanos })

@@ -43,7 +43,7 @@ pub(super) fn check(checked: &CheckedExpr, id: ExprId, text: &str, args: &[Expr]
     Ok(())
 }
 
-/// Whether a clause takes an argument of that type.
+/// Returns whether a clause takes an argument of that type.
 fn accepts(checked: &CheckedExpr, clause: Clause, arg: &Expr) -> Result<(), Mistake> {
     let ty = checked.ty(arg.id);
     let valid = match clause {

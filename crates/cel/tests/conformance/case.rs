@@ -35,7 +35,7 @@ enum Expected {
     Value(Owned),
     Error,
     Type(CelType, Option<Owned>),
-    /// Something that the suite says and this harness does not understand.
+    /// The harness does not understand the test.
     Unreadable(String),
 }
 
@@ -195,7 +195,7 @@ impl Case {
     }
 }
 
-/// Whether two values are the same, which is stricter than equal: types count, and NaN is itself.
+/// Returns whether two values are identical. Stricter than equality: types count, and NaN equals itself.
 fn same<'a>(arena: &'a Arena, a: Val<'a>, b: Val<'a>) -> bool {
     if let (Some(a), Some(b)) = (a.as_list(), b.as_list()) {
         return a.len() == b.len()
@@ -250,7 +250,7 @@ fn read_int(word: &str) -> Option<i64> {
     }
 }
 
-/// A duration or timestamp, the only messages that are values of the language itself.
+/// Reads a duration or timestamp, the only messages that are CEL values.
 fn read_time(object: &Message) -> Option<Owned> {
     let (name, value) = object.0.first()?;
     let fields = value.as_message()?;
@@ -269,7 +269,7 @@ fn read_time(object: &Message) -> Option<Owned> {
     }
 }
 
-/// The functions that a test declares. They have no meaning, only types. Rows live as long as the process does.
+/// Declares the functions of a test, which have types but no implementation. The rows are leaked.
 fn read_functions(test: &Message) -> Option<&'static Library> {
     let mut rows = Vec::new();
     for decl in test.messages("type_env") {

@@ -1,8 +1,8 @@
-//! The public conformance suite of the language (github.com/google/cel-spec), each test under its own name.
+//! Runs the public conformance suite of CEL (github.com/google/cel-spec), each test under its own name.
 //!
-//! Tests of protocol-buffer messages are left out: the files that are about messages as a whole, and those tests of
-//! the other files that mention a message type (see [`needs_messages`]). `known_failures.txt` lists the tests that
-//! do not pass, with the reason; a listed test that passes fails the run.
+//! Tests of protobuf messages are skipped: whole files about messages, and tests in other files that mention
+//! a message type (see [`needs_messages`]). `known_failures.txt` lists the tests that do not pass, with the
+//! reason; a listed test that passes fails the run.
 #![expect(
     clippy::expect_used,
     clippy::panic,
@@ -22,11 +22,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use textproto::Message;
 
-/// Files that are about messages as a whole.
+/// Files that are entirely about messages.
 const MESSAGE_FILES: [&str; 6] = ["dynamic", "enums", "proto2", "proto2_ext", "proto3", "wrappers"];
 
-/// Whether a test of any other file needs messages: it names a message type other than those of timestamps and
-/// durations. The blocks are an extension whose tests all count; those that need messages are known failures.
+/// Returns whether a test needs messages: it names a message type other than timestamps and durations. The
+/// tests of `cel.block` all count; those that need messages are known failures.
 fn needs_messages(file: &str, test: &Message) -> bool {
     file != "block_ext"
         && test.any(&|word| {
@@ -91,7 +91,7 @@ fn main() {
     conclusion.exit();
 }
 
-/// How many tests of a file there are, apply, and pass.
+/// The number of tests of a file in total, applicable, and passing.
 #[derive(Default)]
 struct Count {
     total: AtomicUsize,
@@ -111,7 +111,7 @@ fn outcome(case: &Case, known: Option<&str>, count: &Count) -> Result<(), Failed
     }
 }
 
-/// The tests that do not pass, and why: `name: reason` per line, `#` begins a comment.
+/// The tests that fail, with the reason: `name: reason` per line, `#` begins a comment.
 fn known_failures() -> BTreeMap<String, String> {
     include_str!("known_failures.txt")
         .lines()

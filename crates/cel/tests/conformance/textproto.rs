@@ -1,8 +1,8 @@
-//! The text format of protocol buffers, as far as the suite uses it.
+//! A parser for the subset of protobuf's text format that the suite uses.
 
 use std::fmt;
 
-/// A message: its fields in order, names repeated where a field is.
+/// A message: its fields in order; repeated fields occur several times.
 #[derive(Debug, Default)]
 pub(crate) struct Message(pub(crate) Vec<(String, Value)>);
 
@@ -11,12 +11,12 @@ pub(crate) struct Message(pub(crate) Vec<(String, Value)>);
 pub(crate) enum Value {
     /// A number or the name of a constant, as written.
     Word(String),
-    /// A quoted string, which need not be text.
+    /// A quoted string, which need not be UTF-8.
     Bytes(Vec<u8>),
     Message(Message),
 }
 
-/// What is not understood, and where.
+/// A parse error and its position.
 #[derive(Debug)]
 pub(crate) struct Error {
     pub(crate) offset: usize,
@@ -56,7 +56,7 @@ impl Message {
         self.all(name).filter_map(Value::as_message)
     }
 
-    /// A string field; empty where it is absent.
+    /// A string field; empty if absent.
     pub(crate) fn text(&self, name: &str) -> String {
         match self.get(name) {
             Some(Value::Bytes(bytes)) => String::from_utf8_lossy(bytes).into_owned(),
@@ -64,12 +64,12 @@ impl Message {
         }
     }
 
-    /// A boolean field; false where it is absent.
+    /// A boolean field; false if absent.
     pub(crate) fn flag(&self, name: &str) -> bool {
         matches!(self.get(name), Some(Value::Word(w)) if w == "true")
     }
 
-    /// Whether any name, word or string within satisfies the test.
+    /// Returns whether any name, word or string in it matches the predicate.
     pub(crate) fn any(&self, test: &impl Fn(&str) -> bool) -> bool {
         self.0.iter().any(|(name, value)| {
             test(name)
@@ -111,7 +111,7 @@ impl Reader<'_> {
         })
     }
 
-    /// The next byte that is neither space nor comment.
+    /// The next byte that is neither whitespace nor a comment.
     fn peek(&mut self) -> Option<u8> {
         loop {
             match self.text.get(self.at)? {
@@ -192,7 +192,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A name, a number, or the bracketed name of an extension.
+    /// Parses a name, a number, or the bracketed name of an extension.
     fn name(&mut self) -> Result<String, Error> {
         self.peek();
         let start = self.at;

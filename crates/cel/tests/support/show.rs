@@ -1,10 +1,10 @@
-//! How the recordings write values.
+//! The notation of values in the recordings.
 
 use scantling_cel::val::{Arena, Val};
 use scantling_notation::{duration, timestamp};
 use scantling_value::go;
 
-/// A value as the recordings write it; what cannot be read is `<error>`.
+/// Formats a value as the recordings do; unreadable values are `<error>`.
 pub(crate) fn show<'a>(arena: &'a Arena, value: Val<'a>) -> String {
     let part = |v: Result<Val<'a>, _>| v.map_or_else(|_| "<error>".to_owned(), |v| show(arena, v));
     if let Some(list) = value.as_list() {

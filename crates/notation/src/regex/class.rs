@@ -22,7 +22,7 @@ pub(super) fn range(lo: u32, hi: u32, case: Case) -> ClassUnicode {
 
 fn folded(mut class: ClassUnicode, case: Case) -> ClassUnicode {
     if case == Case::Folded {
-        // Folding fails only where the tables are left out of the build.
+        // Case folding fails only if the Unicode tables are not compiled in.
         let _ = class.try_case_fold_simple();
     }
     class
@@ -45,7 +45,7 @@ fn signed(mut class: ClassUnicode, negated: bool) -> ClassUnicode {
 const DIGIT: &[(char, char)] = &[('0', '9')];
 const WORD: &[(char, char)] = &[('0', '9'), ('A', 'Z'), ('_', '_'), ('a', 'z')];
 
-/// The class of an escape: `d`, `s`, `w` and their opposites.
+/// The class of `\d`, `\s`, `\w` and their negations.
 pub(super) fn perl(letter: char, case: Case) -> Option<ClassUnicode> {
     let space: &[(char, char)] = &[('\t', '\n'), ('\u{c}', '\r'), (' ', ' ')];
     let class = match letter {
@@ -57,7 +57,7 @@ pub(super) fn perl(letter: char, case: Case) -> Option<ClassUnicode> {
     Some(signed(ranges(class, case), letter.is_ascii_uppercase()))
 }
 
-/// The class of a name between `[:` and `:]`.
+/// The class of `[:name:]`.
 pub(super) fn posix(name: &str, case: Case) -> Option<ClassUnicode> {
     let (name, negated) = match name.strip_prefix('^') {
         Some(name) => (name, true),
@@ -83,7 +83,7 @@ pub(super) fn posix(name: &str, case: Case) -> Option<ClassUnicode> {
     Some(signed(ranges(class, case), negated))
 }
 
-/// The class of a Unicode category or script, as `\p{name}` has it.
+/// The class of a Unicode category or script in `\p{name}`.
 pub(super) fn unicode(name: &str, negated: bool, case: Case) -> Option<ClassUnicode> {
     let (name, negated) = match name.strip_prefix('^') {
         Some(name) => (name, !negated),
@@ -94,7 +94,7 @@ pub(super) fn unicode(name: &str, negated: bool, case: Case) -> Option<ClassUnic
         "Any" => ranges(&[('\0', char::MAX)], Case::Sensitive),
         "Ascii" => ranges(&[('\0', '\x7f')], case),
         "Assigned" => signed(property("gc=Cn")?, true),
-        // Surrogates are no characters.
+        // Surrogates are not characters.
         "Cs" | "Surrogate" => ClassUnicode::empty(),
         _ if SCRIPTS.binary_search(&name.as_str()).is_ok() => folded(property(&format!("sc={name}"))?, case),
         _ if CATEGORIES.binary_search(&name.as_str()).is_ok() => {
@@ -119,7 +119,7 @@ fn canonical(name: &str) -> String {
 fn property(query: &str) -> Option<ClassUnicode> {
     match regex_syntax::parse(&format!("\\p{{{query}}}")).map(Hir::into_kind) {
         Ok(HirKind::Class(Class::Unicode(class))) => Some(class),
-        // A class of one character comes as that character.
+        // `regex-syntax` turns a class of one character into a literal.
         Ok(HirKind::Literal(literal)) => {
             let c = std::str::from_utf8(&literal.0).ok()?.chars().next()?;
             Some(ranges(&[(c, c)], Case::Sensitive))
@@ -210,7 +210,7 @@ const CATEGORIES: &[&str] = &[
     "Zs",
 ];
 
-/// The scripts of one word. UPSTREAM: those of several words are not found by any spelling.
+/// Scripts with names of one word. UPSTREAM: Go does not find those of several words under any spelling.
 const SCRIPTS: &[&str] = &[
     "Adlam",
     "Ahom",
@@ -336,7 +336,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_listed_name_is_a_class() {
+    fn every_unicode_name_resolves() {
         assert!(CATEGORIES.is_sorted() && SCRIPTS.is_sorted());
         for name in
             CATEGORIES

@@ -63,7 +63,7 @@ impl Fragment {
 struct Group {
     alternatives: Vec<Fragment>,
     sequence: Vec<Fragment>,
-    /// Whether the group captures and thus adds to the height.
+    /// True if the group captures and thus adds to the height.
     captures: bool,
     /// The flags of the enclosing group.
     outer: Flags,
@@ -136,7 +136,7 @@ fn fail<T>(code: ErrorCode, at: &str) -> Result<T, PatternError> {
     })
 }
 
-/// The part of `from` before `to`, where `to` is an end of it.
+/// The part of `from` before its suffix `to`.
 fn up_to<'p>(from: &'p str, to: &str) -> &'p str {
     from.get(..from.len() - to.len()).unwrap_or(from)
 }
@@ -338,7 +338,7 @@ impl<'p> RegexParser<'p> {
         Ok(())
     }
 
-    /// An escape that stands for a class, if `start` is one.
+    /// Parses an escape that denotes a class, if `start` is one.
     fn class_escape(&self, start: &'p str) -> Result<Option<(ClassUnicode, &'p str)>, PatternError> {
         let mut chars = start.chars();
         let (Some('\\'), Some(letter)) = (chars.next(), chars.next()) else {
@@ -364,7 +364,7 @@ impl<'p> RegexParser<'p> {
         }
     }
 
-    /// A class in brackets.
+    /// Parses a bracketed class.
     fn bracket(&mut self, start: &'p str) -> Result<(), PatternError> {
         let (mut rest, negated) = match self.rest.strip_prefix('^') {
             Some(rest) => (rest, true),
@@ -420,7 +420,7 @@ fn class_char<'p>(rest: &'p str, bracket: &str) -> Result<(u32, &'p str), Patter
     }
 }
 
-/// The code point that an escape stands for.
+/// The code point of an escape.
 fn code_point(start: &str) -> Result<(u32, &str), PatternError> {
     let mut chars = start.chars();
     chars.next();
@@ -455,7 +455,7 @@ fn code_point(start: &str) -> Result<(u32, &str), PatternError> {
     }
 }
 
-/// `\x7f` or `\x{10ffff}`; `rest` is what follows the `x`.
+/// Parses `\x7f` or `\x{10ffff}`; `rest` follows the `x`.
 fn hexadecimal<'p>(start: &'p str, rest: &'p str) -> Result<(u32, &'p str), PatternError> {
     let mut chars = rest.chars();
     let bad = |after: &str| fail(ErrorCode::Escape, up_to(start, after));
@@ -464,7 +464,7 @@ fn hexadecimal<'p>(start: &'p str, rest: &'p str) -> Result<(u32, &'p str), Patt
     };
     if first != '{' {
         let Some(second) = chars.next() else {
-            // UPSTREAM: a missing second digit is an error of its own, in the decoding of characters.
+            // UPSTREAM: a missing second digit is reported as a decoding error of its own.
             return bad(chars.as_str());
         };
         return match (first.to_digit(16), second.to_digit(16)) {
@@ -485,7 +485,8 @@ fn hexadecimal<'p>(start: &'p str, rest: &'p str) -> Result<(u32, &'p str), Patt
     bad(chars.as_str())
 }
 
-/// The least and the largest count of a repetition, the latter perhaps open; `None` if they are out of bounds.
+/// The minimum and maximum of a repetition, where no maximum means unbounded; `None` if they are out of
+/// range.
 type Counts = Option<(u32, Option<u32>)>;
 
 /// Parses a counted repetition. `None` if the brace is a literal.
@@ -501,7 +502,7 @@ fn count(start: &str) -> Option<(Counts, &str)> {
     Some((in_bounds.then_some((min, max)), after))
 }
 
-/// A decimal number without leading zeros, as large as it may be.
+/// Parses a decimal number without leading zeros, saturating.
 fn number(text: &str) -> Option<(u32, &str)> {
     let n = text.bytes().take_while(u8::is_ascii_digit).count();
     let (digits, rest) = text.split_at_checked(n)?;

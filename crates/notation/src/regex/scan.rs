@@ -5,14 +5,15 @@
 
 use regex_syntax::hir::{Class, ClassUnicode, Hir, HirKind, Look};
 
-/// An anchored pattern as a sequence of runs. One character always decides which run it belongs to.
+/// An anchored pattern as a sequence of runs. Each character belongs to exactly one run, so no backtracking
+/// is needed.
 #[derive(Debug)]
 pub(super) struct PrefixScan {
     runs: Box<[Run]>,
     end: MatchEnd,
 }
 
-/// Where a match may end.
+/// The possible ends of a match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum MatchEnd {
     Anywhere,
@@ -65,7 +66,7 @@ impl PrefixScan {
         })
     }
 
-    /// The match, which is the only one.
+    /// Returns the match. There is at most one, because the pattern is anchored.
     pub(super) fn find<'t>(&self, text: &'t str) -> Option<&'t str> {
         text.get(..self.length(text)?)
     }
@@ -125,7 +126,7 @@ fn add_runs(part: &Hir, runs: &mut Vec<Run>) -> Option<()> {
     Some(())
 }
 
-/// Whether no greedy run can consume a character that a later run needs.
+/// Returns whether no greedy run can consume a character that a later run needs.
 fn leaves_no_choice(runs: &[Run]) -> bool {
     runs.iter().enumerate().all(|(i, run)| {
         let mut later = runs.iter().skip(i + 1);
@@ -157,7 +158,7 @@ impl Run {
         })
     }
 
-    /// How many bytes it takes.
+    /// The number of bytes that the run consumes.
     #[inline]
     fn length(&self, bytes: &[u8]) -> usize {
         match self.end {

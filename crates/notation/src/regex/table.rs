@@ -60,12 +60,14 @@ const MAX_WORK: usize = 1 << 16;
 
 impl std::fmt::Debug for DfaTable {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let mut shown = f.debug_struct("DfaTable");
+        let mut display = f.debug_struct("DfaTable");
         match &self.transitions {
-            Transitions::Words { words, .. } => shown.field("words", &words.len()),
-            Transitions::Rows { rows, width, .. } => shown.field("cells", &rows.len()).field("width", width),
+            Transitions::Words { words, .. } => display.field("words", &words.len()),
+            Transitions::Rows { rows, width, .. } => {
+                display.field("cells", &rows.len()).field("width", width)
+            }
         };
-        shown.finish_non_exhaustive()
+        display.finish_non_exhaustive()
     }
 }
 
@@ -113,7 +115,7 @@ impl DfaTable {
         })
     }
 
-    /// Whether the pattern matches a text.
+    /// Returns whether the pattern matches a text.
     #[inline]
     pub(super) fn is_match(&self, text: &str) -> bool {
         /// The number of bytes between checks for a final state.
@@ -126,12 +128,16 @@ impl DfaTable {
                 let next = |state: u64, class: usize| {
                     let word = words.get(class).copied().unwrap_or_default();
                     #[expect(clippy::cast_possible_truncation, reason = "the last bits are the place")]
+                    // Only the low six bits of the state count; the bits above belong to other states and
+                    // need no mask.
                     word.wrapping_shr(state as BitOffset)
                 };
                 let place = |state: u64| state & ((1 << STATE_BITS) - 1);
                 let mut state = u64::from(*start);
                 for bytes in chunks {
                     state = bytes.iter().fold(state, |state, byte| next(state, class(byte)));
+                    // Final states lead to themselves, so one check per chunk suffices; a branch per byte
+                    // would cost more.
                     if place(state) <= u64::from(bit_offset(ACCEPTED)) {
                         return place(state) != 0;
                     }
@@ -204,7 +210,7 @@ impl Determinizer<'_> {
     /// The transitions `states[state][class]`; `None` if there are too many.
     fn states(mut self) -> Option<Vec<Vec<usize>>> {
         let width = self.bytes.len() + 1;
-        // Once the answer is known, it stays.
+        // Accepting and rejecting states lead to themselves.
         let mut states = vec![vec![REJECTED; width], vec![ACCEPTED; width]];
         let mut made = 0;
         while let Some(state) = self.open.get(made).copied() {
@@ -249,7 +255,8 @@ fn minimize(states: Vec<Vec<usize>>, start: usize) -> (Vec<Vec<usize>>, usize) {
     if !(MAX_WORD_STATES + 1..=MOST).contains(&states.len()) {
         return (states, start);
     }
-    // All are taken for the same, save for the answers, until they lead to what is not the same.
+    // Initially all states with the same verdict are one group; groups are split until all members have the
+    // same successors.
     let mut groups: Vec<usize> = (0..states.len()).map(|state| state.min(ACCEPTED + 1)).collect();
     let mut count = ACCEPTED + 2;
     loop {

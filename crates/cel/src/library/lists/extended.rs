@@ -1,4 +1,4 @@
-//! Cutting, flattening, sorting and ranges.
+//! Slicing, flattening, sorting and ranges.
 
 use super::super::scalars::ScalarSet;
 use super::{is_comparable, order, same};
@@ -11,7 +11,7 @@ const T: Ty = Ty::Param("T");
 const LIST_T: Ty = Ty::List(&T);
 const LIST_DYN: Ty = Ty::List(&Ty::Dyn);
 
-/// Cutting, flattening, sorting and ranges (version 3).
+/// Slicing, flattening, sorting and ranges (version 3).
 pub static EXTENDED: Library = Library {
     name: "lists",
     overloads: &[
@@ -164,7 +164,7 @@ const fn sort_by_row(id: &'static str, params: &'static [Ty], estimate: Estimate
     .costing(estimate, PAIRWISE_KEYS)
 }
 
-/// The cost of a call that makes a list, at `factor` per element.
+/// The cost of a call that builds a list, at `factor` per element.
 fn making(factor: f64, size: u64) -> u64 {
     ((size as f64 * factor) as u64).saturating_add(1 + LIST_COST)
 }
@@ -186,12 +186,12 @@ const FLATTEN: Actual = Actual::Formula(|args, _| {
         Some(Some(Val::Int(depth))) => *depth as f64,
         _ => 1.0,
     };
-    // A negative depth is an error, but not a free one.
+    // A negative depth is an error, but not free.
     let depth = if depth < 0.0 { 1.0 } else { depth };
     making(depth, size(args.first().copied().flatten()))
 });
 
-/// Every element meets every other; the first one tells whether they are text.
+/// The quadratic cost of comparing all pairs; the first element decides whether they are text.
 fn pairwise(args: &[Option<Val<'_>>], list: usize) -> u64 {
     let arena = Arena::new();
     let Some(list) = args.get(list).copied().flatten().and_then(Val::as_list) else {
@@ -228,7 +228,7 @@ fn flatten_to<'a>(arena: &'a Arena, list: Val<'a>, depth: Val<'a>) -> Res<'a> {
         return Err(EvalError::message("level must be non-negative"));
     }
     let mut items = Vec::new();
-    // Lists that are open: how far each has been read, and how many levels below it are flattened.
+    // The open lists: the position in each, and the levels left to flatten below it.
     let mut open = vec![(list, 0, depth)];
     while let Some((list, next, depth)) = open.last_mut() {
         let Some(item) = list.get(arena, *next) else {
@@ -267,7 +267,7 @@ fn sorted<'a>(arena: &'a Arena, list: List<'a>, keys: List<'a>) -> Res<'a> {
     }
     let mut sorted: Vec<Val<'a>> = Vec::with_capacity(keys.len());
     for key in keys.iter(arena) {
-        // The first key says what the others must be.
+        // The type of the first key determines that of the others.
         match (key, sorted.first()) {
             (Err(e), _) if e.is_final() => return Err(e),
             (Ok(key), None) if is_comparable(key) => sorted.push(key),
@@ -284,10 +284,10 @@ fn sorted<'a>(arena: &'a Arena, list: List<'a>, keys: List<'a>) -> Res<'a> {
     arena.list_of(items.into_iter().map(|(_, item)| item))
 }
 
-/// Sorts by the keys. Equal ones keep their order.
+/// Sorts stably by the keys.
 fn sort_pairs<T>(items: &mut [(Val<'_>, T)]) {
-    // What is neither less nor greater (NaN beside numbers) stays where insertion leaves it in a short list, which is
-    // where upstream leaves it; a longer one needs a total order.
+    // Incomparable elements (NaN among numbers) stay where insertion sort leaves them in a short list, as
+    // upstream does; a longer list needs a total order.
     const SHORT: usize = 12;
     if items.len() > SHORT {
         items.sort_by(|(a, _), (b, _)| {
@@ -308,7 +308,7 @@ fn sort_pairs<T>(items: &mut [(Val<'_>, T)]) {
     }
 }
 
-/// A range may have this many elements.
+/// The maximum number of elements of a range.
 const MAX_RANGE: i64 = 1_000_000;
 
 fn range<'a>(arena: &'a Arena, n: Val<'a>) -> Res<'a> {
@@ -343,7 +343,7 @@ fn distinct<'a>(arena: &'a Arena, list: Val<'a>) -> Res<'a> {
             Err(_) => true,
         }));
     }
-    // What cannot be read equals nothing.
+    // Elements that cannot be read are equal to nothing.
     let mut items: Vec<Res<'a>> = Vec::new();
     for item in list.iter(arena) {
         let mut seen = false;

@@ -1,4 +1,4 @@
-//! `+`, `-`, `*`, `/`, `%` and the sign.
+//! `+`, `-`, `*`, `/`, `%` and negation.
 
 use super::LIST;
 use crate::estimate::text_cost;
@@ -81,7 +81,7 @@ pub(super) static ARITHMETIC: Library = Library {
     types: &[],
 };
 
-/// A pass over both operands.
+/// The cost of a pass over both operands.
 fn both_pass<'a>(args: &[Option<Val<'a>>], _: Option<Val<'a>>) -> u64 {
     let size = match args {
         [Some(Val::Str(a)), Some(Val::Str(b))] => val::text_size(a) + val::text_size(b),

@@ -164,7 +164,7 @@ fn to_duration<'a>(_: &'a Arena, v: Val<'a>) -> Res<'a> {
     reason = "the range is checked; the fraction is dropped"
 )]
 fn to_int<'a>(_: &'a Arena, v: Val<'a>) -> Res<'a> {
-    // The bounds themselves are refused: one of them is no `int`, and the other goes with it.
+    // Both bounds are refused, although the lower one would fit an `int`.
     const BOUND: f64 = 9_223_372_036_854_775_808.0;
     match v {
         Val::Int(_) => Ok(v),

@@ -6,7 +6,7 @@ use crate::overload::{Estimate, Library, Overload, Ty};
 use crate::run::{Actual, Run};
 use crate::val::{Arena, Res, Val, compare};
 
-/// The rows of the four operators within a type.
+/// The overloads of the four operators within a type.
 macro_rules! within_types {
     ($(($function:literal, $id:literal, $run:ident)),*) => {
         &[$(
@@ -22,7 +22,7 @@ macro_rules! within_types {
     };
 }
 
-/// The rows of the four operators between types of numbers.
+/// The overloads of the four operators between number types.
 macro_rules! between_types {
     ($(($function:literal, $id:literal, $run:ident)),*) => {
         &[$(

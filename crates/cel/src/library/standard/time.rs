@@ -5,7 +5,7 @@ use crate::run::Run;
 use crate::val::{Arena, EvalError, Res, Timestamp, Val};
 use scantling_notation::timestamp::{self, CivilTime};
 
-/// The rows of the functions that ask a timestamp for a field, at UTC and in a time zone.
+/// The overloads that return a field of a timestamp, in UTC and in a time zone.
 macro_rules! fields {
     ($(($function:literal, $id:literal, $zoned:literal, $field:expr)),* ; $(($length:literal, $length_id:literal, $unit:literal)),*) => {
         &[$(

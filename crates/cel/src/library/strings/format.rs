@@ -1,8 +1,8 @@
-//! `string.format(list)`: arguments in place of the clauses of a format string.
+//! `string.format(list)`: replaces the clauses of a format string by arguments.
 //!
-//! There are two ways to write values. The older one ([`localized`]) writes numbers as in American English, with
-//! thousands and powers of ten, and shows what stands in lists and maps as it would stand in an expression. The newer
-//! one ([`plain`]) writes plain numbers, and texts in lists and maps as they are.
+//! There are two dialects. The older one ([`localized`]) writes numbers as in American English, with
+//! thousands separators and powers of ten, and writes members of lists and maps as in CEL source. The newer
+//! one ([`plain`]) writes plain numbers, and strings in lists and maps without quotes.
 
 use crate::library::strings::template::{Clause, Dialect, interpolate};
 use crate::val::{Arena, EvalError, List, Map, Res, Val};
@@ -11,11 +11,11 @@ use scantling_value::deadline;
 use scantling_value::go::{float_v, quote};
 use std::fmt::Write;
 
-/// The number of decimal places where a clause does not say.
+/// The number of decimal places of a clause without a precision.
 const DEFAULT_PRECISION: usize = 6;
-/// Decimal places beyond this are not written: the value has long ended there.
+/// The maximum number of decimal places written: no value has more digits.
 const MAX_PLACES: usize = 32_767;
-/// How deep lists and maps may be nested.
+/// The maximum nesting depth of lists and maps.
 const MAX_DEPTH: usize = 200;
 
 pub(super) fn localized<'a>(arena: &'a Arena, template: Val<'a>, args: Val<'a>) -> Res<'a> {
@@ -26,7 +26,7 @@ pub(super) fn plain<'a>(arena: &'a Arena, template: Val<'a>, args: Val<'a>) -> R
     format(arena, template, args, None, plain_clause)
 }
 
-/// As [`plain`], where a clause may ask for 100 decimal places at most.
+/// Like [`plain`], with at most 100 decimal places per clause.
 pub(super) fn limited<'a>(arena: &'a Arena, template: Val<'a>, args: Val<'a>) -> Res<'a> {
     format(arena, template, args, Some(100), plain_clause)
 }
@@ -76,7 +76,7 @@ fn write_timestamp(t: crate::val::Timestamp, offset: i32) -> String {
     })
 }
 
-/// The message about an argument that a clause does not take.
+/// The message about an argument that does not fit its clause.
 fn refusal(clause: Clause, dialect: Dialect, value: Val<'_>) -> String {
     format!("{}, was given {}", clause.takes(dialect), value.type_name())
 }
@@ -93,7 +93,7 @@ fn localized_clause<'a>(
         Clause::Fixed(precision) => {
             as_double(value).map(|n| grouped(n, precision.unwrap_or(DEFAULT_PRECISION)))
         }
-        // UPSTREAM: the precision is the width, and there are always six decimal places.
+        // UPSTREAM: the precision is used as the width, and there are always six decimal places.
         Clause::Scientific(precision) => {
             as_double(value).map(|n| power_of_ten(n, precision.unwrap_or(DEFAULT_PRECISION)))
         }
@@ -115,7 +115,7 @@ fn decimal(value: Val<'_>) -> Option<String> {
     }
 }
 
-/// A double, or one of the three texts that stand for doubles without digits.
+/// A double, or one of the three strings that denote doubles without digits.
 fn as_double(value: Val<'_>) -> Option<f64> {
     match value {
         Val::Double(number) => Some(number),
@@ -126,7 +126,7 @@ fn as_double(value: Val<'_>) -> Option<f64> {
     }
 }
 
-/// A number without digits as people write it, or none if it has them.
+/// The localized text of infinity or NaN; `None` for other numbers.
 fn symbol(number: f64) -> Option<&'static str> {
     plain_symbol(number).map(|name| match name {
         "Infinity" => "\u{221e}",
@@ -135,18 +135,18 @@ fn symbol(number: f64) -> Option<&'static str> {
     })
 }
 
-/// A number with fixed decimal places and commas between thousands.
+/// A number with fixed decimal places and thousands separators.
 fn grouped(number: f64, precision: usize) -> String {
     if let Some(symbol) = symbol(number) {
         return symbol.to_owned();
     }
-    // Zero has no sign, but what rounds to zero keeps its own.
+    // Zero has no sign, but numbers that round to zero keep theirs.
     let number = if number == 0.0 { 0.0 } else { number };
     let precision = precision.min(MAX_PLACES);
     let digits = format!("{number:.precision$}");
     let (whole, fraction) = digits.split_once('.').unwrap_or((&digits, ""));
     let (sign, whole) = whole.strip_prefix('-').map_or(("", whole), |whole| ("-", whole));
-    // UPSTREAM: the least number of decimal places is kept in eight bits.
+    // UPSTREAM: the minimum number of decimal places is stored in eight bits.
     let least = precision % 256;
     let kept = fraction.trim_end_matches('0').len().max(least);
     let fraction = fraction.get(..kept).unwrap_or(fraction);
@@ -164,7 +164,7 @@ fn grouped(number: f64, precision: usize) -> String {
     out
 }
 
-/// A number with six decimal places times a power of ten, at least `width` characters wide.
+/// A number with six decimal places and a power of ten, at least `width` characters wide.
 fn power_of_ten(number: f64, width: usize) -> String {
     let text = symbol(number).map_or_else(
         || {
@@ -204,7 +204,7 @@ fn utf8(bytes: &[u8]) -> Result<&str, String> {
     })
 }
 
-/// The text of a value by itself.
+/// The text of a value on its own.
 fn localized_text<'a>(arena: &'a Arena, value: Val<'a>, depth: usize) -> Result<String, String> {
     Ok(match value {
         Val::Null => "null".to_owned(),
@@ -224,7 +224,7 @@ fn localized_text<'a>(arena: &'a Arena, value: Val<'a>, depth: usize) -> Result<
     })
 }
 
-/// The text of a value inside a list or map: as it would stand in an expression.
+/// The text of a value in a list or map, as in CEL source.
 fn localized_member<'a>(arena: &'a Arena, value: Val<'a>, depth: usize) -> Result<String, String> {
     Ok(match value {
         Val::Str(s) => quote(s),
@@ -286,7 +286,7 @@ fn localized_map<'a>(arena: &'a Arena, map: Map<'a>, depth: usize) -> Result<Str
         let value = value.map_err(|_| "no formatting function for error".to_owned())?;
         entries.push((name, localized_member(arena, value, depth)?));
     }
-    // UPSTREAM: members that no field shows leave empty entries.
+    // UPSTREAM: undeclared members leave empty entries.
     entries.resize(entries.len().max(map.len()), (String::new(), String::new()));
     entries.sort_by(|(a, _), (b, _)| a.cmp(b));
     Ok(braced(&entries, ":"))
@@ -300,7 +300,7 @@ fn braced(entries: &[(String, String)], colon: &str) -> String {
     format!("{{{}}}", entries.join(", "))
 }
 
-/// What the clauses for other radices make of a value: digits with a sign, or the bytes of text.
+/// The result of the clauses `%b`, `%o`, `%x` and `%X`: digits with a sign, or the bytes of text.
 fn in_radix(clause: Clause, value: Val<'_>) -> Option<String> {
     let (negative, magnitude) = match (value, clause) {
         (Val::Int(n), _) => (n < 0, n.unsigned_abs()),
@@ -371,7 +371,7 @@ fn plain_number(value: Val<'_>) -> Option<f64> {
     }
 }
 
-/// A number without digits, or none if it has them.
+/// The plain text of infinity or NaN; `None` for other numbers.
 fn plain_symbol(number: f64) -> Option<&'static str> {
     match number {
         n if n.is_nan() => Some("NaN"),

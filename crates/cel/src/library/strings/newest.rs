@@ -1,4 +1,4 @@
-//! Version 5: as version 4, with a cost for every function and a limit to the precision of numbers.
+//! Version 5: like version 4, with a cost for every function and a limited precision of numbers.
 
 use super::{FORMAT_PARAMS, I, QUOTE, S, STRINGS, format};
 use crate::estimate::{Bounds, CallEstimate, LIST_COST, Operand, TEXT_FACTOR, text_cost};
@@ -181,7 +181,7 @@ fn substring(operands: &[Operand<'_>]) -> CallEstimate {
             .and_then(Operand::constant_index)
             .unwrap_or(otherwise)
     };
-    // UPSTREAM: a start behind the end wraps around.
+    // UPSTREAM: a start after the end wraps around.
     let result = Bounds::exactly(index(2, text.max).wrapping_sub(index(1, 0)));
     giving(pass(text).plus(result), result)
 }

@@ -1,8 +1,8 @@
-//! Format strings: text with clauses (`%s`, `%.2f`) that stand for arguments.
+//! Format strings: text with clauses (`%s`, `%.2f`) for arguments.
 
 use scantling_value::go::quote;
 
-/// What a clause makes of its argument.
+/// A clause of a format string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Clause {
     /// `%s`: any value as text.
@@ -23,17 +23,17 @@ pub(crate) enum Clause {
     Octal,
 }
 
-/// How values are written: see [`Clause::takes`].
+/// The notation of values; see [`Clause::takes`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Dialect {
-    /// Numbers as in American English; integers and floating-point numbers are told apart.
+    /// Numbers as in American English; integers and floats differ.
     Localized,
     /// Plain numbers.
     Plain,
 }
 
 impl Clause {
-    /// What arguments the clause takes, as the message about another one says it.
+    /// The accepted argument types, as error messages name them.
     pub(crate) fn takes(self, dialect: Dialect) -> &'static str {
         match (self, dialect) {
             (Self::Text, _) => {
@@ -64,7 +64,7 @@ impl Clause {
     }
 }
 
-/// Reads the clause behind a percent sign; gives what follows it, too. The error is the message.
+/// Parses the clause after a percent sign and returns it with the rest of the text. The error is the message.
 pub(crate) fn clause(text: &[u8], max_precision: Option<usize>) -> Result<(Clause, &[u8]), String> {
     let (precision, rest) =
         precision(text, max_precision).map_err(|e| format!("error while parsing precision: {e}"))?;
@@ -80,7 +80,7 @@ pub(crate) fn clause(text: &[u8], max_precision: Option<usize>) -> Result<(Claus
         b'x' => Clause::Hexadecimal,
         b'X' => Clause::UpperHexadecimal,
         b'o' => Clause::Octal,
-        // Bytes, not characters, are told apart.
+        // UPSTREAM: classifies bytes, not characters.
         _ => {
             return Err(format!(
                 "unrecognized formatting clause \"{}\"",
@@ -120,8 +120,8 @@ fn precision(text: &[u8], max: Option<usize>) -> Result<(Option<usize>, &[u8]), 
     }
 }
 
-/// Puts arguments in place of the clauses: `write` appends the argument of an index as a clause asks for it.
-/// The error is the message.
+/// Replaces the clauses of a format string: `write` appends the argument with the given index. The error is
+/// the message.
 pub(crate) fn interpolate(
     template: &str,
     n_args: usize,

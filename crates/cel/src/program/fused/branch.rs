@@ -27,7 +27,7 @@ struct FusedVariable {
     /// The fields that are read of it, if it is an object.
     object: ObjectIndex,
     shape: Arc<Shape>,
-    /// Where its fields get their slots.
+    /// The pool from which its fields get their slots.
     end: SlotPool,
 }
 
@@ -47,7 +47,7 @@ struct QuantifiedList<'p> {
     /// The result of the predicate that ends the loop.
     decisive: bool,
     /// The cost of the loop condition.
-    fused_run: u64,
+    condition_cost: u64,
     /// The cost apart from the iterations.
     cost: u32,
 }
@@ -60,7 +60,7 @@ pub(super) struct FusedBuilder {
     /// The variables of the enclosing comprehensions, by their index in the program.
     locals: Vec<(usize, FusedVariable)>,
     /// The searches whose results are cached.
-    noted: Vec<(SlotIndex, Pattern)>,
+    cached_searches: Vec<(SlotIndex, Pattern)>,
     /// The index of the current program.
     program: usize,
     /// The ops visited in the current program. Equality of booleans visits its right side twice.
@@ -83,7 +83,7 @@ impl FusedBuilder {
             branches: BranchTable::default(),
             subject,
             locals: Vec::new(),
-            noted: Vec::new(),
+            cached_searches: Vec::new(),
             program: 0,
             visited: 0,
         }
@@ -181,7 +181,8 @@ impl FusedBuilder {
     }
 
     fn conditional(&mut self, conditional: &Conditional, path: OpPath, yes: Edge, no: Edge) -> Edge {
-        // A field that is selected_branch costs less than one that is asked for.
+        // Attributes in branches are resolved as part of the conditional, which costs less than evaluating
+        // them.
         let is_field = |op: &Op| matches!(op, Op::Attribute(_));
         if !conditional.path.is_empty() || is_field(&conditional.if_true) || is_field(&conditional.if_false) {
             return self.fallback(path, yes, no);
@@ -218,7 +219,7 @@ impl FusedBuilder {
                 let (left, cost) = self.number(left)?;
                 let test = FusedTest::Numbers {
                     left,
-                    right: NumberSource::TextConstant(*constant),
+                    right: NumberSource::Constant(*constant),
                     relation: Relation::Equal,
                 };
                 Some((test, cost + 1))
@@ -271,17 +272,17 @@ impl FusedBuilder {
         if attribute.path.is_empty() {
             return None;
         }
-        let place = self.place(attribute)?;
+        let place = self.slot_of(attribute)?;
         let test = FusedTest::Present {
             within: place.within,
             field: place.slot,
-            types: JsonTypes::of(&place.shape)?,
+            types: JsonTypes::for_shape(&place.shape)?,
         };
         Some((test, steps(attribute)?))
     }
 
     fn truth(&mut self, attribute: &Attribute) -> Option<(FusedTest, u32)> {
-        let place = self.place(attribute)?;
+        let place = self.slot_of(attribute)?;
         matches!(place.shape.kind, ShapeKind::Bool).then_some(())?;
         Some((FusedTest::Truth(place.slot), steps(attribute)? + 1))
     }
@@ -323,7 +324,7 @@ impl FusedBuilder {
         match op {
             Op::Attribute(attribute) => {
                 let (slot, cost) = self.field(attribute)?;
-                Some((TextSource::FieldLayout(slot), cost))
+                Some((TextSource::Field(slot), cost))
             }
             Op::Call(call) => {
                 let (search, cost) = self.search(call, "find")?;
@@ -361,12 +362,12 @@ impl FusedBuilder {
         if !self.layout.is_front(slot) {
             return None;
         }
-        let is_same = |noted: &(SlotIndex, Pattern)| noted.0 == slot && noted.1 == *pattern;
-        let known = self.noted.iter().position(is_same);
+        let is_same = |(at, cached): &(SlotIndex, Pattern)| *at == slot && cached == pattern;
+        let known = self.cached_searches.iter().position(is_same);
         let cache_slot = known.or_else(|| {
-            (self.noted.len() < MAX_CACHED_SEARCHES).then(|| {
-                self.noted.push((slot, pattern.clone()));
-                self.noted.len() - 1
+            (self.cached_searches.len() < MAX_CACHED_SEARCHES).then(|| {
+                self.cached_searches.push((slot, pattern.clone()));
+                self.cached_searches.len() - 1
             })
         });
         u8::try_from(cache_slot?).ok()
@@ -383,7 +384,7 @@ impl FusedBuilder {
     /// The source of an integer, and its cost.
     fn number(&mut self, op: &Op) -> Option<(NumberSource, u32)> {
         match op {
-            Op::Const(Owned::Int(i)) => Some((NumberSource::TextConstant(*i), 0)),
+            Op::Const(Owned::Int(i)) => Some((NumberSource::Constant(*i), 0)),
             Op::Attribute(attribute) => {
                 let place = self.value(attribute)?;
                 matches!(place.shape.kind, ShapeKind::Int).then_some(())?;
@@ -410,7 +411,7 @@ impl FusedBuilder {
 
     /// The parts of a comprehension that is `all` or `exists` over a declared list.
     fn range<'p>(&mut self, fold: &'p FoldOp) -> Option<QuantifiedList<'p>> {
-        let (predicate, decisive, fused_run) = match &fold.step {
+        let (predicate, decisive, condition_cost) = match &fold.step {
             FoldStep::All { predicate } => (predicate, false, ALL_CONDITION_COST),
             FoldStep::Exists { predicate } => (predicate, true, EXISTS_CONDITION_COST),
             _ => return None,
@@ -435,8 +436,8 @@ impl FusedBuilder {
             list,
             predicate,
             decisive,
-            fused_run,
-            // The result is read once more.
+            condition_cost,
+            // The final read of the result costs 1 more.
             cost: steps(range)? + 2,
         })
     }
@@ -456,7 +457,7 @@ impl FusedBuilder {
             shape: Arc::clone(&range.element),
             entry: self.each((fold.first, element), range.predicate, path, Edge::YES),
             decisive: range.decisive,
-            fused_run: range.fused_run,
+            condition_cost: range.condition_cost,
             fused: 1,
         };
         Some((FusedTest::Each(Box::new(quantifier)), range.cost))
@@ -485,7 +486,7 @@ impl FusedBuilder {
         step.yes = step.yes.costing(range.cost);
         if let FusedTest::Each(quantifier) = &mut step.test {
             quantifier.entry = entry;
-            quantifier.fused_run += range.fused_run;
+            quantifier.condition_cost += range.condition_cost;
             quantifier.fused += 1;
         }
         Some(next)
@@ -501,11 +502,11 @@ impl FusedBuilder {
 
     fn value(&mut self, attribute: &Attribute) -> Option<FieldSlot> {
         (attribute.mode == AttributeMode::Value).then_some(())?;
-        self.place(attribute)
+        self.slot_of(attribute)
     }
 
     /// The slot of an attribute that selects only declared fields of a variable.
-    fn place(&mut self, attribute: &Attribute) -> Option<FieldSlot> {
+    fn slot_of(&mut self, attribute: &Attribute) -> Option<FieldSlot> {
         let variable = match &attribute.root {
             AttributeRoot::Input(0) => &self.subject,
             AttributeRoot::Local(local) => &self.locals.iter().find(|(number, _)| number == local)?.1,

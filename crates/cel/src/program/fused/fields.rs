@@ -82,7 +82,7 @@ impl Layout {
         Some(object)
     }
 
-    /// Whether the slot belongs to a field of the subject.
+    /// Returns whether the slot belongs to a field of the subject.
     pub(super) fn is_front(&self, slot: SlotIndex) -> bool {
         usize::from(slot) < self.front
     }
@@ -172,7 +172,7 @@ impl JsonTypes {
     const OBJECT: u8 = 32;
 
     /// `None` if the type alone does not decide, as for formats.
-    pub(super) fn of(shape: &Shape) -> Option<JsonTypes> {
+    pub(super) fn for_shape(shape: &Shape) -> Option<JsonTypes> {
         Some(JsonTypes(match shape.kind {
             ShapeKind::Bool => Self::BOOL,
             ShapeKind::Int => Self::INT,

@@ -37,12 +37,12 @@ impl Edge {
         cost: 0,
     };
 
-    /// Whether the edge ends in failure.
+    /// Returns whether the edge ends in failure.
     pub(super) fn is_no(self) -> bool {
         self.to == Self::NO.to
     }
 
-    /// Whether the edge ends in success.
+    /// Returns whether the edge ends in success.
     #[inline]
     pub(super) fn is_yes(self) -> bool {
         self.to == Self::YES.to
@@ -129,7 +129,7 @@ pub(super) enum FusedTest {
 /// The source of a string.
 #[derive(Clone, Debug)]
 pub(super) enum TextSource {
-    FieldLayout(SlotIndex),
+    Field(SlotIndex),
     /// `a.find('x')`, which is empty without a match.
     Found(RegexSearch),
 }
@@ -167,7 +167,7 @@ impl EqualsAny {
         }
     }
 
-    /// Whether a string equals one of the constants, and the cost. `pass` is the cost of a pass over the string.
+    /// Returns whether a string equals one of the constants, and the cost. `pass` is the cost of a pass over the string.
     #[inline]
     pub(super) fn contains(&self, text: &str, pass: u64) -> (bool, u64) {
         let mut cost = 0;
@@ -201,7 +201,7 @@ pub(super) enum Affix {
 /// The source of an integer.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum NumberSource {
-    TextConstant(i64),
+    Constant(i64),
     Integer(SlotIndex),
     SizeOfText(SlotIndex),
     SizeOfList(SlotIndex),
@@ -213,7 +213,7 @@ pub(super) enum NumberSource {
 pub(super) struct Quantifier {
     pub(super) list: SlotIndex,
     pub(super) element: SlotIndex,
-    /// What is read of an element, if it is an object.
+    /// The fields that are read of an element, if it is an object.
     pub(super) object: ObjectIndex,
     /// The shape of the elements.
     pub(super) shape: Arc<Shape>,
@@ -222,7 +222,7 @@ pub(super) struct Quantifier {
     /// The result of the predicate that ends the loop.
     pub(super) decisive: bool,
     /// The cost of the loop condition.
-    pub(super) fused_run: u64,
+    pub(super) condition_cost: u64,
     /// The number of merged predicates.
     pub(super) fused: u64,
 }
@@ -253,7 +253,7 @@ impl OpPath {
 }
 
 impl Op {
-    /// The operand with that index, of ops that the graph takes apart.
+    /// The operand with an index, for ops that the graph decomposes.
     #[inline]
     fn part(&self, turn: u8) -> Option<&Op> {
         match self {

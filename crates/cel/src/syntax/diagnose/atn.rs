@@ -11,7 +11,7 @@ use std::sync::LazyLock;
 /// Identifies a state.
 pub(super) type StateId = u16;
 
-/// What a state is for.
+/// The kind of a state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StateKind {
     Basic,
@@ -26,7 +26,7 @@ pub(super) enum StateKind {
     PlusLoopBack,
     /// The decision before an iteration of `(…)*`.
     LoopEntry {
-        /// Whether the loop is over the suffixes of a left-recursive rule.
+        /// True if the loop is over the suffixes of a left-recursive rule.
         suffixes: bool,
     },
     /// The start of an iteration; with suffixes, a decision.
@@ -81,7 +81,7 @@ pub(super) struct State {
     pub(super) edges: Vec<Edge>,
     /// The tokens that may be next within the rule.
     pub(super) next: TokenSet,
-    /// Whether the rule may end here.
+    /// True if the rule may end here.
     pub(super) may_end: bool,
     /// The first tokens of each alternative, if one token of lookahead decides.
     pub(super) alts: Option<Vec<TokenSet>>,
@@ -99,7 +99,7 @@ impl State {
         }
     }
 
-    /// Whether every edge, of which there is at least one, goes on without a token.
+    /// Returns whether the state has edges and all of them are epsilon edges.
     pub(super) fn is_passed_through(&self) -> bool {
         !self.edges.is_empty() && self.edges.iter().all(|edge| !edge.label.takes_token())
     }
@@ -108,7 +108,7 @@ impl State {
         self.edges.get(n).copied()
     }
 
-    /// Where the first edge leads.
+    /// The target of the first edge.
     pub(super) fn target(&self) -> Option<StateId> {
         self.edge(0).map(|edge| edge.target)
     }
@@ -139,7 +139,7 @@ impl Atn {
         Self::start(rule) + 1
     }
 
-    /// The state behind the call that this state makes.
+    /// The follow state of the call that this state makes.
     pub(super) fn follow_state(&self, caller: StateId) -> Option<StateId> {
         match self.state(caller).edge(0)?.label {
             EdgeLabel::Call { follow_state, .. } => Some(follow_state),
@@ -274,7 +274,7 @@ impl Atn {
         (entry, start, end)
     }
 
-    /// Leads from the stop of every rule to all places behind a call of it.
+    /// Connects the stop state of every rule with the follow states of its calls.
     fn connect_returns(&mut self) {
         let calls: Vec<(GrammarRule, u8, StateId)> = self
             .states
@@ -330,7 +330,7 @@ impl Atn {
             for edge in &state.edges {
                 match edge.label {
                     EdgeLabel::Tokens(tokens, _) => found = found.union(tokens),
-                    // No rule matches nothing: what follows a call is never next.
+                    // No rule matches the empty input, so what follows a call is never next.
                     EdgeLabel::Call { .. } => {
                         found = found.union(self.first_tokens(edge.target, LookScope::Nothing)?.0);
                     }
@@ -351,7 +351,7 @@ impl Atn {
     }
 }
 
-/// How far the search for first tokens extends.
+/// The extent of the search for first tokens.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum LookScope {
     Nothing,
@@ -364,7 +364,7 @@ mod tests {
     use expect_test::expect;
     use std::fmt::Write as _;
 
-    /// Which decisions one token settles, and how.
+    /// Lists the decisions that one token of lookahead resolves.
     #[test]
     fn alternatives_decided_by_one_token() {
         let mut text = String::new();
@@ -373,13 +373,13 @@ mod tests {
                 continue;
             }
             let alts = ATN.state(id as StateId).alts.as_ref();
-            let shown = alts.map_or("needs prediction".to_owned(), |alts| {
+            let display = alts.map_or("needs prediction".to_owned(), |alts| {
                 alts.iter()
                     .map(ToString::to_string)
                     .collect::<Vec<_>>()
                     .join(" / ")
             });
-            writeln!(text, "{:?} {:?}: {shown}", state.rule, state.kind).unwrap();
+            writeln!(text, "{:?} {:?}: {display}", state.rule, state.kind).unwrap();
         }
         expect![[r#"
             Expr BlockStart: '?' / {<EOF>, ']', '}', ')', ',', ':'}

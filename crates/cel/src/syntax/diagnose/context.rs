@@ -1,7 +1,7 @@
 //! Graph-structured call stacks for predictions.
 //!
-//! A context stands for a set of call stacks: each entry is a return state and the context below it. Contexts are interned,
-//! so equality is equality of identifiers.
+//! A context represents a set of call stacks: each entry is a return state and the context below it. Contexts
+//! are interned, so equality is equality of identifiers.
 
 use super::atn::StateId;
 use std::collections::HashMap;
@@ -10,27 +10,27 @@ use std::collections::HashMap;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct ContextId(u32);
 
-/// Where an entry returns to.
+/// The return address of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Return {
     To(StateId),
-    /// The bottom of the stack, which stands for any caller if the caller is unknown.
+    /// The bottom of the stack. It represents any caller if the caller is unknown.
     Nowhere,
 }
 
 /// An entry of a context.
 pub(super) type StackEntry = (Return, ContextId);
 
-/// What the end of a stack means.
+/// The meaning of an empty stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum EmptyStack {
-    /// Any caller: it swallows every other stack.
+    /// Any caller: merging it with other stacks yields an empty stack.
     AnyCaller,
     /// No caller.
     NoCaller,
 }
 
-/// The contexts made so far.
+/// The interned contexts.
 #[derive(Debug)]
 pub(super) struct Contexts {
     entries: Vec<Box<[StackEntry]>>,
@@ -39,7 +39,7 @@ pub(super) struct Contexts {
 }
 
 impl Contexts {
-    /// The stack that is empty.
+    /// The empty stack.
     pub(super) const EMPTY: ContextId = ContextId(0);
 
     pub(super) fn new() -> Self {
@@ -67,17 +67,17 @@ impl Contexts {
         self.entries.get(id.0 as usize).map_or(&[], |entries| entries)
     }
 
-    /// Whether one of the stacks ends here.
+    /// Returns whether one of the stacks is empty.
     pub(super) fn may_be_empty(&self, id: ContextId) -> bool {
         self.entries(id).iter().any(|(to, _)| *to == Return::Nowhere)
     }
 
-    /// The stacks with a call on top.
+    /// Pushes a call onto all stacks.
     pub(super) fn push(&mut self, id: ContextId, to: StateId) -> ContextId {
         self.intern(vec![(Return::To(to), id)])
     }
 
-    /// The stacks of both.
+    /// The union of two sets of stacks.
     pub(super) fn merge(&mut self, a: ContextId, b: ContextId, empty_stack: EmptyStack) -> ContextId {
         if a == b {
             return a;

@@ -46,7 +46,7 @@ impl GrammarRule {
         GrammarRule::Literal,
     ];
 
-    /// Whether the rule repeats on its left side, with alternatives that bind more or less tightly.
+    /// Returns whether the rule is left-recursive, with suffixes of different precedence.
     pub(super) fn is_recursive(self) -> bool {
         matches!(
             self,
@@ -55,10 +55,10 @@ impl GrammarRule {
     }
 }
 
-/// What a node of the tree is: the alternative of its rule that was taken.
+/// The label of a parse node: the alternative of its rule that was taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AltLabel {
-    /// No alternative was taken, because of a mistake.
+    /// No alternative was taken, because of a syntax error.
     Undecided,
     /// The rule has one alternative only.
     Plain,
@@ -88,12 +88,12 @@ pub(super) enum AltLabel {
     Null,
 }
 
-/// What a token or node is to the node above it.
+/// The role of a token or node in its parent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ChildRole {
-    /// Of no interest.
+    /// None.
     Mark,
-    /// The operator, or the token at which the node stands.
+    /// The operator, or the token that determines the position of the node.
     Operator,
     /// The question mark of optional syntax.
     Optional,
@@ -105,7 +105,7 @@ pub(super) enum ChildRole {
     Open,
     /// The arguments, elements or entries.
     Items,
-    /// The first or only operand; the left side of what repeats on its left.
+    /// The first or only operand; the left operand of a left-recursive rule.
     First,
     /// The second operand, or all operands but the first of a chain.
     Second,
@@ -121,20 +121,19 @@ pub(super) enum ChildRole {
     Literal,
 }
 
-/// A piece of a rule.
+/// An item of a rule.
 pub(super) enum GrammarItem {
     /// One token of these kinds.
     Token(ChildRole, &'static [T]),
     /// Another rule, with the precedence that its alternatives must have.
     Call(ChildRole, GrammarRule, u8),
-    /// The items or nothing.
+    /// Optional items.
     Optional(&'static [GrammarItem]),
-    /// The items any number of times, at least once.
+    /// Items repeated one or more times.
     Repeated(&'static [GrammarItem]),
-    /// The items any number of times, perhaps never.
+    /// Items repeated zero or more times.
     Any(&'static [GrammarItem]),
-    /// The suffixes of a left-recursive rule, any number of times: alternatives that bind as tightly as
-    /// their number says.
+    /// The suffixes of a left-recursive rule, repeated zero or more times, with their precedence.
     Suffixes(&'static [(u8, AltLabel, &'static [GrammarItem])]),
     /// One of several alternatives.
     Either(&'static [(AltLabel, &'static [GrammarItem])]),
@@ -148,7 +147,7 @@ const TRAILING_COMMA: GrammarItem = Optional(&[Token(ChildRole::Mark, &[T::Comma
 const SIGN: GrammarItem = Optional(&[Token(ChildRole::Sign, &[T::Minus])]);
 const NAME: GrammarItem = Token(ChildRole::Name, &[T::Identifier]);
 
-/// What a rule consists of.
+/// The items of a rule.
 pub(super) const fn items(of: GrammarRule) -> &'static [GrammarItem] {
     match of {
         GrammarRule::Start => &[

@@ -24,17 +24,17 @@ pub(super) struct NoViableAlt {
     pub(super) offending: TokenIndex,
 }
 
-/// Where the recognizer stands when it asks.
+/// The position of the recognizer at a decision.
 pub(super) struct Decision<'q> {
     /// The state of the decision.
     pub(super) decision: StateId,
     /// The precedence that suffixes of the current rule must have.
     pub(super) precedence: u8,
-    /// The rules that have been entered, from the outermost on.
+    /// The active rules, outermost first.
     pub(super) frames: &'q [Frame],
 }
 
-/// One of the places that a prediction has reached.
+/// A configuration of the ATN simulation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct AtnConfig {
     state: StateId,
@@ -42,9 +42,9 @@ struct AtnConfig {
     context: ContextId,
     /// The precedence that the alternative depends on.
     precedence: Option<u8>,
-    /// Whether the rule of the decision has ended.
+    /// True if the rule of the decision has ended.
     left_rule: bool,
-    /// Whether this came about by the end of an outermost call of the recursive rule.
+    /// True if this was reached through the end of an outermost call of the recursive rule.
     outermost: bool,
 }
 
@@ -61,7 +61,7 @@ enum Prediction {
     NeedsCallers(Vec<PredicatedAlt>),
 }
 
-/// An alternative and the precedences of which one must be allowed; no condition if empty.
+/// An alternative and its alternative precedence predicates; empty means unconditional.
 #[derive(Debug)]
 struct PredicatedAlt {
     alt: Alt,
@@ -259,7 +259,7 @@ impl Predictor {
         }
     }
 
-    /// Whether the configurations conflict, so that further lookahead without callers cannot decide: some state and
+    /// Returns whether the configurations conflict, so that further lookahead without callers cannot decide: some state and
     /// context is reached by several alternatives, and no state by only one.
     fn is_conflict(&self, configs: &[AtnConfig]) -> bool {
         if configs
@@ -335,7 +335,7 @@ impl Predictor {
         set.configs
     }
 
-    /// What is reached from these on a token.
+    /// The configurations reached from these by a token.
     fn reach(
         &mut self,
         decision: &Decision<'_>,
@@ -364,7 +364,7 @@ impl Predictor {
                 }
             }
         }
-        // Where one alt is left there is no need to first_tokens further.
+        // Once one alternative is left, no further lookahead is needed.
         let settled = stopped.is_empty() && !at_end && unique_alt(&direct.configs).is_some();
         let mut reach = if settled {
             direct
@@ -435,7 +435,7 @@ fn common_first_alt(configs: &[AtnConfig]) -> Option<Alt> {
     firsts.all(|alt| alt == first).then_some(first)
 }
 
-/// Configurations, of which those that differ in their context alone are one.
+/// A set of configurations, in which those that differ only in their context are merged.
 struct AtnConfigSet {
     empty_stack: EmptyStack,
     configs: Vec<AtnConfig>,
@@ -464,13 +464,13 @@ impl AtnConfigSet {
     }
 }
 
-/// Follows edges that take no token.
+/// Computes the epsilon closure.
 struct Closure<'c, 'q> {
     predictor: &'c mut Predictor,
     decision: &'q Decision<'q>,
     set: &'c mut AtnConfigSet,
     seen: HashSet<(StateId, Alt, ContextId, Option<u8>, bool)>,
-    /// Whether the end of the source, which can be taken again and again, counts as nothing.
+    /// True if the end of the source, which can be matched repeatedly, counts as an epsilon edge.
     at_end: bool,
     suffixes: bool,
 }
@@ -493,8 +493,8 @@ impl<'c, 'q> Closure<'c, 'q> {
         }
     }
 
-    /// Adds what is reached from a configuration. `collect` says whether conditions count; `depth` is how deep the
-    /// calls go, negative once the rule has ended.
+    /// Adds the closure of a configuration. `collect` says whether predicates are collected; `depth` is the
+    /// call depth, negative once the rule has ended.
     fn add(&mut self, config: AtnConfig, collect: bool, depth: i32) {
         let mut pending = vec![config];
         while let Some(config) = pending.pop() {
@@ -566,7 +566,7 @@ impl<'c, 'q> Closure<'c, 'q> {
         ))
     }
 
-    /// What an edge leads to, if it takes no token.
+    /// The target of an epsilon edge; `None` for other edges.
     fn follow_state(&mut self, config: AtnConfig, edge: &Edge, condition_counts: bool) -> Option<AtnConfig> {
         let mut next = AtnConfig {
             state: edge.target,
@@ -589,8 +589,8 @@ impl<'c, 'q> Closure<'c, 'q> {
         Some(next)
     }
 
-    /// Whether every caller is a suffix of the same recursive rule, so that its own loop will take up what this one
-    /// could.
+    /// Returns whether every caller is a suffix of the same recursive rule, so that the caller's loop will
+    /// match whatever this one could.
     fn repeats_in_caller(&self, config: AtnConfig) -> bool {
         let atn = self.predictor.atn;
         let state = atn.state(config.state);

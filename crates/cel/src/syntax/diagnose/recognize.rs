@@ -9,7 +9,7 @@ use super::tree::{Child, Leaf, ParseNode, ParseNodeId, ParseTree};
 use crate::syntax::parser::MAX_DEPTH;
 use crate::syntax::token::{TokenKind, TokenSet};
 
-/// Reads the source as far as it can be read.
+/// Parses the source with error recovery.
 pub(super) fn recognize(source: &str, reporter: &mut Reporter) -> ParseTree {
     let mut recognizer = Recognizer {
         atn: &ATN,
@@ -27,7 +27,7 @@ pub(super) fn recognize(source: &str, reporter: &mut Reporter) -> ParseTree {
     recognizer.tree
 }
 
-/// Why a rule cannot go on.
+/// The reason why a rule cannot continue.
 pub(super) enum RecognitionError {
     /// The current token is not one of those expected.
     Mismatch,
@@ -35,7 +35,7 @@ pub(super) enum RecognitionError {
     NoViableAlt(NoViableAlt),
 }
 
-/// A rule that has been entered and not yet left.
+/// An active rule.
 pub(super) struct Frame {
     pub(super) rule: GrammarRule,
     pub(super) node: ParseNodeId,
@@ -43,20 +43,20 @@ pub(super) struct Frame {
     pub(super) caller: Option<StateId>,
     /// The precedence that its suffixes must have.
     precedence: u8,
-    /// Where in the rule it goes on.
+    /// The next state in the rule.
     next: StateId,
 }
 
-/// What recovery remembers.
+/// The state of error recovery.
 #[derive(Default)]
 pub(super) struct Recovery {
-    /// Whether no token has matched since the last mistake.
+    /// True if no token has matched since the last error.
     pub(super) active: bool,
     /// The token of the last recovery.
     pub(super) last_token: Option<usize>,
-    /// The states from which recovery has begun at it.
+    /// The states from which recovery began at that token.
     pub(super) last_states: Vec<StateId>,
-    /// How often recovery has been tried.
+    /// The number of recovery attempts.
     pub(super) attempts: usize,
 }
 
@@ -66,10 +66,10 @@ pub(super) struct Recognizer<'s, 'r> {
     pub(super) reporter: &'r mut Reporter,
     tree: ParseTree,
     pub(super) frames: Vec<Frame>,
-    /// The state that mistakes are reported from.
+    /// The state that errors are reported from.
     pub(super) state: StateId,
     predictor: Predictor,
-    /// How deep each rule nests.
+    /// The nesting depth of each rule.
     depth: [u32; GrammarRule::ALL.len()],
     pub(super) recovery: Recovery,
 }
@@ -103,7 +103,7 @@ impl Recognizer<'_, '_> {
         self.tree.get_mut(id)
     }
 
-    /// One step from a state of the current rule.
+    /// Takes one step from a state of the current rule.
     fn step(&mut self, id: StateId) -> Result<(), RecognitionError> {
         let state = self.atn.state(id);
         let n = match state.kind {
@@ -119,7 +119,7 @@ impl Recognizer<'_, '_> {
                 self.sync_at(id)?;
                 let alt = self.choose(id)?;
                 if alt == 1 {
-                    // Later rounds begin without another first_tokens at the start of the block.
+                    // Later rounds do not predict again at the start of the block.
                     let round = state.target().and_then(|start| self.atn.state(start).target());
                     round.into_iter().for_each(|round| self.goto(round));
                     return Ok(());
@@ -151,12 +151,12 @@ impl Recognizer<'_, '_> {
         }
     }
 
-    /// Another round of a loop, or on.
+    /// Enters another iteration of a loop, or leaves it.
     fn enter_loop(&mut self, entry: StateId) -> Result<(), RecognitionError> {
         let alt = self.choose(entry)?;
         let state = self.atn.state(entry);
         if alt == 1 && state.kind == (StateKind::LoopEntry { suffixes: true }) {
-            // What has been read becomes the left side of what follows.
+            // The node so far becomes the left operand of what follows.
             self.exit_depth(state.rule);
         }
         state
@@ -245,7 +245,7 @@ impl Recognizer<'_, '_> {
                         offending: start,
                     }))
                 }
-                // The last alt leads on behind what is optional.
+                // The last alternative skips the optional part.
                 None => Ok(alts.len() as Alt),
             };
         }

@@ -24,7 +24,7 @@ enum SkipBudget {
 }
 
 impl Recognizer<'_, '_> {
-    /// A token has matched: the last mistake is over.
+    /// Ends recovery, because a token has matched.
     pub(super) fn recovered(&mut self) {
         self.recovery.active = false;
         self.recovery.last_token = None;
@@ -58,7 +58,7 @@ impl Recognizer<'_, '_> {
         }
     }
 
-    /// Reports why a rule cannot go on.
+    /// Reports why a rule cannot continue.
     pub(super) fn report(&mut self, error: &RecognitionError) {
         if self.recovery.active {
             return;
@@ -69,7 +69,7 @@ impl Recognizer<'_, '_> {
                 let token = self.current();
                 let message = format!(
                     "mismatched input {} expecting {}",
-                    self.shown(token),
+                    self.display(token),
                     self.expected()
                 );
                 self.reporter.syntax_error(token.offset, &message);
@@ -95,7 +95,7 @@ impl Recognizer<'_, '_> {
         let mut budget = SkipBudget::Counted(0);
         let current = Some(self.stream.index(0, self.reporter));
         if self.recovery.last_token == current && self.recovery.last_states.contains(&self.state) {
-            // The same mistake at the same token: it must go, lest this goes on for ever.
+            // The same error at the same token again: skip it to avoid an endless loop.
             self.skip(&mut budget);
         }
         self.recovery.last_token = Some(self.stream.index(0, self.reporter));
@@ -106,7 +106,7 @@ impl Recognizer<'_, '_> {
         self.skip_until(stop, &mut budget);
     }
 
-    /// Finds a token for one that is expected: the one behind a token too many, or one made up.
+    /// Finds an expected token: deletes one token before it, or inserts it.
     pub(super) fn recover_inline(&mut self) -> Result<Leaf, RecognitionError> {
         if !self.attempt() {
             return Err(RecognitionError::Mismatch);
@@ -181,7 +181,7 @@ impl Recognizer<'_, '_> {
             let token = self.current();
             let message = format!(
                 "extraneous input {} expecting {}",
-                self.shown(token),
+                self.display(token),
                 self.expected()
             );
             self.reporter.syntax_error(token.offset, &message);
@@ -192,12 +192,12 @@ impl Recognizer<'_, '_> {
         if !self.recovery.active {
             self.recovery.active = true;
             let token = self.current();
-            let message = format!("missing {} at {}", self.expected(), self.shown(token));
+            let message = format!("missing {} at {}", self.expected(), self.display(token));
             self.reporter.syntax_error(token.offset, &message);
         }
     }
 
-    /// A token of the first expected kind. It stands at the current token, at the end at the one before.
+    /// Inserts a token of the first expected kind, at the current token or, at the end, at the previous one.
     fn conjure_missing(&mut self) -> Leaf {
         let current = self.current();
         let at = match self.stream.previous() {
@@ -244,7 +244,7 @@ impl Recognizer<'_, '_> {
         })
     }
 
-    fn shown(&self, token: Token) -> String {
+    fn display(&self, token: Token) -> String {
         match token.kind {
             TokenKind::End => quoted("<EOF>"),
             _ => quoted(self.stream.text_of(token)),
@@ -252,7 +252,7 @@ impl Recognizer<'_, '_> {
     }
 }
 
-/// Between quotes, with ends of lines and tabs spelled out.
+/// Quotes a text and spells out line breaks and tabs.
 fn quoted(text: &str) -> String {
     format!(
         "'{}'",
@@ -262,8 +262,8 @@ fn quoted(text: &str) -> String {
     )
 }
 
-/// Says that nothing begins like the input. One character and a literal's keyword, such as `.true`, read as a keyword
-/// in place of a name.
+/// The message of a missing alternative. One character and a literal keyword, such as `.true`, is reported as
+/// a keyword in place of a name.
 fn no_viable_alternative(input: &str) -> String {
     let input = quoted(input);
     let mut rest = input.chars();

@@ -6,15 +6,15 @@ use super::Reporter;
 use crate::syntax::lexer::{Lexeme, Lexer};
 use crate::syntax::token::{Token, TokenKind};
 
-/// A token's place among the visible ones.
+/// The index of a visible token.
 pub(super) type TokenIndex = usize;
 
 pub(super) struct TokenStream<'s> {
     source: &'s str,
     lexer: Lexer<'s>,
-    /// All tokens read so far, whitespace and comments too.
+    /// All tokens read so far, including whitespace and comments.
     tokens: Vec<Token>,
-    /// Which of them are visible. The last is the end, once it has been reached.
+    /// The indices of the visible tokens. The last is the end, once it has been reached.
     visible: Vec<usize>,
     /// The current token.
     pub(super) position: TokenIndex,
@@ -31,7 +31,7 @@ impl<'s> TokenStream<'s> {
         }
     }
 
-    /// Reads until the visible token of this index, or the end, is there.
+    /// Lexes until the visible token with this index, or the end, is read.
     fn fill(&mut self, index: TokenIndex, reporter: &mut Reporter) {
         while self.visible.len() <= index {
             let last = self.tokens.last().map(|t| t.kind);
@@ -89,7 +89,7 @@ impl<'s> TokenStream<'s> {
         self.position.checked_sub(1).map(|index| self.get(index))
     }
 
-    /// Goes on to the next token, unless this is the end.
+    /// Advances to the next token, except at the end.
     pub(super) fn consume(&mut self, reporter: &mut Reporter) {
         if self.ahead(0, reporter).kind != TokenKind::End {
             self.position = self.index(1, reporter);
@@ -101,7 +101,7 @@ impl<'s> TokenStream<'s> {
         token.text(self.source)
     }
 
-    /// The text from one token to another, without stretches that are no tokens.
+    /// The text from one token to another, without unrecognized text.
     pub(super) fn text(&self, from: TokenIndex, to: TokenIndex) -> String {
         let range = match (self.visible.get(from), self.visible.get(to)) {
             (Some(from), Some(to)) => self.tokens.get(*from..=*to),

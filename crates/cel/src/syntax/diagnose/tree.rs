@@ -11,7 +11,7 @@ pub(super) struct ParseNodeId(pub(super) usize);
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Leaf {
     pub(super) token: Token,
-    /// Whether it is not in the source but was made up in recovery.
+    /// True if recovery inserted it and it is not in the source.
     pub(super) missing: bool,
 }
 
@@ -40,7 +40,7 @@ pub(super) enum Child {
     ParseNode(ParseNodeId),
 }
 
-/// A rule that was entered.
+/// An application of a rule.
 #[derive(Debug)]
 pub(super) struct ParseNode {
     pub(super) rule: GrammarRule,

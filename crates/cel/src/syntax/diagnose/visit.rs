@@ -11,7 +11,8 @@ use crate::syntax::literal::{self, LiteralError, Sign};
 use crate::syntax::macros;
 use crate::syntax::parser::{MAX_DEPTH, RESERVED, operator};
 
-/// Turns a tree into an [`Ast`], unless it is too deep. Where the reporter has issues, the result means nothing.
+/// Lowers a parse tree to an [`Ast`], unless it is too deep. If the reporter has issues, the result is
+/// meaningless.
 pub(super) fn visit(
     source: &str,
     options: &ParseOptions,
@@ -30,7 +31,7 @@ pub(super) fn visit(
     Some(Ast::new(source, root, visitor.builder.into_offsets()))
 }
 
-/// The tree is too deep; this has been reported.
+/// The tree is too deep, which has been reported.
 struct TooDeep;
 
 type VisitResult<T = Expr> = Result<T, TooDeep>;
@@ -49,7 +50,7 @@ impl<'t> Visitor<'t, '_> {
         self.tree.get(id?)
     }
 
-    /// Goes down as long as a node only stands for the one below it.
+    /// Descends through nodes with a single child.
     fn unwrap(&self, id: Option<ParseNodeId>) -> Option<&'t ParseNode> {
         let mut node = self.get(id)?;
         loop {
@@ -119,8 +120,8 @@ impl<'t> Visitor<'t, '_> {
         visited
     }
 
-    /// Stands for an expression that has a mistake. Of all kinds, no macro takes a double where it should not, or
-    /// refuses it where it should.
+    /// A placeholder for an expression with an error. A double, because no macro accepts or rejects a double
+    /// by mistake.
     fn broken(&mut self, offset: u32) -> Expr {
         self.builder.literal(offset, Literal::Double(0.0))
     }
@@ -139,7 +140,7 @@ impl<'t> Visitor<'t, '_> {
         self.broken(offset)
     }
 
-    /// The number of a node that stands at a token.
+    /// Assigns an identifier to a node at a token.
     fn id(&mut self, leaf: Option<Leaf>) -> ExprId {
         self.builder.id(leaf.map_or(NOWHERE, Leaf::offset))
     }
@@ -217,7 +218,7 @@ impl<'t> Visitor<'t, '_> {
         Ok(self.builder.call(id, "_?._", vec![operand, field]))
     }
 
-    /// The name of a field, or why it is none.
+    /// The name of a field, or the error.
     fn field_name(&self, field: Option<&'t ParseNode>) -> Result<&'t str, &'static str> {
         let text = |node: &'t ParseNode| {
             node.leaf(ChildRole::Name)
@@ -274,7 +275,7 @@ impl<'t> Visitor<'t, '_> {
         Ok(self.builder.call(id, function, vec![target, index]))
     }
 
-    /// The name with its leading dot, or a mistake.
+    /// The name with its leading dot, or a placeholder after an error.
     fn global_name(&mut self, node: &'t ParseNode) -> Result<(Leaf, String), Expr> {
         let Some(name) = node.leaf(ChildRole::Name) else {
             return Err(self.broken(node.offset));
@@ -432,7 +433,7 @@ impl<'t> Visitor<'t, '_> {
         };
         match value {
             Ok(value) => self.builder.literal(node.offset, value),
-            // A string that cannot be unescaped is still a string.
+            // A string with invalid escapes is still a string for the rest of the expression.
             Err(message) if matches!(label, AltLabel::String | AltLabel::Bytes) => {
                 self.reporter.error(Some(node.offset), message);
                 self.builder.literal(node.offset, Literal::String("".into()))

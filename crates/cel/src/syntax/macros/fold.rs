@@ -155,7 +155,7 @@ pub(super) fn map_filtered(
 
 /// `range.filter(var, predicate)`
 pub(super) fn filter(x: &mut Expander<'_>, range: Expr, [var, predicate]: [Expr; 2]) -> ExpandResult {
-    // The variable itself is what is collected: it stays in the tree with its own number and place.
+    // UPSTREAM: the element is the variable node itself, with its identifier and position.
     let element = var.clone();
     let vars = IterVars::one(x, var, NOT_IDENTIFIER)?;
     Ok(collect(x, range, vars, Some(predicate), element))

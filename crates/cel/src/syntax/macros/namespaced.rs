@@ -83,16 +83,22 @@ pub(super) fn greatest(x: &mut Expander<'_>, math: Expr, args: Vec<Expr>) -> Exp
     extreme(x, &math, args, "math.greatest()", "math.@max")
 }
 
-fn extreme(x: &mut Expander<'_>, math: &Expr, args: Vec<Expr>, shown: &str, function: &str) -> ExpandResult {
+fn extreme(
+    x: &mut Expander<'_>,
+    math: &Expr,
+    args: Vec<Expr>,
+    display: &str,
+    function: &str,
+) -> ExpandResult {
     match args.as_slice() {
-        [] => Err(x.error(math.id, format!("{shown} requires at least one argument"))),
+        [] => Err(x.error(math.id, format!("{display} requires at least one argument"))),
         [one] if is_numeric_list(one) || may_be_numeric(one) => Ok(x.call(function, args)),
-        [one] => Err(x.error(one.id, format!("{shown} invalid single argument value"))),
+        [one] => Err(x.error(one.id, format!("{display} invalid single argument value"))),
         [..] => {
             if let Some(other) = args.iter().find(|a| !may_be_numeric(a)) {
                 return Err(x.error(
                     other.id,
-                    format!("{shown} simple literal arguments must be numeric"),
+                    format!("{display} simple literal arguments must be numeric"),
                 ));
             }
             let args = if args.len() == 2 { args } else { vec![x.list(args)] };

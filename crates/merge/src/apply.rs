@@ -1,7 +1,7 @@
-//! Ownership of fields: who set what, through updates and server-side applies.
+//! Field ownership: records which manager set which fields, through updates and server-side apply.
 //!
-//! [`FieldManager`] is what a server calls: [`FieldManager::update`] after any write that is no apply, and
-//! [`FieldManager::apply`] for an apply.
+//! [`FieldManager`] is the entry point: the server calls [`FieldManager::apply`] for an apply, and
+//! [`FieldManager::update`] after every other write.
 
 mod conflict;
 mod last_applied;
@@ -20,10 +20,10 @@ use scantling_value::Value;
 
 /// The versions of a kind: their types, and conversion between them.
 pub trait Versions {
-    /// The type of objects of a version (`group/version`); none if the kind does not have that version.
+    /// The type of objects in a version (`group/version`); `None` if the kind does not have that version.
     fn object_type(&self, api_version: &str) -> Option<&ObjectType>;
 
-    /// The object in another version; an error if there is no way there. A version that objects can be brought into
-    /// but that has no type is one that the kind had once, and what managers own in it is forgotten.
+    /// Converts an object to another version; fails if no conversion exists. A version to which conversion
+    /// succeeds but that has no type has been removed from the kind; what managers own in it is dropped.
     fn convert(&self, object: &Value, api_version: &str) -> Result<Value, String>;
 }

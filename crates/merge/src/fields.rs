@@ -1,4 +1,4 @@
-//! Sets of fields: who owns what.
+//! Sets of fields, as owned by managers.
 
 mod element;
 mod fields_v1;

@@ -1,9 +1,10 @@
-//! JSON patch (RFC 6902), with the departures from the standard that a Kubernetes API server has.
+//! JSON patch (RFC 6902), with kube-apiserver's deviations from the standard.
 //!
-//! No crate is used: those that exist keep to the standard, and a server does not. `replace` of a member that is not
-//! there adds it, indexes may be negative, `add` cannot replace the whole document, `test` compares texts, copies are
-//! limited in size, unknown operations are found only when their turn comes; and the texts of errors are part of the
-//! interface. Only where a server breaks down (a `test` that comes upon a null in a list) there is an answer here.
+//! Existing crates implement the standard, which kube-apiserver does not. There, `replace` of a missing
+//! member adds it, indexes may be negative, `add` cannot replace the whole document, `test` compares texts,
+//! copies are limited in size, and unknown operations fail only when they are reached. The error messages are
+//! part of the API. Where kube-apiserver crashes (a `test` on a null in a list), this implementation returns
+//! an error.
 
 mod text;
 mod tree;
@@ -17,7 +18,7 @@ use scantling_value::{DecodeError, Limits, Map, Str, Value, deadline, go, json};
 use std::fmt;
 use std::num::{IntErrorKind, ParseIntError};
 
-/// The most operations that a patch may have.
+/// The maximum number of operations in a patch.
 pub const MAX_OPERATIONS: usize = 10_000;
 
 /// The error of decoding or applying a patch.
@@ -25,7 +26,7 @@ pub const MAX_OPERATIONS: usize = 10_000;
 pub enum JsonPatchError {
     /// The document is not a patch (HTTP 400).
     Malformed(String),
-    /// It has too many operations (HTTP 413).
+    /// The patch has too many operations (HTTP 413).
     TooLarge(String),
     /// An operation fails (HTTP 422).
     Failed(String),
@@ -43,26 +44,26 @@ impl fmt::Display for JsonPatchError {
 
 impl std::error::Error for JsonPatchError {}
 
-/// How much text `copy` may add to a document, all operations of a patch together.
+/// The maximum size of text that all `copy` operations of a patch may add.
 pub const MAX_COPIED: usize = 3 << 20;
 
-/// A patch that has been read.
+/// A decoded patch.
 #[derive(Clone, Debug)]
 pub struct JsonPatch {
     operations: Vec<Map>,
-    /// The text of the patch, if it tests: tests compare texts.
+    /// The text of the patch, if it contains `test` operations, which compare texts.
     text: Option<String>,
 }
 
 impl JsonPatch {
-    /// Reads a patch.
+    /// Decodes a patch.
     pub fn decode(text: &[u8], limits: Limits) -> Result<Self, JsonPatchError> {
         let decoded = json::decode(text, limits);
         let decoded = decoded.map_err(|e: DecodeError| JsonPatchError::Malformed(e.to_string()))?;
         JsonPatch::from_value(decoded, text)
     }
 
-    /// A patch from its document and the text of that.
+    /// Creates a patch from a document and its text.
     pub fn from_value(value: Value, text: &[u8]) -> Result<Self, JsonPatchError> {
         let malformed = |what: &str, ty: &str| {
             let text = format!("json: cannot unmarshal {what} into Go value of type jsonpatch.{ty}");
@@ -96,7 +97,7 @@ impl JsonPatch {
 
     /// Applies the operations in order.
     pub fn apply(&self, document: Value) -> Result<Value, JsonPatchError> {
-        /// A patch of no more operations is done before the document is opened.
+        /// Patches with at most this many operations change the document in place.
         const FEW: usize = 16;
         let mut texts = self
             .text
@@ -127,9 +128,10 @@ impl JsonPatch {
 const MISSING: &str = "missing value";
 const TEST_FAILED: &str = "test failed";
 
-/// Does an operation. Whether a test holds was found out before; what copies bring in adds up.
+/// Executes an operation. `holds` is the result of a `test`, which is evaluated before; `copied` accumulates
+/// the size of copies.
 fn apply<T: Tree>(operation: &Map, document: &mut T, holds: bool, copied: &mut usize) -> Result<(), String> {
-    // A member that is null reads as one that is not there.
+    // A null member counts as absent.
     let text = |name: &str| match operation.get(name) {
         None | Some(Value::Null) => Err(MISSING.to_owned()),
         Some(Value::String(s)) => Ok(s.as_str()),
@@ -265,11 +267,11 @@ fn test<T: Tree>(document: &mut T, path: Result<&str, String>, holds: bool) -> R
     }
 }
 
-/// The list or object that a path ends in, and the last step.
+/// Finds the container of the value at a path, and the last segment.
 fn find<'d, T: Tree>(document: &'d mut T, path: &str) -> Option<(&'d mut T, Str)> {
     let (parents, last) = path.rsplit_once('/')?;
     let mut container = document;
-    // The first part is before the leading slash and names nothing.
+    // The part before the leading slash names nothing.
     for part in parents.split('/').skip(1) {
         let key = unescape(part);
         container = match container.kind() {
@@ -289,7 +291,7 @@ fn unescape(part: &str) -> Str {
     }
 }
 
-/// Reads an index; a negative one counts from the end.
+/// Parses an index; a negative one counts from the end.
 fn index(key: &str, length: usize, limit: usize) -> Result<usize, String> {
     let number: i64 = key.parse().map_err(|e: ParseIntError| {
         let why = match e.kind() {
@@ -397,9 +399,9 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(96))]
 
-        /// Operations that fail are left out, so that there is more than a beginning to compare.
+        /// Failing operations are removed, so that more than a prefix is compared.
         #[test]
-        fn an_opened_document_comes_out_as_one_that_is_changed_in_place(
+        fn lazy_and_eager_patching_agree(
             document in prop::collection::vec(any_value(), 0..6),
             operations in prop::collection::vec(any_operation(), 0..40),
         ) {
@@ -418,7 +420,7 @@ mod tests {
         }
 
         #[test]
-        fn patches_end_with_their_deadline(
+        fn patches_observe_the_deadline(
             document in any_value(),
             operations in prop::collection::vec(any_operation(), 0..30),
         ) {
@@ -428,7 +430,7 @@ mod tests {
     }
 
     #[test]
-    fn operations_anywhere_in_a_long_list_do_not_move_the_rest() {
+    fn list_operations_are_not_quadratic() {
         const LENGTH: usize = 200_000;
         let list = Value::Array(vec![Value::Int(0); LENGTH]);
         let document = Value::Object(Map::from_iter([("l", list)]));

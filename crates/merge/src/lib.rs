@@ -1,10 +1,10 @@
-//! Everything that makes a new object from an old one and a patch, as pure functions.
+//! Patches, server-side apply and field ownership, as pure functions.
 //!
-//! - [`json_patch`], [`merge_patch`], [`strategic`]: patches as a Kubernetes API server applies them.
-//! - [`patch`]: a patch of any of these types, from its text, and what strict reading finds in it.
-//! - [`fields`]: sets of fields, as `managedFields` holds them.
-//! - [`typed`]: comparison and merging driven by a schema.
-//! - [`apply`]: ownership of fields by managers, through updates and server-side applies.
+//! - [`json_patch`], [`merge_patch`], [`strategic`]: patches as kube-apiserver applies them.
+//! - [`patch`]: decodes and applies a patch of any of these types, with the findings of strict decoding.
+//! - [`fields`]: field sets, as in `managedFields`.
+//! - [`typed`]: schema-driven comparison and merging.
+//! - [`apply`]: field ownership, through updates and server-side apply.
 //!
 //! ```
 //! use scantling_merge::json_patch::JsonPatch;

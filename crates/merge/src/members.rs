@@ -1,19 +1,19 @@
-//! The members of an object while many of them change.
+//! The members of an object during many changes.
 
 use scantling_value::{Map, Str, Value};
 use std::collections::BTreeMap;
 
-/// The members of an object: sorted in one vector as long as few changes come, where each moves what stands behind it,
-/// and in a tree where many do.
+/// The members of an object: a sorted vector for few changes, each of which moves the members after it, and a
+/// tree for many.
 pub(crate) enum MergeMembers {
     Few(Map),
     Many(BTreeMap<Str, Value>),
 }
 
 impl MergeMembers {
-    /// The members of an object to which so many changes will be made.
+    /// Prepares the members of an object for a number of changes.
     pub(crate) fn new(map: Map, changes: usize) -> Self {
-        /// Up to here, moving members costs less than a tree.
+        /// Up to this number of changes, moving members is cheaper than a tree.
         const FEW: usize = 32;
         if map.len().min(changes) <= FEW {
             MergeMembers::Few(map)
@@ -58,7 +58,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn both_forms_hold_the_same(
+        fn member_representations_agree(
             names in prop::collection::btree_set("[a-e]{1,3}", 33..60),
             changes in prop::collection::vec(("[a-e]{1,3}", prop::option::of(0i64..9)), 33..60),
         ) {

@@ -1,12 +1,12 @@
-//! JSON merge patch (RFC 7386), with a server's departures: nulls inside of lists' objects go, too.
+//! JSON merge patch (RFC 7386), with kube-apiserver's deviation: it also drops nulls in objects inside lists.
 //!
-//! No crate is used: the algorithm is a few lines, and the departures are in the middle of it.
+//! No crate is used: the algorithm is a few lines, and the deviation is in the middle of it.
 
 use crate::members::MergeMembers;
 use crate::text::TextNode;
 use scantling_value::{Map, Value, deadline};
 
-/// Why a merge patch cannot be applied; a server answers with HTTP 400.
+/// The merge patch cannot be applied (HTTP 400).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotAnObject;
 
@@ -18,7 +18,8 @@ impl std::fmt::Display for NotAnObject {
 
 impl std::error::Error for NotAnObject {}
 
-/// Applies a merge patch to an object. The patch of an object is an object, or a list, which replaces it all.
+/// Applies a merge patch to an object. The patch must be an object, or a list, which replaces the whole
+/// object.
 pub fn apply(mut document: Value, patch: Value) -> Result<Value, NotAnObject> {
     match patch {
         Value::Object(patch) => {
@@ -49,7 +50,8 @@ fn merge(document: Map, patch: Map) -> Map {
             (Some(Value::Object(current)), Value::Object(change)) => {
                 *current = merge(std::mem::take(current), change);
             }
-            // What replaces an object is taken as it is; what replaces anything else loses its nulls.
+            // A value that replaces an object is taken unchanged; one that replaces anything else loses its
+            // nulls.
             (Some(current @ Value::Object(_)), other) => *current = other,
             (Some(current), other) => {
                 change = other;
@@ -66,7 +68,7 @@ fn merge(document: Map, patch: Map) -> Map {
     document.into_map()
 }
 
-/// Removes members that are null, at any depth. Elements of lists stay.
+/// Removes null members at any depth. Elements of lists stay.
 fn prune_nulls(value: &mut Value) {
     deadline::tick();
     match value {
@@ -79,7 +81,8 @@ fn prune_nulls(value: &mut Value) {
     }
 }
 
-/// The text that a patch makes of the text of a document, as refusals show it: with the numbers and strings as the patch writes them.
+/// Applies a patch to the text of a document, as error messages show it: numbers and strings keep the
+/// notation of the patch.
 pub fn patched_text(document: &str, patch: &str) -> String {
     let (mut made, mut patch) = (TextNode::read(document), TextNode::read(patch));
     match patch.open() {
@@ -129,7 +132,7 @@ fn prune_null_texts(node: &mut TextNode) {
     }
 }
 
-/// The patch that makes one document from another, if there is one: documents with nulls cannot be made by patches.
+/// Computes the patch between two documents. Documents with nulls cannot be produced by patches.
 pub fn diff(from: &Map, to: &Map) -> Map {
     let mut out = Vec::new();
     for (key, old) in from.iter() {

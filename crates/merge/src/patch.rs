@@ -1,19 +1,18 @@
-//! Patches of all types: reading their texts, applying them, and what strict reading finds in them.
+//! Patches of all types: decoding, application, and the findings of strict decoding.
 //!
-//! What is unknown is found only after a patch has been applied, in the object that results (an apply finds it by the
-//! schema, always). What stands twice can be found only here, in the text.
+//! Unknown fields are found after a patch has been applied, in the resulting object (an apply finds them by
+//! the schema). Duplicate fields can only be found here, in the text.
 
 use crate::json_patch::{self, JsonPatch, JsonPatchError};
 use crate::merge_patch;
 use crate::strategic::{self, StrategicError};
 use scantling_schema::structural::Structural;
 use scantling_value::json::RawJson;
-use scantling_value::{Limits, Map, TextList, Value, go, json, yaml};
+use scantling_value::{Finding, FindingList, Limits, Map, Path, Value, go, json, yaml};
 use std::borrow::Cow;
-use std::collections::BTreeSet;
 use std::fmt;
 
-/// The types of patches.
+/// The type of a patch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PatchType {
     /// `application/json-patch+json`
@@ -35,7 +34,7 @@ impl PatchType {
         PatchType::Apply,
     ];
 
-    /// The media type of a request with such a patch.
+    /// The media type of requests with this type of patch.
     pub fn media_type(self) -> &'static str {
         match self {
             PatchType::Json => "application/json-patch+json",
@@ -45,7 +44,7 @@ impl PatchType {
         }
     }
 
-    /// The type for a media type.
+    /// Finds the type of a media type.
     pub fn from_media_type(media_type: &str) -> Option<Self> {
         PatchType::ALL.into_iter().find(|t| t.media_type() == media_type)
     }
@@ -67,7 +66,7 @@ pub enum PatchError {
     Syntax(String),
     /// The document is not a patch of its type (HTTP 400).
     BadRequest(String),
-    /// It has too many operations (HTTP 413).
+    /// The patch has too many operations (HTTP 413).
     TooLarge(String),
     /// It does not apply (HTTP 422).
     Unprocessable(String),
@@ -109,12 +108,12 @@ impl From<StrategicError> for PatchError {
     }
 }
 
-/// A patch that has been read.
+/// A decoded patch.
 #[derive(Clone, Debug)]
 pub struct Patch<'t> {
     content: PatchContent,
     text: Cow<'t, str>,
-    findings: Vec<String>,
+    findings: Vec<Finding>,
 }
 
 #[derive(Clone, Debug)]
@@ -126,7 +125,7 @@ enum PatchContent {
 }
 
 impl<'t> Patch<'t> {
-    /// Reads the text of a patch.
+    /// Decodes a patch.
     pub fn decode(
         ty: PatchType,
         text: &'t [u8],
@@ -153,7 +152,7 @@ impl<'t> Patch<'t> {
             PatchType::Json => {
                 if reading == PatchDecoding::Strict {
                     check_operations(text, limits)?;
-                    findings = json_patch_findings(&decoded.value, text, findings);
+                    findings = json_patch_findings(&decoded.value, text, &findings);
                 }
                 PatchContent::Json(JsonPatch::from_value(decoded.value, text)?)
             }
@@ -195,7 +194,7 @@ impl<'t> Patch<'t> {
         }
     }
 
-    /// Whether the patch says what is to stand at a path of fields. A JSON patch is not looked into.
+    /// Returns whether the patch sets the value at a path of fields. Always false for a JSON patch.
     pub fn sets<'p>(&self, path: impl IntoIterator<Item = &'p str>) -> bool {
         match &self.content {
             PatchContent::Json(_) => false,
@@ -205,8 +204,8 @@ impl<'t> Patch<'t> {
         }
     }
 
-    /// What the patch makes of a document. The schema is that of kinds that understand strategic merge patches. An
-    /// apply is none that could be done here: it needs to know who owns what ([`crate::apply`]).
+    /// Applies the patch to a document. `schema` is required by strategic merge patches. Fails for an apply,
+    /// which needs field ownership ([`crate::apply`]).
     pub fn apply(&self, document: &Value, schema: Option<&Structural>) -> Result<Value, PatchError> {
         match (&self.content, schema) {
             (PatchContent::Json(patch), _) => Ok(patch.apply(document.clone())?),
@@ -225,9 +224,9 @@ impl<'t> Patch<'t> {
         }
     }
 
-    /// What strict reading finds: in the text and, once more, in what the patch makes of the text of a document, as far
-    /// as that is taken over as it is.
-    pub fn findings(&self, document: impl FnOnce() -> String) -> Vec<String> {
+    /// Returns the findings of strict decoding: in the text of the patch and, again, in the patched text,
+    /// where it contains parts of the patch verbatim.
+    pub fn findings(&self, document: impl FnOnce() -> String) -> Vec<Finding> {
         let mut found = self.findings.clone();
         if !found.is_empty()
             && matches!(self.content, PatchContent::Json(_) | PatchContent::Merge(_))
@@ -258,33 +257,20 @@ impl<'t> Patch<'t> {
 
     /// Returns the error of a strict apply whose patch has findings.
     pub fn strict_refusal(&self) -> Option<String> {
-        let found = self.findings.join(", ");
+        let found: FindingList = self.findings.iter().cloned().collect();
         let refused = self.ty() == PatchType::Apply && !found.is_empty();
-        refused.then(|| format!("error strict decoding patch: {found}"))
-    }
-
-    /// Returns the findings as warnings.
-    pub fn warnings(&self) -> Vec<String> {
-        warnings(&self.findings)
+        let error = || {
+            format!(
+                "error strict decoding patch: error converting YAML to JSON: {}",
+                found.strict_error()
+            )
+        };
+        refused.then(error)
     }
 }
 
-/// Findings of strict reading as warnings: those of YAML line by line.
-pub fn warnings(findings: &[String]) -> Vec<String> {
-    let lines = |finding: &String| {
-        let text = finding
-            .strip_prefix("error converting YAML to JSON: ")
-            .unwrap_or(finding);
-        match text.strip_prefix("yaml: unmarshal errors:\n") {
-            Some(lines) => lines.split('\n').map(|line| line.trim().to_owned()).collect(),
-            None => vec![finding.clone()],
-        }
-    };
-    findings.iter().flat_map(lines).collect()
-}
-
-/// Makes integers of numbers without a fraction, however they are written: what a strategic patch makes is converted,
-/// not decoded, and a conversion looks at the value.
+/// Converts whole floats to integers: kube-apiserver converts the result of a strategic patch instead of
+/// decoding it, and the conversion ignores the notation.
 fn make_whole(value: &mut Value) {
     match value {
         Value::Float(f) => {
@@ -316,7 +302,7 @@ fn not_a_map(value: &Value) -> String {
 /// The members of an operation of a JSON patch.
 const OPERATION: [&str; 4] = ["op", "path", "from", "value"];
 
-/// Checks the members of operations as strict reading does: one after the other, as often as they stand.
+/// Checks the members of operations in document order, including repeated ones, as strict decoding does.
 fn check_operations(text: &[u8], limits: Limits) -> Result<(), PatchError> {
     let misfit = |found: &str, place: &str| {
         Err(decoding(&format!(
@@ -352,36 +338,18 @@ fn check_operations(text: &[u8], limits: Limits) -> Result<(), PatchError> {
     Ok(())
 }
 
-/// Strict reading knows the members of operations: others are reported, and what is in them is not looked at.
-fn json_patch_findings(patch: &Value, text: &[u8], duplicates: Vec<String>) -> Vec<String> {
-    let mut unknown = Vec::new();
-    for (i, operation) in patch.as_array().unwrap_or_default().iter().enumerate() {
+/// Strict decoding knows the members of operations. Others are reported, and nothing inside of them is.
+fn json_patch_findings(patch: &Value, text: &[u8], duplicates: &[Finding]) -> Vec<Finding> {
+    let operations = patch.as_array().unwrap_or_default().iter().enumerate();
+    let unknown = operations.flat_map(|(i, operation)| {
         let names = operation.as_object().into_iter().flat_map(Map::keys);
         let others = names.filter(|name| !OPERATION.contains(&name.as_str()));
-        unknown.extend(others.map(|name| format!("[{i}].{name}")));
-    }
-    let starts: BTreeSet<String> = unknown
-        .iter()
-        .map(|place| go::quote(place).trim_end_matches('"').to_owned())
-        .collect();
-    let of_unknown = |finding: &String| {
-        let place = finding.strip_prefix("duplicate field ").unwrap_or_default();
-        let ends = place.match_indices(['"', '.', '[']).map(|(end, _)| end);
-        ends.filter_map(|end| place.get(..end))
-            .any(|start| starts.contains(start))
-    };
-    let mut findings: TextList = duplicates
-        .into_iter()
-        .filter(|finding| !of_unknown(finding))
-        .collect();
-    for place in &unknown {
-        findings.push_with(|| format!("unknown field {}", go::quote(place)));
-    }
-    let mut findings = findings.into_texts();
-    if !unknown.is_empty() {
-        json::sort_findings(text, &mut findings);
-    }
-    findings.into_iter().map(|f| format!("json patch {f}")).collect()
+        others.map(move |name| Finding::UnknownField((&Path::ROOT.index(i).field(name)).into()))
+    });
+    let mut findings = FindingList::join(duplicates, unknown);
+    json::sort_findings(text, &mut findings);
+    let in_patch = |finding| Finding::JsonPatch(Box::new(finding));
+    findings.into_iter().map(in_patch).collect()
 }
 
 fn decode_apply(text: &[u8], reading: PatchDecoding, limits: Limits) -> Result<Patch<'_>, PatchError> {
@@ -402,11 +370,8 @@ fn decode_apply(text: &[u8], reading: PatchDecoding, limits: Limits) -> Result<P
         }
     };
     let findings = match reading {
-        PatchDecoding::Strict if !decoded.duplicates.is_empty() => {
-            let found = yaml::strict_error(&decoded.duplicates);
-            vec![format!("error converting YAML to JSON: {found}")]
-        }
-        _ => Vec::new(),
+        PatchDecoding::Strict => decoded.duplicates,
+        PatchDecoding::Lenient => Vec::new(),
     };
     Ok(Patch {
         content: PatchContent::Apply(config),

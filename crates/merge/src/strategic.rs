@@ -1,11 +1,12 @@
-//! Strategic merge patch: a merge patch in which lists merge, too, as the schema says.
+//! Strategic merge patch: a merge patch that also merges lists, as the schema specifies.
 //!
-//! `x-kubernetes-patch-strategy` and `x-kubernetes-patch-merge-key` drive it, so it is for kinds whose schemas carry
-//! them. A patch can say more by directives: `$patch` (`replace`, `delete`, `merge`) in an object or an element of a
-//! list, `$retainKeys` in an object, `$deleteFromPrimitiveList/list` and `$setElementOrder/list` beside a list.
+//! `x-kubernetes-patch-strategy` and `x-kubernetes-patch-merge-key` drive it, so it applies only to kinds
+//! whose schemas have them. A patch can contain directives: `$patch` (`replace`, `delete`, `merge`) in an
+//! object or an element of a list, `$retainKeys` in an object, `$deleteFromPrimitiveList/list` and
+//! `$setElementOrder/list` beside a list.
 //!
-//! One accident of a server is not imitated: it works in place, so that a list of scalars that a patch brings in and
-//! then merges once more may come out in another order, depending on the memory that was left over behind it.
+//! One accident of kube-apiserver is not reproduced. It works in place, so a list of scalars that a patch
+//! adds and then merges again may come out in another order, depending on spare slice capacity.
 
 mod lists;
 
@@ -26,7 +27,7 @@ const SET_ORDER: &str = "$setElementOrder";
 pub enum StrategicError {
     /// A directive is malformed (HTTP 400).
     BadRequest(&'static str),
-    /// The patch asks for what strategic merge cannot do (HTTP 422).
+    /// Strategic merge does not support the patch (HTTP 422).
     Unprocessable(&'static str),
     /// The patch does not fit the object (HTTP 500).
     Internal(String),
@@ -50,12 +51,14 @@ const BAD_ORDER: StrategicError = StrategicError::BadRequest("invalid patch form
 const LIST_OF_LISTS: StrategicError = StrategicError::Unprocessable("lists of lists are not supported");
 
 fn no_merge_key(map: &Map, key: &str) -> StrategicError {
-    let shown = go::value_v(&Value::Object(map.clone()));
-    StrategicError::Internal(format!("map: {shown} does not contain declared merge key: {key}"))
+    let display = go::value_v(&Value::Object(map.clone()));
+    StrategicError::Internal(format!(
+        "map: {display} does not contain declared merge key: {key}"
+    ))
 }
 
 fn bad_type(expected: &str, actual: &Value) -> StrategicError {
-    // Go has no name for the type of null.
+    // Go has no type name for null.
     let actual = match actual {
         Value::Null => "%!s(<nil>)",
         other => go::value_type(other),
@@ -69,7 +72,7 @@ fn bad_directive(directive: &Value, map: &Map) -> StrategicError {
     StrategicError::Internal(format!("unknown patch type: {directive} in map: {map}"))
 }
 
-/// Applies a patch to an object of a schema.
+/// Applies a patch to an object with a schema.
 pub fn apply(document: Value, patch: Value, schema: &Structural) -> Result<Value, StrategicError> {
     match (document, patch) {
         (Value::Object(document), Value::Object(patch)) => {
@@ -79,8 +82,8 @@ pub fn apply(document: Value, patch: Value, schema: &Structural) -> Result<Value
     }
 }
 
-/// What a server is left with of a patch once it is applied: directives are gone where they were followed, and so is what
-/// there was nothing to take from.
+/// Returns the patch as kube-apiserver leaves it after applying it: executed directives and deletions without
+/// a target are removed.
 pub fn spent(document: &Value, mut patch: Value) -> Value {
     if let (Value::Object(document), Value::Object(patch)) = (document, &mut patch) {
         spend(document, patch);
@@ -138,7 +141,7 @@ fn strategy(schema: Option<&Structural>) -> (ListStrategy, Option<&Str>) {
     (strategy.unwrap_or(ListStrategy::Unset), patch.merge_key.as_ref())
 }
 
-/// Whether a list in a patch is of elements to set, or of elements to delete.
+/// The purpose of a list in a patch: elements to set or elements to delete.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ListDirective {
     Set,
@@ -200,7 +203,7 @@ fn merge_objects(
     Ok(original.into_map())
 }
 
-/// `$retainKeys`: only the listed members stay; the patch may set no others.
+/// `$retainKeys`: keeps only the listed members; the patch must not set others.
 fn retain_keys(original: &mut Map, patch: &mut Map) -> Result<(), StrategicError> {
     let Some(keys) = patch.remove(RETAIN_KEYS) else {
         return Ok(());
@@ -218,8 +221,8 @@ fn retain_keys(original: &mut Map, patch: &mut Map) -> Result<(), StrategicError
     Ok(())
 }
 
-/// `$setElementOrder/list`: merges the list and puts its elements into the given order; those that the order does not
-/// name stay where they are relative to the ones before them. Returns what else the patch says.
+/// `$setElementOrder/list`: merges the list and orders its elements. Elements that the order does not name
+/// stay in place relative to their predecessors. Returns the rest of the patch.
 fn order_lists(
     original: &mut MergeMembers,
     patch: Map,
@@ -279,7 +282,7 @@ fn order_lists(
     Ok(patch.into_map())
 }
 
-/// Removes members that are null from what is new.
+/// Removes null members from a new value.
 fn discard_nulls(value: &mut Value) {
     deadline::tick();
     match value {

@@ -11,14 +11,14 @@ use std::collections::BTreeMap;
 #[derive(Clone)]
 pub(crate) enum TextNode {
     Text(String),
-    /// A null that a patch brought in. To a server it is not the same as one that was there.
+    /// A null that a patch set. kube-apiserver distinguishes it from one in the document.
     Null,
     List(Box<Vector<TextNode>>),
     Object(BTreeMap<Str, TextNode>),
 }
 
 impl TextNode {
-    /// A document from its text, which is known to be JSON.
+    /// Wraps the text of a document, which is known to be JSON.
     pub(crate) fn read(text: &str) -> Self {
         TextNode::Text(compact(text))
     }
@@ -104,7 +104,7 @@ fn member(part: &str) -> Option<(Str, TextNode)> {
     Some((name, TextNode::Text(value.strip_prefix(':')?.to_owned())))
 }
 
-/// The parts between the commas of a list or an object.
+/// Splits a list or an object at its commas.
 fn parts(inside: &str) -> impl Iterator<Item = &str> {
     let commas = JsonScanner::new(inside).filter(|(_, byte, depth)| *byte == b',' && *depth == 0);
     let mut start = 0;
@@ -118,7 +118,7 @@ fn parts(inside: &str) -> impl Iterator<Item = &str> {
         .filter(|part| !part.is_empty())
 }
 
-/// The bytes of a JSON text that are not inside of strings, each with how many lists and objects are open.
+/// Iterates over the bytes of a JSON text outside strings, with the number of open lists and objects.
 struct JsonScanner<'t> {
     bytes: std::iter::Enumerate<std::str::Bytes<'t>>,
     depth: usize,
@@ -158,7 +158,7 @@ impl Iterator for JsonScanner<'_> {
     }
 }
 
-/// The text without the space between its parts.
+/// Removes the whitespace between the tokens of a text.
 fn compact(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let (mut in_string, mut escaped) = (false, false);
@@ -175,7 +175,7 @@ fn compact(text: &str) -> String {
     out
 }
 
-/// Writes a text with what HTML could take for its own escaped, as servers write.
+/// Appends a text with HTML characters escaped, as kube-apiserver does.
 fn push_escaped(text: &str, out: &mut String) {
     for c in text.chars() {
         match c {

@@ -1,7 +1,8 @@
-//! Comparison and merging of objects, driven by the types that a schema gives them.
+//! Schema-driven comparison and merging of objects.
 
 mod compare;
 mod merge;
+mod model;
 mod owned;
 mod reconcile;
 mod remove;
@@ -9,6 +10,7 @@ mod ty;
 mod validate;
 
 pub use compare::Comparison;
+pub use model::merge_schema;
 pub use ty::ObjectType;
 pub use validate::{Duplicates, TypeErrors, ValidatedSibling};
 
@@ -18,12 +20,12 @@ pub(crate) use remove::{RemovalFilter, prune, remove};
 use crate::fields::Set;
 use scantling_value::Value;
 
-/// For how many levels the members of two objects are compared as they are before they are looked at by their types.
-/// Mostly a write leaves nearly all of an object alone; each further level would compare once more what is below it.
+/// The number of levels at which equal members are skipped before their types are considered. A write usually
+/// leaves most of an object unchanged; each further level would compare everything below it once more.
 const SHARED_DEPTH: u32 = 3;
 
 impl ObjectType {
-    /// Checks that an object has this type.
+    /// Checks that an object conforms to this type.
     pub fn validate(
         &self,
         object: &Value,
@@ -38,12 +40,12 @@ impl ObjectType {
         compare::compare(old, new, self.root())
     }
 
-    /// The old object with all that the new one says. Both are valid, the new one without duplicates.
+    /// Merges the new object into the old one. Both are valid, and the new one has no duplicates.
     pub fn merge(&self, old: Value, new: &Value) -> Value {
         merge::merge(Some(old), Some(new), self.root()).unwrap_or_default()
     }
 
-    /// The fields that an object sets. It is valid.
+    /// Returns the fields that a valid object sets.
     pub fn fields_of(&self, object: &Value) -> Set {
         owned::fields_of(object, self.root())
     }

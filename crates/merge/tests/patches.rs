@@ -1,4 +1,4 @@
-//! Patches: documents in, documents or errors out. They agree with a Kubernetes API server, word for word.
+//! Patches: documents in, documents or errors out, exactly as kube-apiserver.
 #![expect(
     clippy::unwrap_used,
     clippy::needless_pass_by_value,
@@ -11,7 +11,7 @@ use scantling_merge::patch::{Patch, PatchDecoding, PatchType};
 use scantling_merge::{merge_patch, strategic};
 use scantling_schema::document::Schema;
 use scantling_schema::structural::Interner;
-use scantling_value::{Limits, Value, yaml};
+use scantling_value::{Finding, Limits, Value, yaml};
 
 fn doc(text: &str) -> Value {
     yaml::decode(text.as_bytes(), Limits::SAFE).unwrap()
@@ -173,7 +173,8 @@ properties:
     items: {type: object, properties: {name: {type: string}, v: {type: integer}}}
 ");
     let schema = Schema::new(&schema).structural(&mut Interner::new()).unwrap();
-    // What repeats, what is gone and what has no place: here the order is a server's habit more than a rule.
+    // Repeated, deleted and unpositioned elements: their order only follows from kube-apiserver's
+    // implementation.
     check(
         "{prim: [a, a, b, c], keyed: [{name: p}, {name: q}, {name: r}, {name: q, v: 1}], plain: [{v: 1}], nokey: [{v: 1}]}",
         &[
@@ -291,7 +292,7 @@ fn strict_reading() {
     ] {
         for reading in [PatchDecoding::Strict, PatchDecoding::Lenient] {
             let shown = match Patch::decode(ty, text.as_bytes(), reading, Limits::SAFE) {
-                Ok(patch) => format!("{:?}", patch.warnings()),
+                Ok(patch) => format!("{:?}", texts(&patch.findings(|| "{}".into()))),
                 Err(e) => format!("error: {e}"),
             };
             out += &format!("{ty:?} {reading:?}: {shown}\n");
@@ -327,6 +328,10 @@ fn strict_reading() {
     "#]].assert_eq(&out);
 }
 
+fn texts(findings: &[Finding]) -> Vec<String> {
+    findings.iter().map(ToString::to_string).collect()
+}
+
 #[test]
 fn refusals() {
     let document = doc("{kind: W, spec: {size: 2, odd: {a: 1}}}");
@@ -344,11 +349,9 @@ fn refusals() {
         (PatchType::Apply, "spec: {weight: 1, weight: 1.50}"),
     ] {
         let patch = Patch::decode(ty, text.as_bytes(), PatchDecoding::Strict, Limits::SAFE).unwrap();
-        out += &format!(
-            "{:?} {}\n",
-            patch.findings(|| document.to_json()),
-            patch.describe_result(&document.to_json())
-        );
+        let findings = patch.findings(|| document.to_json());
+        let shown = patch.describe_result(&document.to_json());
+        out += &format!("{:?} {shown}\n", texts(&findings));
         out += &format!("{:?}\n", patch.strict_refusal());
     }
     expect![[r#"
@@ -358,7 +361,7 @@ fn refusals() {
         None
         ["duplicate field \"spec.weight\""] map[spec:map[weight:1.5]]
         None
-        ["error converting YAML to JSON: yaml: unmarshal errors:\n  line 1: key \"weight\" already set in map"] map[spec:map[weight:1.5]]
+        ["line 1: key \"weight\" already set in map"] map[spec:map[weight:1.5]]
         Some("error strict decoding patch: error converting YAML to JSON: yaml: unmarshal errors:\n  line 1: key \"weight\" already set in map")
     "#]].assert_eq(&out);
 }

@@ -1,4 +1,4 @@
-//! Laws that hold for all inputs.
+//! Properties that hold for all inputs.
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 use jiff::Timestamp;
@@ -82,7 +82,7 @@ fn any_members(value: impl Strategy<Value = Value>) -> impl Strategy<Value = Map
     prop::collection::vec((name, value), 0..4).prop_map(Map::from_iter)
 }
 
-/// A valid object, from choices that overlap often.
+/// Generates valid objects from small, overlapping sets of values.
 fn any_object() -> impl Strategy<Value = Value> {
     let text = || prop::sample::select(vec!["1", "2", "3"]);
     let opt = |s: BoxedStrategy<Value>| prop::option::weighted(0.5, s);
@@ -177,7 +177,7 @@ fn without_owners(object: &Value) -> Value {
 
 proptest! {
     #[test]
-    fn sets_obey_the_laws(a in any_set(), b in any_set(), c in any_set()) {
+    fn field_sets_obey_set_laws(a in any_set(), b in any_set(), c in any_set()) {
         prop_assert_eq!(a.union(&b), b.union(&a));
         prop_assert_eq!(a.union(&b).union(&c), a.union(&b.union(&c)));
         prop_assert_eq!(a.intersection(&b), b.intersection(&a));
@@ -200,18 +200,18 @@ proptest! {
     }
 
     #[test]
-    fn sets_survive_being_written(a in any_set()) {
+    fn field_sets_round_trip(a in any_set()) {
         prop_assert_eq!(Set::from_fields(&a.to_fields()).unwrap(), a);
     }
 
     #[test]
-    fn no_document_panics_as_a_set(v in any_value()) {
+    fn arbitrary_fields_v1_never_panics(v in any_value()) {
         let _ = Set::from_fields(&v);
     }
 
     #[test]
-    fn merging_is_what_comparing_says(old in any_object(), new in any_object()) {
-        // A value that changes its kind loses what was inside; only untyped fields can do that.
+    fn merge_agrees_with_compare(old in any_object(), new in any_object()) {
+        // A value that changes its kind loses its contents; only untyped fields can do that.
         let typed = |mut object: Value| {
             let spec = object.as_object_mut().unwrap().get_mut("spec").unwrap();
             spec.as_object_mut().unwrap().remove("free");
@@ -223,7 +223,7 @@ proptest! {
         prop_assert!(ty.compare(&old, &old).is_same());
         prop_assert_eq!(ty.merge(old.clone(), &old), old.clone());
         let merged = ty.merge(old.clone(), &new);
-        // Merging removes nothing, and once more changes nothing.
+        // Merging removes nothing and is idempotent.
         prop_assert!(ty.compare(&old, &merged).removed.is_empty());
         prop_assert_eq!(ty.merge(merged.clone(), &new), merged.clone());
         let back = ty.compare(&new, &old);
@@ -233,7 +233,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_known_changes_no_judgement(valid in any_object(), other in any_object(), a in any_value(), b in any_value()) {
+    fn verified_types_change_no_result(valid in any_object(), other in any_object(), a in any_value(), b in any_value()) {
         let ty = ObjectType::new(SCHEMA.clone());
         let mut object = valid.clone();
         let root = object.as_object_mut().unwrap();
@@ -247,7 +247,7 @@ proptest! {
     }
 
     #[test]
-    fn the_same_apply_twice_is_once(live in any_object(), config in any_object()) {
+    fn apply_is_idempotent(live in any_object(), config in any_object()) {
         let fields = manager();
         let live = fields.update(None, live, "creator", time(1)).object;
         let once = fields.apply(Some(&live), &config, "one", Force::Yes, time(2)).unwrap();
@@ -258,7 +258,7 @@ proptest! {
     }
 
     #[test]
-    fn applying_what_is_there_changes_only_owners(live in any_object()) {
+    fn applying_the_current_object_changes_only_owners(live in any_object()) {
         let fields = manager();
         let config = live.clone();
         let live = fields.update(None, live, "creator", time(1)).object;
@@ -267,7 +267,7 @@ proptest! {
     }
 
     #[test]
-    fn an_update_that_changes_nothing_changes_no_owners(a in any_object(), b in any_object()) {
+    fn a_no_op_update_changes_no_owners(a in any_object(), b in any_object()) {
         let fields = manager();
         let live = fields.update(None, a, "creator", time(1)).object;
         let live = fields.apply(Some(&live), &b, "one", Force::Yes, time(2)).unwrap();
@@ -298,11 +298,11 @@ proptest! {
     }
 
     #[test]
-    fn a_difference_as_a_merge_patch_gives_the_target(
+    fn a_diff_as_merge_patch_yields_the_target(
         from in any_members(any_value()),
         to in any_members(any_value()),
     ) {
-        // Nulls cannot be made by merge patches.
+        // Merge patches cannot produce nulls.
         let clean = |m| merge_patch::apply(Value::Object(Map::new()), Value::Object(m)).unwrap();
         let (Value::Object(from), Value::Object(to)) = (clean(from), clean(to)) else {
             return Ok(());
@@ -343,7 +343,7 @@ proptest! {
     }
 
     #[test]
-    fn merges_and_patches_end_with_their_deadline(
+    fn merges_and_patches_observe_the_deadline(
         live in any_object(),
         config in any_object(),
         document in any_members(any_value()),

@@ -1,7 +1,8 @@
-//! The recorded scenarios, as far as patches and field ownership decide them.
+//! Replays the recorded scenarios that depend on patches and field ownership.
 //!
-//! The adapter takes CRDs as recorded, and stores, defaults and prunes objects. Steps that fail for a reason outside of
-//! this crate (validation, preconditions) are taken as recorded; all others must give the same object or message.
+//! The adapter accepts CRDs as recorded, and stores, defaults and prunes objects. Steps that fail for a
+//! reason outside this crate (validation, preconditions) are skipped; all others must return the recorded
+//! object or message.
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may panic")]
 
 use jiff::Timestamp;
@@ -57,7 +58,7 @@ impl Versions for RecordedDefinition {
 }
 
 impl RecordedDefinition {
-    /// The object in a version, without what that version does not have.
+    /// Returns the object in a version, without fields that the version does not have.
     fn converted(&self, object: &Value, api_version: &str) -> Value {
         let mut object = self.convert(object, api_version).unwrap();
         if let Some(plan) = &self.versions[api_version].plan {
@@ -72,7 +73,7 @@ impl RecordedDefinition {
     }
 }
 
-/// `ScaleVersions` has one version and needs no conversion.
+/// `Scale` has one version and needs no conversion.
 struct ScaleVersions(ObjectType);
 
 impl Versions for ScaleVersions {
@@ -141,7 +142,7 @@ impl RecordedServer {
 enum WriteAnswer {
     Object(Value),
     Error(String),
-    /// This crate has nothing to say about it.
+    /// This crate does not decide the step.
     Elsewhere,
 }
 
@@ -193,7 +194,7 @@ impl RecordedServer {
         };
         let subresource = t.subresource.unwrap_or_default();
         let live = self.objects.get(&key).map(|o| {
-            // Stored objects are defaulted by the version that they are stored in.
+            // Stored objects are defaulted by their storage version.
             let mut live = o.clone();
             finish(&mut live, &definition.versions[&definition.storage]);
             definition.converted(&live, &api_version)
@@ -267,7 +268,7 @@ impl RecordedServer {
             return WriteAnswer::Elsewhere;
         }
         if subresource == "status" {
-            // The status comes from the request, all else but the owners stays.
+            // The status comes from the request; everything else except the owners stays.
             let Some(live) = live else {
                 return WriteAnswer::Elsewhere;
             };
@@ -392,7 +393,7 @@ impl RecordedServer {
         let mut at = &mut stored;
         for name in &names[..names.len() - 1] {
             let Some(members) = at.as_object_mut() else {
-                // Whoever sets the number refuses what is in its way.
+                // A parent of the replicas field is not an object: the server refuses that elsewhere.
                 return WriteAnswer::Elsewhere;
             };
             at = members.get_or_insert_with(name, || Value::Object(Map::new()));
@@ -408,7 +409,7 @@ impl RecordedServer {
     }
 }
 
-/// What a recording keeps of an object, and this crate decides.
+/// The parts of an object that recordings contain and this crate decides.
 fn comparable(mut object: Value) -> Value {
     let metadata = metadata(&mut object);
     for server_owned in [
@@ -424,13 +425,13 @@ fn comparable(mut object: Value) -> Value {
         for entry in entries.iter_mut() {
             entry.as_object_mut().unwrap().remove("time");
         }
-        // The recording sorts entries of the same second by what it can.
+        // The order of entries with the same time is not recorded.
         entries.sort_by_key(Value::to_json);
     }
     object
 }
 
-/// Messages that come from this crate.
+/// Returns whether a message comes from this crate.
 fn is_ours(message: &str) -> bool {
     [
         "Apply failed",

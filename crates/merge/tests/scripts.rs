@@ -1,9 +1,9 @@
-//! Scripts: a sequence of writes to one object, and after each the object and its owners.
+//! Scripts: a sequence of writes to one object, with the object and its owners after each write.
 //!
-//! A script is a file of YAML documents: first the schema, then the writes. A write may be in a version other than `v1`
-//! (the kind has `v1` and `v2`, which are alike) and to the status; one to the object leaves the status alone. What they lead to is in the file of the same
-//! name that ends in `.out`: the object, and for each manager how it writes, the second of its last change, and the paths
-//! that it owns.
+//! A script is a file of YAML documents: the schema, then the writes. A write may use a version other than
+//! `v1` (the kind has the equivalent versions `v1` and `v2`) and may go to the status; a write to the object
+//! leaves the status unchanged. The expected results are in the file of the same name that ends in `.out`:
+//! the object, and for each manager its operation, the second of its last change, and the paths it owns.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
@@ -40,7 +40,7 @@ fn text<'v>(v: &'v Value, name: &str) -> &'v str {
     v.get(name).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// `manager Apply: .spec.a .spec.b`, one line for each manager.
+/// `manager Apply: .spec.a .spec.b`, one line per manager.
 fn owners(object: &Value) -> String {
     let entries = object
         .at(["metadata", "managedFields"])
@@ -70,7 +70,7 @@ fn owners(object: &Value) -> String {
     out.join("\n")
 }
 
-/// The object without what the server adds to it.
+/// The object without fields that the server adds.
 fn content(object: &Value) -> String {
     let mut object = object.clone();
     let map = object.as_object_mut().unwrap();

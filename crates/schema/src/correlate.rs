@@ -1,7 +1,7 @@
-//! Which old value a new one goes back to, and whether it is still the same.
+//! Correlation: finds the old value that a new value replaces, and decides whether it is unchanged.
 //!
-//! Fields and map entries correlate by name, elements of keyed lists by their keys; elements of other lists do not
-//! correlate. What a schema does not describe does not correlate either.
+//! Fields and map entries correlate by name, elements of keyed lists by their keys; elements of other lists
+//! and undeclared values do not correlate.
 
 use crate::fingerprint;
 use crate::plan::{FieldLookup, PlanNode};
@@ -10,8 +10,8 @@ use scantling_value::{Map, Path, Segment, Str, Value, deadline};
 use std::cell::{Cell, OnceCell};
 use std::collections::HashMap;
 
-/// Whether a value is what it was before: equal, save that elements of keyed lists may have changed places. An object
-/// with members that its schema does not describe never counts as unchanged.
+/// Returns whether a value is unchanged: equal, except for the order of elements in keyed lists. An object
+/// with undeclared members never counts as unchanged.
 pub(crate) fn unchanged(node: &PlanNode, old: &Value, new: &Value) -> bool {
     deadline::tick();
     match (old, new) {
@@ -47,8 +47,7 @@ fn unchanged_list(node: &PlanNode, old: &[Value], new: &[Value]) -> bool {
         .all(|new| old.get(new).is_some_and(|old| unchanged(items, old, new)))
 }
 
-/// The elements of keyed lists that an update is known to have left as they were. Whatever is wrong with them was so
-/// before.
+/// The elements of keyed lists that an update is known to leave unchanged. Their errors existed before.
 #[derive(Debug, Default)]
 pub struct UnchangedElements {
     lists: Vec<UnchangedList>,
@@ -63,7 +62,7 @@ struct UnchangedList {
 }
 
 impl UnchangedElements {
-    /// Whether nothing is known.
+    /// Returns whether nothing is known.
     pub fn is_empty(&self) -> bool {
         self.lists.is_empty()
     }
@@ -114,16 +113,16 @@ impl<'k> UnchangedBelow<'k> {
     }
 }
 
-/// The old elements of a keyed list, to be found by new ones.
+/// The old elements of a keyed list, for lookup by new elements.
 pub(crate) struct OldList<'o> {
     keys: &'o [Str],
     items: &'o [Value],
-    /// How often it was asked for an element.
+    /// The number of lookups so far.
     asked: Cell<usize>,
     index: OnceCell<HashMap<ElementKeys<'o>, &'o Value>>,
 }
 
-/// The values of the key fields; of different types they are different.
+/// The values of the key fields; values of different types differ.
 type ElementKeys<'o> = Vec<KeyScalar<'o>>;
 
 #[derive(PartialEq, Eq, Hash)]
@@ -149,10 +148,11 @@ impl<'o> OldList<'o> {
         })
     }
 
-    /// The first old element with the keys of the new one. Elements that lack a key, or whose key is no scalar, do
-    /// not correlate.
+    /// Returns the first old element with the keys of the new one. Elements without a key, or with a key that
+    /// is not a scalar, do not correlate.
     pub(crate) fn get(&self, new: &Value) -> Option<&'o Value> {
-        /// Up to here comparing with each is faster than an index: of few elements, and of many if few are asked for.
+        /// Up to this size, a linear search beats an index: for few elements, and for many if there are few
+        /// lookups.
         const FEW: usize = 16;
         const RARELY: usize = 4;
         let new = new.as_object()?;
@@ -161,18 +161,18 @@ impl<'o> OldList<'o> {
             return self.find_by_comparing(new);
         }
         let key = self.key(new)?;
-        // The lookup borrows the new element for a moment only; the map's keys borrow the old ones.
+        // The lookup borrows the new element only briefly; the map's keys borrow the old ones.
         let index = self.index.get_or_init(|| self.index());
         lookup(index, &key)
     }
 
-    /// For each element whether it is the one that is found by its own keys; `None` where some might have the same keys.
+    /// For each element, whether a lookup by its own keys finds it; `None` if some might have equal keys.
     pub(crate) fn found_by_their_keys(&self) -> Option<Vec<bool>> {
         let mut keys = fingerprint::KeyFingerprinter::new(self.keys);
         let is_scalar = |key: Option<&Value>| key.and_then(scalar).is_some();
         let prints = self.items.iter().map(|item| keys.fingerprint(item, is_scalar));
         let prints: Vec<(u64, bool)> = prints.collect();
-        // What lacks a key is found by none.
+        // Elements without a key are never found.
         let found = prints.iter().filter(|(_, found)| *found);
         let differ = fingerprint::all_differ(found.map(|(print, _)| *print));
         differ.then(|| prints.iter().map(|(_, found)| *found).collect())

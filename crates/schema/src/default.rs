@@ -1,4 +1,4 @@
-//! Fills in defaults, and says what is wrong with those of a definition.
+//! Fills in defaults, and validates the defaults of a CRD.
 
 mod check;
 mod coerce;
@@ -10,8 +10,8 @@ use crate::plan::{Features, PlanNode};
 use scantling_value::{Map, Str, Value, deadline};
 use std::fmt;
 
-/// The most text that defaults may add to an object, in bytes: as much as a request may hold. Without such a bound, a list
-/// of a few thousand empty objects could become gigabytes.
+/// The maximum size of text that defaults may add to an object: the size limit of a request. Otherwise a list
+/// of a few thousand empty objects could grow to gigabytes.
 pub const MAX_ADDED: usize = 3 << 20;
 
 /// Defaults add more to an object than [`MAX_ADDED`].
@@ -26,14 +26,14 @@ impl fmt::Display for TooLarge {
 
 impl std::error::Error for TooLarge {}
 
-/// Fills in the defaults of absent fields, and of `null`s that are no values; then those inside of what is there.
+/// Sets the defaults of absent fields and of invalid `null`s, and then those inside existing values.
 pub fn fill(node: &PlanNode, value: &mut Value) -> Result<(), TooLarge> {
     let mut filler = Filler { left: MAX_ADDED };
     filler.fill(node, value)
 }
 
 struct Filler {
-    /// How many bytes may still be added.
+    /// The bytes that may still be added.
     left: usize,
 }
 
@@ -84,7 +84,7 @@ impl Filler {
         filled
     }
 
-    /// Elements of lists and values of maps are there already: a default replaces only a `null`.
+    /// Elements of lists and values of maps already exist, so a default only replaces a `null`.
     fn fill_element(&mut self, node: &PlanNode, value: &mut Value) -> Result<(), TooLarge> {
         if value.is_null()
             && !node.schema().nullable
@@ -95,13 +95,13 @@ impl Filler {
         self.fill(node, value)
     }
 
-    /// A copy of a default, if there is room for it.
+    /// Copies a default, if there is room for it.
     fn copy(&mut self, default: &Value) -> Result<Value, TooLarge> {
         self.measure(default)?;
         Ok(default.clone())
     }
 
-    /// Takes about as many bytes as the JSON of a value has.
+    /// Charges about as many bytes as the JSON of a value has.
     fn measure(&mut self, value: &Value) -> Result<(), TooLarge> {
         match value {
             Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) => self.take(4),

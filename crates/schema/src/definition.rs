@@ -1,8 +1,9 @@
-//! CustomResourceDefinitions: decoded, defaulted, converted between their versions, and written back.
+//! CustomResourceDefinitions: decoding, defaulting, conversion between their versions, and encoding.
 //!
-//! A [`Definition`] holds both places in which a context may stand: at the top, for all versions, or with each version.
-//! `v1beta1` documents choose; `v1` documents have only the latter, and settings in which all versions agree move to the
-//! top when they are read. That is why errors about a definition with one version speak of `spec.validation`.
+//! A setting of a [`Definition`] can be at the top, for all versions, or with each version. `v1beta1`
+//! documents may use either; `v1` documents have only the latter, and settings in which all versions agree
+//! move to the top when they are decoded. That is why errors about a CRD with one version refer to
+//! `spec.validation`.
 
 mod accepted;
 mod conditions;
@@ -31,7 +32,7 @@ use crate::rules::Environments;
 use scantling_value::{Map, Str, Value};
 use std::sync::Arc;
 
-/// A version of the definition kind itself.
+/// A version of the CustomResourceDefinition kind itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ApiVersion {
     /// `apiextensions.k8s.io/v1`
@@ -49,7 +50,7 @@ impl ApiVersion {
         }
     }
 
-    /// The warning of servers in answer to requests in this version, if it is deprecated.
+    /// The deprecation warning for requests in this version, if it is deprecated.
     pub fn deprecation(self) -> Option<&'static str> {
         match self {
             ApiVersion::V1 => None,
@@ -60,7 +61,7 @@ impl ApiVersion {
         }
     }
 
-    /// The version that a document names; any but the old one is the current.
+    /// The version that a document names; anything but `v1beta1` is `v1`.
     pub fn of_document(document: &Value) -> ApiVersion {
         match document.get("apiVersion").and_then(Value::as_str) {
             Some("apiextensions.k8s.io/v1beta1") => ApiVersion::V1Beta1,
@@ -69,34 +70,34 @@ impl ApiVersion {
     }
 }
 
-/// The server that a definition is written to, and how.
+/// The server that validates a CRD, and the request.
 #[derive(Clone, Copy, Debug)]
 pub struct ValidationContext<'a> {
-    /// The version of the definition kind in the request.
+    /// The version of the CustomResourceDefinition kind in the request.
     pub api: ApiVersion,
-    /// The features that are on.
+    /// The enabled features.
     pub gates: Gates,
-    /// What rules may use.
+    /// The CEL environments of rules.
     pub environments: &'a Environments,
 }
 
 /// A CustomResourceDefinition.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Definition {
-    /// `metadata`, checked against its wire type.
+    /// `metadata`, checked against its type.
     pub metadata: Map,
-    /// What is asked for.
+    /// The specification.
     pub spec: Spec,
-    /// What the server made of it.
+    /// The status.
     pub status: Status,
 }
 
-/// What a definition asks for.
+/// The specification of a CRD.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Spec {
     /// The API group.
     pub group: Str,
-    /// The first version (of `v1beta1`).
+    /// The first version (`v1beta1` only).
     pub version: Str,
     /// The names of the resource.
     pub names: Names,
@@ -112,18 +113,18 @@ pub struct Spec {
     pub columns: Option<Vec<Column>>,
     /// The selectable fields for all versions.
     pub selectable_fields: Option<Vec<Str>>,
-    /// How objects convert between versions.
+    /// The conversion between versions.
     pub conversion: Option<Conversion>,
-    /// Whether unknown fields stay.
+    /// True if unknown fields are preserved.
     pub preserve_unknown_fields: Option<bool>,
 }
 
 /// The names of a resource.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Names {
-    /// The name in paths.
+    /// The plural name, as in paths.
     pub plural: Str,
-    /// The name of one.
+    /// The singular name.
     pub singular: Str,
     /// Short names.
     pub short_names: Option<Vec<Str>>,
@@ -131,7 +132,7 @@ pub struct Names {
     pub kind: Str,
     /// The kind of a list.
     pub list_kind: Str,
-    /// The groups of resources it belongs to.
+    /// The categories, such as `all`.
     pub categories: Option<Vec<Str>>,
 }
 
@@ -140,13 +141,13 @@ pub struct Names {
 pub struct CrdVersion {
     /// The version's name.
     pub name: Str,
-    /// Whether it is served.
+    /// True if it is served.
     pub served: bool,
-    /// Whether objects are stored in it.
+    /// True if objects are stored in it.
     pub storage: bool,
-    /// Whether its use gives a warning.
+    /// True if its use causes a warning.
     pub deprecated: bool,
-    /// The text of that warning.
+    /// The text of the warning.
     pub deprecation_warning: Option<Str>,
     /// The schema.
     pub validation: Option<Validation>,
@@ -158,7 +159,7 @@ pub struct CrdVersion {
     pub selectable_fields: Option<Vec<Str>>,
 }
 
-/// The place of a schema.
+/// The validation settings of a version.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Validation {
     /// The schema document.
@@ -175,20 +176,20 @@ impl Validation {
 /// The subresources of a resource.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Subresources {
-    /// Whether there is `/status`.
+    /// True if there is a `/status` subresource.
     pub status: bool,
-    /// How `/scale` reads objects, where it is there.
+    /// The `/scale` subresource, if there is one.
     pub scale: Option<ScaleSubresource>,
 }
 
-/// How `/scale` reads objects.
+/// The settings of the `/scale` subresource.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ScaleSubresource {
-    /// Where the wanted replicas stand.
+    /// The path of the desired replicas.
     pub spec_replicas_path: Str,
-    /// Where the observed replicas stand.
+    /// The path of the observed replicas.
     pub status_replicas_path: Str,
-    /// Where the selector stands.
+    /// The path of the selector.
     pub label_selector_path: Option<Str>,
 }
 
@@ -201,33 +202,33 @@ pub struct Column {
     pub ty: Str,
     /// The format of its cells.
     pub format: Str,
-    /// What it shows.
+    /// The description.
     pub description: Str,
-    /// Columns with a priority over zero show in wide tables only.
+    /// Columns with a priority above zero are only shown in wide tables.
     pub priority: i64,
-    /// Where the value stands.
+    /// The path of the value.
     pub json_path: Str,
 }
 
-/// How objects convert between versions.
+/// The conversion between versions.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Conversion {
     /// `None` or `Webhook`.
     pub strategy: Str,
-    /// Where the webhook is.
+    /// The address of the webhook.
     pub client: Option<WebhookClient>,
-    /// The versions of the review that the webhook understands.
+    /// The review versions that the webhook supports.
     pub review_versions: Option<Vec<Str>>,
 }
 
-/// Where a webhook is.
+/// The address of a webhook.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct WebhookClient {
-    /// Its address.
+    /// The URL.
     pub url: Option<Str>,
-    /// Its service.
+    /// The service.
     pub service: Option<Service>,
-    /// The authorities it is trusted by, in base64.
+    /// The CA certificates that it must be signed by, in base64.
     pub ca_bundle: Str,
 }
 
@@ -238,39 +239,39 @@ pub struct Service {
     pub namespace: Str,
     /// Its name.
     pub name: Str,
-    /// The path to ask at.
+    /// The path of the URL.
     pub path: Option<Str>,
     /// Its port.
     pub port: Option<i64>,
 }
 
-/// What the server made of a definition.
+/// The status of a CRD.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Status {
     /// The conditions.
     pub conditions: Option<Vec<Condition>>,
-    /// The names in use.
+    /// The accepted names.
     pub accepted_names: Names,
     /// The versions in which objects may be stored.
     pub stored_versions: Vec<Str>,
-    /// The generation that the status is about.
+    /// The generation that the status refers to.
     pub observed_generation: i64,
 }
 
 /// A condition of a definition.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Condition {
-    /// Which condition.
+    /// The type.
     pub ty: Str,
     /// `True`, `False` or `Unknown`.
     pub status: Str,
-    /// When the status last changed.
+    /// The time of the last status change.
     pub last_transition_time: Str,
-    /// Why, in a word.
+    /// The reason, in one word.
     pub reason: Str,
-    /// Why, in words.
+    /// The human-readable message.
     pub message: Str,
-    /// The generation that the condition is about.
+    /// The generation that the condition refers to.
     pub observed_generation: i64,
 }
 
@@ -285,7 +286,7 @@ impl Definition {
         self.metadata.get("annotations")?.get(key)?.as_str()
     }
 
-    /// Whether a condition is `True`.
+    /// Returns whether a condition is `True`.
     pub fn has_condition(&self, condition: &str) -> bool {
         self.condition(condition).is_some_and(|c| c.status == "True")
     }
@@ -302,29 +303,29 @@ impl Spec {
         self.versions().iter().find(|v| v.name == name)
     }
 
-    /// The version in which objects are stored.
+    /// The storage version.
     pub fn storage_version(&self) -> Option<&CrdVersion> {
         self.versions().iter().find(|v| v.storage)
     }
 
-    /// The schemas in the order of the document: that of all versions, then those of single versions.
+    /// The schemas in document order: the one for all versions, then those of single versions.
     pub fn schemas(&self) -> impl Iterator<Item = Schema<'_>> {
         let own = self.versions().iter().filter_map(|v| v.validation.as_ref());
         self.validation.iter().chain(own).filter_map(Validation::schema)
     }
 
-    /// The schema of a version, wherever it stands.
+    /// The schema of a version, from the version or the top.
     pub fn schema_of<'a>(&'a self, version: &'a CrdVersion) -> Option<&'a Arc<Value>> {
         let place = version.validation.as_ref().or(self.validation.as_ref());
         place.and_then(|v| v.schema.as_ref())
     }
 
-    /// The subresources of a version, wherever they stand.
+    /// The subresources of a version, from the version or the top.
     pub fn subresources_of<'a>(&'a self, version: &'a CrdVersion) -> Option<&'a Subresources> {
         version.subresources.as_ref().or(self.subresources.as_ref())
     }
 
-    /// The printer columns of a version, wherever they stand.
+    /// The printer columns of a version, from the version or the top.
     pub fn columns_of<'a>(&'a self, version: &'a CrdVersion) -> &'a [Column] {
         version
             .columns
@@ -333,7 +334,7 @@ impl Spec {
             .unwrap_or_default()
     }
 
-    /// The selectable fields of a version, wherever they stand.
+    /// The selectable fields of a version, from the version or the top.
     pub fn selectable_fields_of<'a>(&'a self, version: &'a CrdVersion) -> &'a [Str] {
         version
             .selectable_fields
@@ -342,19 +343,19 @@ impl Spec {
             .unwrap_or_default()
     }
 
-    /// Whether unknown fields stay in objects of every version.
+    /// Returns whether unknown fields are preserved in objects of every version.
     pub fn preserves_unknown_fields(&self) -> bool {
         self.preserve_unknown_fields == Some(true)
     }
 
-    /// Whether objects can be served: defaults can be brought into form, and objects can be checked. No request makes a
-    /// definition with a schema that values cannot be checked against, but a store may hold one.
+    /// Returns whether objects can be served: defaults can be normalized, and objects can be validated. No
+    /// request creates a CRD with an unusable schema, but a store may contain one.
     pub fn is_servable(&self) -> bool {
         self.has_usable_defaults() && self.schemas().all(|s| s.unsupported_for_values().is_none())
     }
 
-    /// Whether defaults can be brought into form. Servers accept those below the `items` of a root, which cannot, and
-    /// answer no request about the kind then.
+    /// Returns whether defaults can be normalized. kube-apiserver accepts defaults below the `items` of a
+    /// root, which cannot be, and then serves no request for the kind.
     pub fn has_usable_defaults(&self) -> bool {
         self.preserves_unknown_fields() || self.schemas().all(validate::are_in_objects)
     }

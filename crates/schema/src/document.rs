@@ -1,8 +1,8 @@
-//! A schema as it stands in a definition's document, prose and all.
+//! A view of a schema document, including descriptions.
 //!
-//! A definition keeps its schemas as the documents they came in
-//! and reads them through [`Schema`], a borrowed view with one method per keyword. What the server needs to run, the
-//! [`Structural`](crate::structural::Structural) tree, is built from it by [`Schema::structural`].
+//! A CRD keeps its schemas as documents and reads them through [`Schema`], a borrowed view with one method
+//! per keyword. [`Schema::structural`] builds the [`Structural`](crate::structural::Structural) tree from it,
+//! which the pipeline uses.
 
 mod build;
 mod properties_cache;
@@ -12,15 +12,16 @@ pub use build::UnsupportedKeyword;
 use crate::structural::ValidationRule;
 use scantling_value::{Map, Value};
 
-/// A view of a schema document. A keyword of the wrong type reads as absent: the wire check has refused it before.
+/// A view of a schema document. A keyword of the wrong type counts as absent: decoding has already refused
+/// it.
 #[derive(Clone, Copy, Debug)]
 pub struct Schema<'a> {
     members: &'a Map,
     keywords: Keywords,
 }
 
-/// Which keywords a schema may have. Every walk over a schema asks each of its nodes for dozens of keywords, and most
-/// nodes have two or three: one look at this tells of nearly all the others that they are not there.
+/// A bit set of the keywords that a schema may have. Every walk over a schema queries each node for dozens of
+/// keywords, and most nodes have two or three: one test rules out nearly all the others.
 #[derive(Clone, Copy, Debug)]
 struct Keywords(u64);
 
@@ -29,7 +30,7 @@ impl Keywords {
         Keywords(members.keys().fold(0, |all, key| all | Self::bit(key)))
     }
 
-    /// The bit of a keyword, which some keywords share.
+    /// The bit of a keyword; some keywords share one.
     #[inline]
     fn bit(key: &str) -> u64 {
         let bytes = key.as_bytes();
@@ -48,16 +49,16 @@ impl Keywords {
 pub enum Items<'a> {
     /// One schema for all elements.
     One(Schema<'a>),
-    /// A schema per element, which definitions may not use; also what anything but an object reads as.
+    /// A schema per element, which CRDs must not use; also used for anything but an object.
     Each(&'a [Value]),
 }
 
 /// The value of `additionalProperties` or `additionalItems`.
 #[derive(Clone, Copy, Debug)]
 pub enum Additional<'a> {
-    /// Anything or nothing.
+    /// A boolean.
     Any(bool),
-    /// Values of a schema.
+    /// A schema.
     Schema(Schema<'a>),
 }
 
@@ -73,7 +74,7 @@ fn number(value: &Value) -> Option<f64> {
 }
 
 impl<'a> Schema<'a> {
-    /// The view of a document; anything but an object reads as a schema without keywords.
+    /// Creates a view of a document; anything but an object counts as a schema without keywords.
     pub fn new(document: &'a Value) -> Self {
         Self::from_members(document.as_object().unwrap_or(&NO_MEMBERS))
     }
@@ -99,17 +100,17 @@ impl<'a> Schema<'a> {
         self.members.get(key).filter(|v| !v.is_null())
     }
 
-    /// A text keyword; empty where absent.
+    /// A string keyword; empty if absent.
     pub fn string(self, key: &str) -> &'a str {
         self.get(key).and_then(Value::as_str).unwrap_or("")
     }
 
-    /// A boolean keyword; false where absent.
+    /// A boolean keyword; false if absent.
     pub fn flag(self, key: &str) -> bool {
         self.tristate(key).unwrap_or(false)
     }
 
-    /// A boolean keyword whose absence means something else than false.
+    /// A boolean keyword whose absence differs from false.
     pub fn tristate(self, key: &str) -> Option<bool> {
         self.get(key).and_then(Value::as_bool)
     }
@@ -124,12 +125,12 @@ impl<'a> Schema<'a> {
         self.get(key).and_then(Value::as_int)
     }
 
-    /// A list of texts.
+    /// A list of strings.
     pub fn strings(self, key: &str) -> impl Iterator<Item = &'a str> {
         self.list(key).iter().map(|v| v.as_str().unwrap_or(""))
     }
 
-    /// A list of anything.
+    /// A list of values.
     pub fn list(self, key: &str) -> &'a [Value] {
         self.get(key).and_then(Value::as_array).unwrap_or(&[])
     }
@@ -150,7 +151,7 @@ impl<'a> Schema<'a> {
         self.get(key).map(Schema::new)
     }
 
-    /// `type`; empty where absent.
+    /// `type`; empty if absent.
     pub fn ty(self) -> &'a str {
         self.string("type")
     }
@@ -175,7 +176,7 @@ impl<'a> Schema<'a> {
         })
     }
 
-    /// `items`, where it is one schema.
+    /// `items`, if it is one schema.
     pub fn item(self) -> Option<Schema<'a>> {
         match self.items() {
             Some(Items::One(s)) => Some(s),
@@ -188,7 +189,7 @@ impl<'a> Schema<'a> {
         self.get("additionalProperties").map(Additional::new)
     }
 
-    /// `additionalProperties`, where it is a schema.
+    /// `additionalProperties`, if it is a schema.
     pub fn additional_schema(self) -> Option<Schema<'a>> {
         match self.additional() {
             Some(Additional::Schema(s)) => Some(s),
@@ -220,7 +221,8 @@ impl<'a> Schema<'a> {
             })
     }
 
-    /// Whether the test holds for this schema or any below it, junctors and unsupported keywords included.
+    /// Returns whether the predicate holds for this schema or any schema below it, including junctors and
+    /// unsupported keywords.
     pub fn any(self, test: &mut impl FnMut(Schema<'a>) -> bool) -> bool {
         if test(self) {
             return true;

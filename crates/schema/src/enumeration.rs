@@ -1,16 +1,17 @@
-//! `enum`: which values are listed.
+//! `enum`: a set of allowed values.
 
 use crate::structural::Json;
 use scantling_value::{Value, go, same_text};
 use std::cmp::Ordering;
 
-/// The values of an enumeration, sorted by their types: a list may name tens of thousands, and be asked for as many.
+/// The values of an enumeration, sorted by type: a list may have tens of thousands of values and be queried
+/// as often.
 #[derive(Debug, Default)]
 pub(crate) struct EnumSet {
-    /// Short ones first, those of one length in order.
+    /// Strings, sorted by length and then by text.
     texts: Box<[Box<str>]>,
     ints: Box<[i64]>,
-    /// Without negative zeros.
+    /// Floats, without negative zeros.
     floats: Box<[f64]>,
     /// Booleans, lists and objects.
     others: Box<[Json]>,
@@ -23,7 +24,7 @@ impl EnumSet {
         let mut bools = [false; 2];
         for json in listed {
             match &*json.0 {
-                // It is never listed.
+                // `null` never matches an enumeration.
                 Value::Null => {}
                 Value::String(s) => texts.push(Box::from(s.as_str())),
                 Value::Int(i) => ints.push(*i),
@@ -49,7 +50,8 @@ impl EnumSet {
         }
     }
 
-    /// Whether a text is listed. Few are asked one by one, which most of them answer by their length.
+    /// Returns whether a string is in the set. Small sets are searched linearly: most comparisons end at the
+    /// length.
     #[inline]
     pub(crate) fn contains_text(&self, text: &str) -> bool {
         const FEW: usize = 16;
@@ -61,8 +63,8 @@ impl EnumSet {
             .is_ok()
     }
 
-    /// Whether a value is listed. A server compares after converting the value to the type of the listed one where its
-    /// language converts: floats to integers by cutting off, integers to strings by code point.
+    /// Returns whether a value is in the set. kube-apiserver converts the value to the type of the listed one
+    /// where Go converts: floats to integers by truncation, integers to strings by code point.
     #[expect(clippy::cast_precision_loss, reason = "the conversions of a server")]
     pub(crate) fn contains(&self, value: &Value) -> bool {
         match value {

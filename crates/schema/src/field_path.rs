@@ -1,4 +1,4 @@
-//! Paths into a schema, as rules (`fieldPath`) and selectable fields write them: `.spec.map['a key']`.
+//! Paths into a schema, as in `fieldPath` of rules and in selectable fields: `.spec.map['a key']`.
 
 use crate::structural::{Additional, Structural};
 use scantling_value::{Path, PathBuf, Segment};
@@ -8,18 +8,18 @@ use std::sync::Arc;
 /// Whether a path may use brackets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BracketSyntax {
-    /// `['key']` is a step.
+    /// `['key']` is allowed.
     Allowed,
     /// Only dots.
     Refused,
 }
 
-/// Where a path leads.
+/// A resolved path.
 #[derive(Debug)]
 pub struct ResolvedPath<'s> {
-    /// The steps: fields of declared properties, keys of maps.
+    /// The steps: declared properties and keys of maps.
     pub steps: Vec<PathStep>,
-    /// The schema there; none below a map of anything.
+    /// The schema at the end; `None` below a map of any values.
     pub schema: Option<&'s Arc<Structural>>,
 }
 
@@ -47,7 +47,7 @@ fn extend(at: &Path<'_>, steps: &[PathStep]) -> PathBuf {
     }
 }
 
-/// Why a path leads nowhere.
+/// The reason why a path does not resolve.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InvalidFieldPath(String);
 
@@ -59,7 +59,7 @@ impl fmt::Display for InvalidFieldPath {
 
 impl std::error::Error for InvalidFieldPath {}
 
-/// Follows a path from a schema.
+/// Resolves a path from a schema.
 pub fn resolve<'s>(
     path: &str,
     root: &'s Arc<Structural>,
@@ -153,7 +153,7 @@ fn unescape(s: &str) -> Result<String, String> {
             Some('v') => '\x0b',
             Some(c @ ('\'' | '\\')) => c,
             Some(c) => return Err(format!("invalid escape char \\{c}")),
-            // A lone backslash at the end escapes nothing.
+            // A trailing backslash escapes nothing.
             None => '\\',
         });
     }

@@ -1,8 +1,10 @@
-//! Numbers that tell values apart: values that may be the same have the same, and most others have others.
+//! Hash values for comparing values: equal values have equal fingerprints, different values mostly different
+//! ones.
 
 use scantling_value::{Str, Value};
 
-/// The number of a value that may be absent. Numbers count by what they are worth; lists and objects are not told apart.
+/// The fingerprint of a value that may be absent. Numbers are hashed by value; all lists and objects have the
+/// same fingerprint.
 pub(crate) fn fingerprint(value: Option<&Value>) -> u64 {
     match value {
         None => 1,
@@ -16,10 +18,10 @@ pub(crate) fn fingerprint(value: Option<&Value>) -> u64 {
     }
 }
 
-/// Reads the keys of one element after the other.
+/// Reads the keys of consecutive list elements.
 pub(crate) struct KeyFingerprinter<'k> {
     keys: &'k [Str],
-    /// Where each stood in the element before.
+    /// The position of each key in the previous element.
     positions: Vec<usize>,
 }
 
@@ -31,7 +33,7 @@ impl<'k> KeyFingerprinter<'k> {
         }
     }
 
-    /// The number of the keys of an element, and whether all of them pass a test.
+    /// The fingerprint of the keys of an element, and whether all of them match the predicate.
     pub(crate) fn fingerprint(
         &mut self,
         element: &Value,
@@ -46,7 +48,7 @@ impl<'k> KeyFingerprinter<'k> {
     }
 }
 
-/// Whether all numbers differ, and so all values that they stand for.
+/// Returns whether all fingerprints differ, and therefore all values.
 pub(crate) fn all_differ(prints: impl IntoIterator<Item = u64>) -> bool {
     let mut prints: Vec<u64> = prints.into_iter().collect();
     prints.sort_unstable();
@@ -65,7 +67,7 @@ fn hash_text(text: &str) -> u64 {
         let short = bytes.iter().fold(0, |all, byte| (all << 8) | u64::from(*byte));
         return mix(begun, short);
     };
-    // The last word may share bytes with the one before.
+    // The last word may overlap the previous one.
     let (words, _) = bytes.as_chunks::<8>();
     let all = words
         .iter()
@@ -73,7 +75,7 @@ fn hash_text(text: &str) -> u64 {
     mix(all, u64::from_le_bytes(*last))
 }
 
-/// Whoever makes two texts meet on purpose makes them be compared at length, and no more.
+/// Not collision-resistant: colliding texts are compared in full, so an attacker gains nothing.
 #[inline]
 fn mix(all: u64, word: u64) -> u64 {
     const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -85,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_may_be_the_same_has_the_same_number() {
+    fn equal_values_have_equal_fingerprints() {
         let same = [
             (Value::Int(1), Value::Float(1.0)),
             (Value::Float(0.0), Value::Float(-0.0)),
@@ -98,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn others_have_others() {
+    fn different_values_have_different_fingerprints() {
         let texts = ["", "a", "b", "ab", "ba", "abcdefgh", "abcdefghi", "abcdefgh\0"];
         let texts = texts.map(Value::from);
         let others = [
@@ -114,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_read_in_their_order() {
+    fn keys_are_read_in_order() {
         let names = ["a", "b"].map(Str::from);
         let mut keys = KeyFingerprinter::new(&names);
         let values = [

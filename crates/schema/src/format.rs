@@ -1,4 +1,4 @@
-//! `format`: the named forms that a server knows, each as strict and as lenient as there.
+//! `format`: the named string formats that kube-apiserver validates, equally strict or lenient.
 
 mod address;
 mod checksum;
@@ -9,15 +9,15 @@ use crate::plan::{PlanPurpose, Types};
 use scantling_notation::{duration, timestamp, url::Url};
 use scantling_value::Str;
 
-/// A format that means something for its type; the others are ignored.
+/// A format that applies to its type; other formats are ignored.
 #[derive(Clone, Debug)]
 pub(crate) struct Format {
-    /// As the schema writes it: errors show it so.
+    /// The name as in the schema, for errors.
     name: Str,
     kind: FormatKind,
 }
 
-/// The formats that are checked.
+/// The validated formats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FormatKind {
     Int32,
@@ -50,12 +50,13 @@ pub(crate) enum FormatKind {
     DateTime,
     ShortName,
     LongName,
-    /// Of no meaning but that it takes part in the check of types.
+    /// No effect except in type checks.
     Other,
 }
 
 impl Format {
-    /// The format of that name for values of those types. Dashes do not count in the names of string formats.
+    /// Finds the format with a name for values of the given types. Dashes in names of string formats are
+    /// ignored.
     pub(crate) fn parse(name: &Str, types: Types, purpose: PlanPurpose) -> Option<Self> {
         let kind = match (Self::supported(name, types), purpose) {
             (Some(kind), _) => kind,
@@ -139,7 +140,7 @@ impl Format {
         )
     }
 
-    /// Whether a string has this form.
+    /// Returns whether a string has this format.
     pub(crate) fn matches(&self, s: &str) -> bool {
         match self.kind {
             FormatKind::Int32
@@ -181,7 +182,7 @@ impl Format {
 mod tests {
     use super::*;
 
-    /// Every verdict was given by a Kubernetes API server's code.
+    /// The expected verdicts were produced by Kubernetes' own code.
     #[test]
     fn verdicts() {
         for (format, right, wrong) in [

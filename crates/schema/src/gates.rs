@@ -1,31 +1,31 @@
-//! Feature gates: which there are, which can be switched, and what the others mean here.
+//! Feature gates: the switchable ones, and the treatment of all others.
 
 mod kubernetes;
 
 use kubernetes::{KUBERNETES, KubernetesGate};
 use std::collections::BTreeMap;
 
-/// The features that can be switched on and off.
+/// The switchable features.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gates {
-    /// `CRDValidationRatcheting`: what an update leaves as it was need not meet new limits.
+    /// `CRDValidationRatcheting`: an update may keep invalid values unchanged.
     pub ratcheting: bool,
     /// `CustomResourceValidationExpressions`: `x-kubernetes-validations`.
     pub expressions: bool,
     /// `ServerSideFieldValidation`: unknown and duplicate fields are reported.
     pub field_validation: bool,
-    /// `CustomResourceImmutability`: `x-kubernetes-immutable` and its relatives.
+    /// `CustomResourceImmutability`: `x-kubernetes-immutable` and related keywords.
     pub immutability: bool,
     /// `CustomResourceUnions`: `x-kubernetes-unions`.
     pub unions: bool,
     /// `CustomResourceRulesOnCreate`: `appliesOnCreate` of a rule.
     pub rules_on_create: bool,
-    /// `CBORServingAndStorage`: CBOR as a media type and as the form in which custom resources are stored.
+    /// `CBORServingAndStorage`: CBOR as a media type and as the storage encoding of custom resources.
     pub cbor: bool,
 }
 
 impl Default for Gates {
-    /// The defaults of a kube-apiserver; the features of our own are off.
+    /// The defaults of kube-apiserver; features that only Scantling has are off.
     fn default() -> Self {
         Gates {
             ratcheting: true,
@@ -39,7 +39,7 @@ impl Default for Gates {
     }
 }
 
-/// How far a feature has come. `AllAlpha` and `AllBeta` set the gates of a stage.
+/// The stage of a feature. `AllAlpha` and `AllBeta` set the gates of a stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Alpha,
@@ -48,15 +48,15 @@ enum Stage {
     Deprecated,
 }
 
-/// A gate that can be switched.
+/// A switchable gate.
 struct SwitchableGate {
     name: &'static str,
     stage: Stage,
     field: fn(&mut Gates) -> &mut bool,
 }
 
-/// The gates that can be switched. Kubernetes 1.37 has locked or removed the first three; they can still be switched
-/// here, so that definitions can be checked as an older cluster checks them.
+/// The switchable gates. Kubernetes 1.37 has locked or removed the first three; they can still be set here,
+/// to validate CRDs as an older cluster does.
 const SWITCHES: [SwitchableGate; 7] = [
     SwitchableGate {
         name: "CRDValidationRatcheting",
@@ -95,8 +95,8 @@ const SWITCHES: [SwitchableGate; 7] = [
     },
 ];
 
-/// Gates of Kubernetes whose feature clients can see, and which this server has always or never: as their default says.
-/// The other gates of Kubernetes concern parts that this server does not have, or do not change what clients see.
+/// Gates of Kubernetes with visible effects that this server always or never has, by their defaults. Other
+/// gates of Kubernetes concern components that this server does not have, or have no visible effect.
 const FIXED: [&str; 11] = [
     "APIResponseCompression",
     "AllowUnsafeMalformedObjectDeletion",
@@ -111,8 +111,7 @@ const FIXED: [&str; 11] = [
     "WatchList",
 ];
 
-/// Whether a gate of Kubernetes is on unless it is set. Gates that were removed because their features became general are
-/// on.
+/// Returns whether a gate of Kubernetes is on by default. Gates that were removed after graduation are on.
 pub fn is_on_by_default(name: &str) -> bool {
     if let Some(switch) = SWITCHES.iter().find(|switch| switch.name == name) {
         return *(switch.field)(&mut Gates::default());
@@ -126,11 +125,11 @@ pub fn is_on_by_default(name: &str) -> bool {
 pub struct AppliedGates {
     /// The gates.
     pub gates: Gates,
-    /// Remarks on settings that were accepted and change nothing.
+    /// Notes about settings without effect.
     pub notes: Vec<String>,
 }
 
-/// Reads a setting such as `WatchList=true`. As for a kube-apiserver, the name may follow the component `kube:`.
+/// Parses a setting such as `WatchList=true`. As for kube-apiserver, the name may have the prefix `kube:`.
 pub fn parse(setting: &str) -> Result<(String, bool), String> {
     let setting = setting.trim();
     let setting = setting.strip_prefix("kube:").unwrap_or(setting);
@@ -152,12 +151,12 @@ pub fn parse(setting: &str) -> Result<(String, bool), String> {
 }
 
 impl Gates {
-    /// Returns whether definitions may have fields that Kubernetes does not know.
+    /// Returns whether CRDs may have fields that Kubernetes does not know.
     pub fn extend_definitions(self) -> bool {
         self.immutability || self.unions || self.rules_on_create
     }
 
-    /// Applies settings to the defaults. A setting of one gate takes precedence over `AllAlpha` and `AllBeta`.
+    /// Applies settings to the defaults. A single gate takes precedence over `AllAlpha` and `AllBeta`.
     pub fn apply(settings: &BTreeMap<String, bool>) -> Result<AppliedGates, String> {
         let mut applied = AppliedGates {
             gates: Gates::default(),
@@ -238,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_known_once() {
+    fn gate_names_are_unique() {
         let mut names: Vec<&str> = KUBERNETES.iter().flat_map(|known| known.names).copied().collect();
         names.extend(SWITCHES.iter().map(|switch| switch.name));
         let count = names.len();
@@ -249,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn one_gate_takes_precedence_over_its_stage() {
+    fn a_single_gate_overrides_its_stage() {
         let on = |text: &str| {
             let gates = apply(text).expect("applied").gates;
             [
@@ -290,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_refused() {
+    fn refused_gates() {
         for (text, want) in [
             ("Nonsense=true", "unrecognized feature gate: Nonsense"),
             ("watchlist=true", "unrecognized feature gate: watchlist"),
@@ -321,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_accepted_without_effect() {
+    fn gates_without_effect() {
         for (text, want) in [
             ("WatchList=true,CustomResourceFieldSelectors=true", &[][..]),
             (

@@ -1,9 +1,10 @@
-//! Fields that updates may not change (`x-kubernetes-immutable`), and collections whose keys they may not change
-//! (`x-kubernetes-immutable-keys`, `x-kubernetes-addition-only`, `x-kubernetes-deletion-only`).
+//! Fields that updates may not change (`x-kubernetes-immutable`), and collections whose keys they may not
+//! change (`x-kubernetes-immutable-keys`, `x-kubernetes-addition-only`, `x-kubernetes-deletion-only`).
 //!
-//! Old and new values correlate before they are compared: fields and entries of maps by name, elements of keyed lists
-//! by their keys, elements of other lists by their index. What does not correlate did not change: it came or went
-//! with its surroundings. Elements of sets are their own keys, so that they only come and go.
+//! Old and new values are correlated before they are compared: fields and map entries by name, elements of
+//! keyed lists by their keys, elements of other lists by their index. Values that do not correlate did not
+//! change: they were added or removed with their parent. Elements of sets are their own keys, so they are
+//! only added and removed.
 
 pub use crate::correlate::UnchangedElements;
 
@@ -13,18 +14,18 @@ use crate::structural::{ListType, Mutability};
 use scantling_value::{ErrorList, FieldError, Map, Path, Str, Value, deadline, same_text};
 use std::cmp::Ordering;
 
-/// How an object differs from what it was.
+/// The differences between an object and its old version.
 #[derive(Debug, Default)]
 pub struct Changes {
-    /// Whether anything but `metadata` differs.
+    /// True if anything but `metadata` differs.
     pub any: bool,
-    /// The changes that an update must not make.
+    /// The forbidden changes.
     pub forbidden: ErrorList,
-    /// What it left as it was, as far as that is worth with_unchanged.
+    /// The elements that the update is known to leave unchanged.
     pub unchanged: UnchangedElements,
 }
 
-/// Compares an object with what it was, in one pass: whether it differs and whether it may are found together.
+/// Compares an object with its old version in one pass, and finds forbidden changes.
 pub fn changes(node: &PlanNode, old: &Map, new: &Map) -> Changes {
     let mut detector = ChangeDetector::default();
     detector.object(node, old, new, &Path::ROOT);
@@ -35,7 +36,7 @@ pub fn changes(node: &PlanNode, old: &Map, new: &Map) -> Changes {
 struct ChangeDetector(Changes);
 
 impl ChangeDetector {
-    /// Takes note of a change in what may change. Once there is one, no other counts.
+    /// Records a change that is allowed. After the first one, no comparison is needed.
     fn record_change(&mut self, old: Option<&Value>, new: Option<&Value>) {
         self.0.any = self.0.any || old != new;
     }
@@ -55,7 +56,7 @@ impl ChangeDetector {
                 if !unchanged {
                     self.0.forbidden.push(changed(at, old, new, "field is immutable"));
                 }
-                // All below is a part of it.
+                // Everything below is part of it.
                 self.0.any = self.0.any || !same;
                 return;
             }
@@ -92,7 +93,7 @@ impl ChangeDetector {
                 self.value(field, old, new, &at.field(name));
             } else {
                 match node.additional() {
-                    // An entry that came or went did not change.
+                    // An entry that was added or removed did not change.
                     Some(entry) if old.is_some() && new.is_some() => {
                         self.value(entry, old, new, &at.key(name));
                     }
@@ -128,7 +129,7 @@ impl ChangeDetector {
     ) {
         let mut same = Vec::with_capacity(new.len());
         for (i, new) in new.iter().enumerate() {
-            // Most elements are what they were, and where they were.
+            // Most elements are unchanged and at the same index.
             let unchanged = old.get(i) == Some(new);
             same.push(unchanged);
             if unchanged {
@@ -139,7 +140,7 @@ impl ChangeDetector {
                 self.value(items, Some(old), Some(new), &at.index(i));
             }
         }
-        // Only the first of several with the same keys is what an element goes back to.
+        // Only the first of several elements with equal keys correlates.
         if items.has(Features::LIMITS)
             && items.equality_tells()
             && let Some(found) = keyed.found_by_their_keys()
@@ -150,7 +151,7 @@ impl ChangeDetector {
     }
 }
 
-/// Compares the keys of a map or keyed list, or the elements of a set. A collection that is not there has none.
+/// Compares the keys of a map or keyed list, or the elements of a set. An absent collection has none.
 fn check_keys(
     node: &PlanNode,
     rule: Mutability,
@@ -223,7 +224,7 @@ struct CollectionEntry<'v> {
     value: &'v Value,
 }
 
-/// Which of the two objects an entry stands in.
+/// The object that contains an entry.
 #[derive(Clone, Copy, PartialEq)]
 enum Side {
     Old,
@@ -239,7 +240,7 @@ fn entries<'v>(
         Some(Value::Array(list)) => (None, list.as_slice()),
         _ => (None, &[][..]),
     };
-    // Declared fields are no keys.
+    // Declared fields are not keys.
     let undeclared = |name: &Str| node.property(name).is_none();
     let map = map
         .into_iter()
@@ -259,7 +260,8 @@ fn entries<'v>(
 }
 
 impl CollectionEntry<'_> {
-    /// Hands out the entry's path. An element that is gone has no index in the new object: it is named by its keys.
+    /// Calls a function with the entry's path. A removed element has no index in the new object and is named
+    /// by its keys.
     fn with_path(&self, node: &PlanNode, at: &Path<'_>, side: Side, then: &mut dyn FnMut(&Path<'_>)) {
         match (self.name, side) {
             (Some(name), _) => then(&at.key(name)),
@@ -287,8 +289,8 @@ fn changed(at: &Path<'_>, old: Option<&Value>, new: Option<&Value>, why: &str) -
     FieldError::invalid(at, new.cloned().unwrap_or_default(), format!("{why}, {was}"))
 }
 
-/// Whether two values are stored alike, save for the order of sets. Numbers are stored as they are written, so that
-/// `1.0` is `1`.
+/// Returns whether two values are stored alike, ignoring the order of sets. Numbers are compared as stored,
+/// so `1.0` equals `1`.
 fn is_same(node: Option<&PlanNode>, a: &Value, b: &Value) -> bool {
     deadline::tick();
     match (a, b) {
@@ -326,8 +328,8 @@ fn same_lists(items: Option<&PlanNode>, a: &[Value], b: &[Value]) -> bool {
     a.iter().zip(b).all(|(a, b)| is_same(items, a, b))
 }
 
-/// Sets hold every element once, but objects that were stored before a list became a set may not: each element must
-/// find a partner of its own.
+/// Sets have unique elements, but objects stored before a list became a set may not: each element must match
+/// a different one.
 fn same_sets(items: Option<&PlanNode>, a: &[Value], b: &[Value]) -> bool {
     if same_lists(items, a, b) {
         return true;

@@ -5,7 +5,6 @@
     reason = "scantling-schema is pure"
 )]
 
-pub mod core;
 pub mod default;
 pub mod definition;
 pub mod document;
@@ -32,4 +31,3 @@ mod number;
 mod pattern;
 
 pub use scantling_apitypes::DecodeError;
-pub use scantling_apitypes::decode::Finding;

@@ -1,4 +1,4 @@
-//! Lists in which every element, or every combination of keys, stands once.
+//! Uniqueness of elements in sets and keyed lists.
 
 use crate::fingerprint;
 use crate::plan::{Features, PlanNode};
@@ -6,7 +6,7 @@ use crate::structural::ListType;
 use scantling_value::{ErrorList, FieldError, Map, Path, Str, Value, deadline};
 use std::collections::HashMap;
 
-/// The duplicates in the sets and keyed lists of a value.
+/// Returns the errors about duplicates in the sets and keyed lists of a value.
 pub fn duplicates(node: &PlanNode, value: &Value) -> ErrorList {
     let mut errors = ErrorList::new();
     walk(node, value, &Path::ROOT, &mut errors);
@@ -83,7 +83,7 @@ fn keyed(keys: &[Str], list: &[Value], at: &Path<'_>, errors: &mut ErrorList) {
     let identity = |i: usize| {
         let item = list.get(i)?.as_object();
         Some(match (keys, item) {
-            // The value of a single key counts as it is, the values of several as the JSON of an object of them.
+            // A single key counts by its value, several keys as the JSON of an object.
             ([key], item) => item.and_then(|item| item.get(key)).map(identity),
             (_, item) => Some(ElementKey::Json(keys_of(keys, item).to_json())),
         })
@@ -99,8 +99,8 @@ fn keys_of(keys: &[Str], item: Option<&Map>) -> Value {
     Value::Object(keys.iter().filter_map(key).collect())
 }
 
-/// Whether no two elements are the same, if that is quickly told: of few by comparing each with each, of many by their
-/// fingerprints. Almost every list is such a one.
+/// Returns whether all elements differ, if that is cheap to decide: small lists by comparing all pairs, large
+/// ones by their fingerprints. This is so for almost every list.
 fn all_differ(
     list: &[Value],
     same: impl Fn(&Value, &Value) -> bool,
@@ -114,7 +114,7 @@ fn all_differ(
     list.iter().enumerate().all(differs)
 }
 
-/// Whether two values may be the same. Numbers are compared by what they are worth, lists and objects not at all.
+/// Returns whether two values may be equal. Numbers are compared by value, lists and objects not at all.
 fn are_equal_elements(a: &Value, b: &Value) -> bool {
     match (a, b) {
         #[expect(clippy::cast_precision_loss, reason = "a closer look follows")]
@@ -124,7 +124,7 @@ fn are_equal_elements(a: &Value, b: &Value) -> bool {
     }
 }
 
-/// What makes an element the same as another.
+/// The identity of an element.
 #[derive(Debug, PartialEq, Eq, Hash)]
 enum ElementKey<'v> {
     Null,
@@ -132,7 +132,7 @@ enum ElementKey<'v> {
     Int(i64),
     Float(u64),
     String(&'v str),
-    /// Lists and objects are the same if their JSON is, in which `1` and `1.0` are.
+    /// Lists and objects are equal if their JSON is, in which `1` equals `1.0`.
     Json(String),
 }
 
@@ -148,7 +148,7 @@ fn identity(v: &Value) -> ElementKey<'_> {
     }
 }
 
-/// The places at which something stands for the second time. (What stands there a third time is not told again.)
+/// The positions of second occurrences. Third and later occurrences are not reported again.
 fn repeated_elements<T: std::hash::Hash + Eq>(
     len: usize,
     identity: impl Fn(usize) -> Option<T>,

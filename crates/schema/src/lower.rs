@@ -1,4 +1,5 @@
-//! Lowering of the extensions that only Scantling has to rules that every cluster since Kubernetes 1.29 accepts.
+//! Lowering of the extensions that only Scantling has to rules that every cluster since Kubernetes 1.29
+//! accepts.
 //!
 //! | extension | becomes |
 //! | --- | --- |
@@ -7,11 +8,12 @@
 //! | `x-kubernetes-unions` | rules that count the fields that are set, and compare the discriminator |
 //! | `appliesOnCreate` of a rule | `optionalOldSelf`, with `oldSelf` rewritten as an optional value |
 //!
-//! A transition rule runs where both the old and the new value exist. An extension also forbids to set or to remove a
-//! field, so its rule stands on the object around a field that may be unset, and on the field itself otherwise.
+//! A transition rule runs where both the old and the new value exist. An extension also forbids to set or to
+//! remove a field, so its rule is on the object around a field that may be unset, and on the field itself
+//! otherwise.
 //!
-//! Expressions cannot iterate over two lists by index. Where elements correspond by index (lists that are neither of type
-//! `map` nor `set`), the rule enumerates the indices, so the list needs a small `maxItems`.
+//! Expressions cannot iterate over two lists by index. Where elements correspond by index (lists that are
+//! neither of type `map` nor `set`), the rule enumerates the indices, so the list needs a small `maxItems`.
 
 mod equality;
 mod old_self;
@@ -20,7 +22,7 @@ use crate::rules::escape::escape;
 use crate::structural::Mutability;
 use scantling_value::{Map, Value};
 
-/// The most elements of a list whose indices a rule enumerates.
+/// The maximum number of list indices that a rule enumerates.
 const MAX_ENUMERATED: i64 = 128;
 
 /// The result of lowering a schema.
@@ -32,7 +34,7 @@ pub struct Lowering {
     pub unsupported: Vec<Unsupported>,
 }
 
-/// A rule that stands for an extension.
+/// A rule that replaces an extension.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoweredRule {
     /// The field that had the extension: `spec.users[].name`.
@@ -50,17 +52,17 @@ pub struct Unsupported {
     pub field: String,
     /// The extension.
     pub extension: &'static str,
-    /// Why, and what would help.
+    /// The reason, and what would help.
     pub reason: String,
 }
 
 /// The name of the extension for unions.
 const UNIONS: &str = "x-kubernetes-unions";
 
-/// The member of a rule that makes it apply to new values, too.
+/// The member that makes a rule apply to new values, too.
 const APPLIES_ON_CREATE: &str = "appliesOnCreate";
 
-/// The member of a schema that holds its rules.
+/// The keyword that contains the rules of a schema.
 const VALIDATIONS: &str = "x-kubernetes-validations";
 
 /// Replaces the extensions in the schema of a version (`openAPIV3Schema`) by rules.
@@ -72,7 +74,7 @@ pub fn lower(schema: &mut Value) -> Lowering {
     pass.lowering
 }
 
-/// Why an extension cannot be lowered.
+/// The reason why an extension cannot be lowered.
 type Reason = String;
 
 #[derive(Default)]
@@ -81,7 +83,8 @@ struct Pass {
 }
 
 impl Pass {
-    /// Lowers the extensions of a schema whose own mutability the caller has taken, and everything below.
+    /// Lowers the extensions of a schema and of everything below; the caller has already removed its own
+    /// mutability.
     fn schema(&mut self, schema: &mut Map, at: &str) {
         self.unions(schema, at);
         self.rules_on_create(schema, at);
@@ -98,7 +101,8 @@ impl Pass {
             if correlation == Correlation::Keys {
                 return self.corresponding(items, &items_at);
             }
-            // Elements of sets come and go, but none changes; the rule for elements by index is on the list.
+            // Elements of sets are added and removed but never changed; the rule for elements by index is on
+            // the list.
             remove_mutability(items);
             self.schema(items, &items_at);
         }
@@ -134,7 +138,7 @@ impl Pass {
                 };
                 self.record(field.clone(), mutability, lowered);
                 if mutability == Mutability::Immutable {
-                    // All below is a part of it.
+                    // Everything below is part of it.
                     remove_mutability(property);
                 }
             }
@@ -143,8 +147,8 @@ impl Pass {
         schema.insert("properties", properties.into());
     }
 
-    /// Lowers the schema of values that correspond by key: entries of maps, elements of lists of type `map`. A transition
-    /// rule on them is skipped for those that come and go.
+    /// Lowers the schema of values that correspond by key: entries of maps, elements of lists of type `map`.
+    /// A transition rule on them is skipped for added and removed ones.
     fn corresponding(&mut self, schema: &mut Map, at: &str) {
         if let Some(mutability) = take_mutability(schema) {
             let lowered = constraint(mutability, schema, "self", "oldSelf")
@@ -317,7 +321,7 @@ fn remove_mutability(schema: &mut Map) {
     }
 }
 
-/// How the elements of an old and a new list correspond.
+/// The correspondence of elements of an old and a new list.
 #[derive(Clone, Copy, PartialEq)]
 enum Correlation {
     /// By their keys.
@@ -371,7 +375,7 @@ fn same_keys(keys: &[&str], a: &str, b: &str) -> Result<String, Reason> {
     Ok(tests.collect::<Result<Vec<_>, Reason>>()?.join(" && "))
 }
 
-/// A field as expressions name it.
+/// A field name as an identifier of expressions.
 fn identifier(name: &str) -> Result<String, Reason> {
     escape(name).ok_or_else(|| format!("expressions cannot name the field `{name}`"))
 }
@@ -389,14 +393,14 @@ fn constraint(mutability: Mutability, schema: &Map, new: &str, old: &str) -> Res
     }
 }
 
-/// Why extensions of nullable fields have no rule.
+/// The reason why extensions of nullable fields cannot be lowered.
 const NULLABLE: &str = "rules cannot tell null from a field that is not set; remove `nullable`";
 
 fn is_nullable(schema: &Map) -> bool {
     schema.get("nullable") == Some(&Value::Bool(true))
 }
 
-/// The same for a field that either object may lack. A collection that is not set has no keys.
+/// The same for a field that may be unset in either object. An unset collection has no keys.
 fn constraint_of_property(
     mutability: Mutability,
     name: &str,
@@ -446,8 +450,8 @@ fn contains(schema: &Map, whole: &str, part: &str) -> Result<String, Reason> {
     }
 }
 
-/// The test that everything at and below a schema keeps its mutability, between two values that both exist; `None` if
-/// nothing limits changes. For values for which no transition rule can be declared.
+/// The expression that everything at and below a schema keeps its mutability, between two existing values;
+/// `None` if nothing limits changes. For values that cannot have a transition rule.
 fn below(schema: &Map, new: &str, old: &str, depth: usize) -> Result<Option<String>, Reason> {
     let mut tests = Vec::new();
     match mutability_of(schema) {

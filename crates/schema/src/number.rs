@@ -1,5 +1,5 @@
-//! Limits on numbers, with the arithmetic of a server: it compares integers as integers, which cuts the fraction off
-//! a bound, and floats as floats.
+//! Constraints on numbers, with kube-apiserver's arithmetic: integers are compared as integers, which
+//! truncates bounds, and floats as floats.
 
 use crate::format::{Format, FormatKind};
 use crate::plan::{PlanNode, Types};
@@ -7,7 +7,7 @@ use crate::validate::{Sink, Stop};
 use scantling_value::go::cut;
 use scantling_value::{Path, Value};
 
-/// Whether a float counts as an integer. Servers allow for a rounding error of 1e-9.
+/// Returns whether a float counts as an integer. kube-apiserver allows a rounding error of 1e-9.
 pub(crate) fn is_integral(f: f64) -> bool {
     const MAX_SAFE: f64 = 9_007_199_254_740_991.0;
     if !f.is_finite() || f.abs() > MAX_SAFE {
@@ -17,7 +17,8 @@ pub(crate) fn is_integral(f: f64) -> bool {
     f == rounded || (rounded != 0.0 && (f - rounded).abs() < 1e-9 * rounded.abs())
 }
 
-/// Whether a number is one of the type and format. A server decides it by writing the number out and reading it again.
+/// Returns whether a number is in the range of the type and format. kube-apiserver formats the number and
+/// parses it again.
 pub(crate) fn in_range(value: &Value, types: Types, format: Option<&Format>) -> bool {
     const TWO_TO_63: f64 = 9_223_372_036_854_775_808.0;
     let format = format.map(Format::kind);
@@ -29,7 +30,7 @@ pub(crate) fn in_range(value: &Value, types: Types, format: Option<&Format>) -> 
         return match value {
             Value::Int(i) => (low..=high).contains(i),
             Value::Float(f) => {
-                // The shortest digits of ±2^63 lie out_of_bounds the range.
+                // The shortest digits of ±2^63 are outside the range.
                 #[expect(clippy::cast_precision_loss, reason = "the limits of 32 bits are exact")]
                 let within = match format {
                     Some(FormatKind::Int32) => (low as f64..=high as f64).contains(f),
@@ -55,7 +56,7 @@ pub(crate) fn in_range(value: &Value, types: Types, format: Option<&Format>) -> 
     true
 }
 
-/// Whether a format is one of numbers of that type. Any other says nothing about them.
+/// Returns whether a format applies to numbers of a type.
 fn is_of_type(format: FormatKind, types: Types) -> bool {
     match format {
         FormatKind::Int32 | FormatKind::Int64 => types == Types::INTEGER,
@@ -64,7 +65,7 @@ fn is_of_type(format: FormatKind, types: Types) -> bool {
     }
 }
 
-/// ValueChecks the limits on a number.
+/// Checks the constraints on a number.
 pub(crate) fn check<S: Sink>(
     node: &PlanNode,
     value: &Value,
@@ -170,14 +171,14 @@ fn multiple_of<S: Sink>(
     Ok(())
 }
 
-/// A number as it is compared.
+/// A number in the form in which it is compared.
 enum ComparableNumber {
     Int(i64),
     Float(f64),
 }
 
 impl ComparableNumber {
-    /// Against a bound that is none of the type, integers compare as floats, too.
+    /// Against a bound that is out of range of the type, integers are compared as floats, too.
     fn for_bound(value: &Value, bound_out_of_type: bool) -> Self {
         #[expect(clippy::cast_precision_loss, reason = "a server compares as floats here")]
         match value {
@@ -195,7 +196,7 @@ impl ComparableNumber {
         }
     }
 
-    /// A bound as it is compared with this number.
+    /// Converts a bound to the kind of this number.
     fn with_kind_of(&self, bound: f64) -> Value {
         match self {
             ComparableNumber::Int(_) => Value::Int(cut(bound)),

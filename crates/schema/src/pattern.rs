@@ -1,11 +1,11 @@
-//! `pattern`: a regular expression, compiled when it is first needed.
+//! `pattern`: a regular expression, compiled on first use.
 
 use scantling_notation::regex;
 use scantling_value::Str;
 use std::sync::OnceLock;
 
-/// A regular expression with the meaning that Go gives it. Most patterns of a definition never meet a value, and a
-/// compiled expression takes more memory than the rest of its schema, so the text is kept until there is one.
+/// A regular expression with Go's semantics. Most patterns of a CRD are never used, and a compiled expression
+/// takes more memory than the rest of its schema, so only the text is kept until then.
 #[derive(Debug)]
 pub(crate) struct Pattern {
     text: Str,
@@ -24,20 +24,20 @@ impl Pattern {
         if let Some(compiled) = self.compiled.get() {
             return compiled;
         }
-        // Not inside `get_or_init`: compiling observes the deadline, and may wait for its turn. Others must not wait
-        // for that.
+        // Not inside `get_or_init`: compiling observes the deadline and may wait for its turn, and other
+        // threads must not wait for that.
         let compiled = regex::Pattern::new(&self.text).map_err(|e| e.to_string());
         self.compiled.get_or_init(|| compiled)
     }
 
-    /// Whether the text has a match. Nothing matches an expression that does not compile.
+    /// Returns whether the text matches. Nothing matches an expression that does not compile.
     pub(crate) fn is_match(&self, text: &str) -> bool {
         self.compiled()
             .as_ref()
             .is_ok_and(|pattern| pattern.is_match(text))
     }
 
-    /// The pattern as an error shows it.
+    /// The pattern as errors show it.
     pub(crate) fn as_shown(&self) -> String {
         match self.compiled() {
             Ok(_) => self.text.to_string(),

@@ -1,10 +1,9 @@
 //! The compiled form of an accepted schema.
 //!
-//! A [`Plan`] is immutable, cheap to clone and safe to share. It is a tree of [`PlanNode`]s that runs beside the
-//! structural schema: a node adds to its schema what checking wants ready (patterns, formats, enumerations, the
-//! meaning of numeric bounds) and says in one word which algorithms have anything to do at it or below it, so that a
-//! walk never enters a part of an object that it has no business in. Nodes of equal schemas are one node across all
-//! definitions of a process (see [`PlanCompiler`]).
+//! A [`Plan`] is immutable, cheap to clone and safe to share. It is a tree of [`PlanNode`]s parallel to the
+//! structural schema. A node adds precompiled checks (patterns, formats, enumerations, numeric bounds) and a
+//! bit set of the algorithms that have work at it or below it, so that a walk skips irrelevant parts of an
+//! object. Equal schemas share one node across all CRDs of a process (see [`PlanCompiler`]).
 
 mod compile;
 mod dump;
@@ -26,7 +25,7 @@ use scantling_value::{Str, Value};
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// The compiled schema of one version of a definition.
+/// The compiled schema of one version of a CRD.
 #[derive(Clone, Debug)]
 pub struct Plan {
     root: Arc<PlanNode>,
@@ -38,7 +37,7 @@ impl Plan {
         &self.root
     }
 
-    /// Compiles the rules that no value has asked for yet.
+    /// Compiles the rules that have not been used yet.
     pub fn compile_rules(&self) {
         for node in self.nodes(Features::RULES) {
             if let Some(rules) = node.rules() {
@@ -47,13 +46,13 @@ impl Plan {
         }
     }
 
-    /// Whether any default holds what its scope does not.
+    /// Returns whether any default contains fields that its schema does not declare.
     pub(crate) fn has_unpruned_default(&self) -> bool {
         self.nodes(Features::DEFAULT)
             .any(|node| node.pruned_default.is_some())
     }
 
-    /// The nodes at or below which an algorithm has something to do, each once.
+    /// The nodes at or below which an algorithm has work, each once.
     fn nodes(&self, feature: Features) -> impl Iterator<Item = &PlanNode> {
         let mut seen = HashSet::new();
         let mut open = vec![&*self.root];
@@ -75,38 +74,38 @@ impl Plan {
 pub struct PlanNode {
     /// The schema that this node was compiled from.
     schema: Arc<Structural>,
-    /// The types that a value may have; empty where any will do.
+    /// The allowed types; empty if any type is allowed.
     types: Types,
-    /// Which values fit without a closer look.
+    /// The fast check.
     fast_check: FastCheck,
-    /// How the others are looked at.
+    /// The check for values that the fast check does not accept.
     check_kind: CheckKind,
-    /// What there is to do at this node.
+    /// The algorithms with work at this node.
     here: Features,
-    /// What there is to do below this node.
+    /// The algorithms with work below this node.
     below: Features,
-    /// What there is to do at this node or at any below it.
+    /// The algorithms with work at this node or below it.
     within: Features,
-    /// Beside `schema.properties`, slot by slot.
+    /// The nodes of `schema.properties`, slot by slot.
     properties: Box<[Arc<PlanNode>]>,
-    /// What is known of `schema.properties` without a look at them, slot by slot: looking for a name reads little else.
+    /// The headers of `schema.properties`, slot by slot: looking up a name reads little else.
     names: Box<[FieldHeader]>,
-    /// The slots of the fields that have a default.
+    /// The slots of fields with a default.
     defaults: Box<[u32]>,
-    /// The values beside declared fields.
+    /// The node of undeclared members.
     additional: Option<Arc<PlanNode>>,
-    /// The elements of a list.
+    /// The node of list elements.
     items: Option<Arc<PlanNode>>,
-    /// The limits on values; absent where there are none.
+    /// The value constraints; `None` if there are none.
     checks: Option<Box<ValueChecks>>,
-    /// The rules; absent where there are none.
+    /// The rules; `None` if there are none.
     rules: Option<Box<LazyRules>>,
-    /// Where the schema stands.
+    /// The scope of the schema.
     scope: RuleScope,
-    /// How many checks are made of one value, at most.
+    /// The maximum number of checks per value.
     weight: u32,
-    /// What the default is without the fields that its schema does not describe, where it has any: definitions that
-    /// were accepted before that was refused may have such defaults. `null` where nothing remains.
+    /// The default without undeclared fields, if it has any: CRDs that were accepted before this was refused
+    /// may have such defaults. `null` if nothing remains.
     pruned_default: Option<Box<Value>>,
 }
 
@@ -116,33 +115,38 @@ impl PlanNode {
         &self.schema
     }
 
-    /// How many checks are made of one value at this node or below it, at most: an estimate of what an object costs per
-    /// byte.
+    /// The maximum number of checks per value at this node or below it: an estimate of the cost of an object
+    /// per byte.
     pub fn weight(&self) -> u32 {
         self.weight
     }
 
-    /// Whether there are rules at this node or below it.
+    /// Returns whether there are rules at this node or below it.
     pub fn has_rules(&self) -> bool {
         self.has(Features::RULES)
     }
 
-    /// Whether some updates are refused at this node or below it, whatever the values are.
+    /// Returns whether updates are restricted at this node or below it, independent of the values.
     pub fn restricts_updates(&self) -> bool {
         self.has(Features::MUTABILITY)
     }
 
-    /// Whether this algorithm has anything to do at this node or below it.
+    /// Returns whether defaults may contain embedded objects, at this node or below it.
+    pub fn has_embedded_defaults(&self) -> bool {
+        self.has(Features::DEFAULT) && self.has(Features::EMBEDDED)
+    }
+
+    /// Returns whether this algorithm has work at this node or below it.
     pub(crate) fn has(&self, feature: Features) -> bool {
         self.within.contains(feature)
     }
 
-    /// Whether this algorithm has anything to do below this node.
+    /// Returns whether this algorithm has work below this node.
     pub(crate) fn has_below(&self, feature: Features) -> bool {
         self.below.contains(feature)
     }
 
-    /// Whether this algorithm has anything to do at this very node.
+    /// Returns whether this algorithm has work at this node itself.
     pub(crate) fn is(&self, feature: Features) -> bool {
         self.here.contains(feature)
     }
@@ -163,7 +167,7 @@ impl PlanNode {
         self.rules.as_deref()
     }
 
-    /// Whether values are whole resources, with metadata.
+    /// Returns whether values are whole resources, with metadata.
     pub(crate) fn is_resource(&self) -> bool {
         self.scope == RuleScope::Root || self.is(Features::EMBEDDED)
     }
@@ -184,13 +188,13 @@ impl PlanNode {
         self.additional.as_ref()
     }
 
-    /// Whether values that are equal always count as unchanged. Those with members that no schema describes do not, nor
-    /// do keyed lists whose elements lack keys.
+    /// Returns whether equal values always count as unchanged. Values with undeclared members do not, nor do
+    /// keyed lists whose elements lack keys.
     pub(crate) fn equality_tells(&self) -> bool {
         !self.has(Features::OPEN) && !self.has(Features::KEYED)
     }
 
-    /// The declared fields in order of their names.
+    /// The declared fields, sorted by name.
     pub(crate) fn fields(&self) -> impl ExactSizeIterator<Item = (&Str, &Arc<PlanNode>)> {
         self.schema
             .properties
@@ -199,7 +203,7 @@ impl PlanNode {
             .zip(self.properties.iter())
     }
 
-    /// The fields that have a default, with their defaults.
+    /// The fields with a default, and their defaults.
     pub(crate) fn defaulted(&self) -> impl Iterator<Item = (&Str, &PlanNode, &Value)> {
         self.defaults.iter().filter_map(|slot| {
             let slot = usize::try_from(*slot).ok()?;
@@ -225,7 +229,7 @@ impl PlanNode {
         Some(self.schema.list_map_keys()).filter(|keys| keyed && !keys.is_empty())
     }
 
-    /// What stands in for an absent value.
+    /// The default of an absent value.
     pub(crate) fn default(&self) -> Option<&Value> {
         let pruned = self.pruned_default.as_deref();
         pruned
@@ -233,7 +237,7 @@ impl PlanNode {
             .filter(|default| !default.is_null())
     }
 
-    /// The default as the schema declares it.
+    /// The default as declared in the schema.
     pub(crate) fn declared_default(&self) -> Option<&Value> {
         self.schema
             .default
@@ -242,34 +246,35 @@ impl PlanNode {
             .filter(|v| !v.is_null())
     }
 
-    /// Whether a `null` here is neither a value nor a request for the default.
+    /// Returns whether a `null` here is neither a valid value nor replaced by a default.
     pub(crate) fn drops_null(&self) -> bool {
         !self.schema.nullable && self.default().is_none()
     }
 }
 
-/// What a plan is for.
+/// The purpose of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PlanPurpose {
-    /// To check objects.
+    /// Validation of objects.
     Values,
-    /// To check the defaults of a definition. Servers do so with another reading of the schema: formats that they do
-    /// not support take part in the check of types, integer-or-string is no type, and junctors close no objects.
+    /// Validation of the defaults of a CRD. kube-apiserver interprets the schema differently there:
+    /// unsupported formats take part in the type check, int-or-string is not a type, and junctors do not
+    /// close objects.
     Defaults,
 }
 
-/// The limits on values in the form in which they are checked; plain numbers stay in the schema.
+/// The precompiled value constraints; plain numbers stay in the schema.
 #[derive(Debug, Default)]
 pub(crate) struct ValueChecks {
-    /// `format`, where it means something.
+    /// `format`, if it has an effect.
     pub(crate) format: Option<Format>,
     /// `pattern`.
     pub(crate) pattern: Option<Arc<Pattern>>,
-    /// Whether there are limits on strings other than `format` and `enum`.
+    /// True if there are limits on strings other than `format` and `enum`.
     pub(crate) strings: bool,
-    /// Whether there are junctors.
+    /// True if there are junctors.
     pub(crate) junctors: bool,
-    /// Which bounds are themselves no values of the type: every number is then an error.
+    /// The bounds that are not values of the type themselves: every number is then an error.
     pub(crate) out_of_type_bounds: OutOfTypeBounds,
     /// The strings of `enum`.
     pub(crate) listed: EnumSet,
@@ -282,7 +287,7 @@ pub(crate) struct ValueChecks {
 }
 
 impl ValueChecks {
-    /// Whether every text passes the junctors. Those of most values that are integers or strings say no more than that.
+    /// Returns whether every string passes the junctors. Those of int-or-string values say no more than that.
     fn pass_texts(&self) -> bool {
         let passes = |branch: &Arc<PlanNode>| branch.types == Types::STRING && branch.checks.is_none();
         !self.junctors
@@ -292,13 +297,13 @@ impl ValueChecks {
                 && self.any_of.iter().any(passes))
     }
 
-    /// Whether no more is asked of a text than that it has so many characters.
+    /// Returns whether strings are only constrained in length.
     fn is_about_length(&self, limits: &ValueValidation) -> bool {
         self.format.is_none() && self.pattern.is_none() && !self.junctors && limits.enumeration.is_empty()
     }
 }
 
-/// Bounds that lie outside of the type and format which they bound.
+/// Bounds outside the range of their type and format.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct OutOfTypeBounds {
     pub(crate) multiple_of: bool,
@@ -342,7 +347,7 @@ impl Types {
         self.0 == 0
     }
 
-    /// The names as an error lists them.
+    /// The names as errors list them.
     pub(crate) fn names(self) -> &'static str {
         match self {
             Types::OBJECT => "object",
@@ -357,7 +362,7 @@ impl Types {
     }
 }
 
-/// A set of algorithms that have something to do.
+/// A set of algorithms with work to do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Features(u16);
 

@@ -1,54 +1,54 @@
-//! Removes what a schema does not describe.
+//! Pruning: removes undeclared fields.
 
 use crate::plan::{Features, FieldLookup, PlanNode};
 use crate::structural::Additional;
-use scantling_value::{Map, Path, TextList, Value, deadline};
+use scantling_value::{Finding, FindingList, Map, Path, Value, deadline};
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-/// What pruning does beside removing unknown fields.
+/// The options of pruning.
 #[derive(Debug, Default)]
 pub struct PruneOptions {
-    /// Whether to remove `null`s that are neither values nor requests for a default.
+    /// The treatment of `null`s that are neither valid nor replaced by a default.
     pub nulls: NullPolicy,
-    /// Whether to list the unknown fields.
+    /// The reporting of unknown fields.
     pub unknown: UnknownFields,
 }
 
-/// What becomes of `null` where a schema does not allow it.
+/// The treatment of `null` where a schema does not allow it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum NullPolicy {
-    /// It stays.
+    /// Kept.
     #[default]
     Keep,
-    /// FieldLookup are removed, unless there is a default for them. Elements of lists stay.
+    /// Fields are removed unless they have a default. Elements of lists stay.
     Drop,
 }
 
-/// Whether unknown fields are listed.
+/// The reporting of unknown fields.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum UnknownFields {
-    /// They are not.
+    /// Not reported.
     #[default]
     Ignore,
-    /// By their paths, in order.
+    /// Listed by path, in order.
     List,
 }
 
 /// Whether an object is a whole resource, whose `apiVersion`, `kind` and `metadata` need no schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ValueRole {
-    /// The object of a request or of the store.
+    /// An object of a request or of the store.
     Resource,
     /// A part of an object, such as a default.
     Part,
 }
 
-/// Removes unknown fields, and returns their paths in order if they are wanted.
-pub fn prune(node: &PlanNode, value: &mut Value, place: ValueRole, options: &PruneOptions) -> TextList {
+/// Removes unknown fields. Returns them in order if requested.
+pub fn prune(node: &PlanNode, value: &mut Value, place: ValueRole, options: &PruneOptions) -> FindingList {
     let mut pruner = Pruner {
         options,
-        paths: TextList::new(),
+        found: FindingList::new(),
     };
     pruner.value(
         Some(node),
@@ -57,23 +57,23 @@ pub fn prune(node: &PlanNode, value: &mut Value, place: ValueRole, options: &Pru
         UnlistedMembers::Remove,
         &Path::ROOT,
     );
-    pruner.paths.sort();
-    pruner.paths
+    pruner.found.sort();
+    pruner.found
 }
 
-/// The fields of a resource that its schema does not have to describe.
+/// Returns whether a field of a resource needs no schema.
 pub(crate) fn is_meta(name: &str) -> bool {
     matches!(name, "apiVersion" | "kind" | "metadata")
 }
 
-/// What happens to members that the schema does not list.
+/// The treatment of undeclared members.
 #[derive(Clone, Copy, PartialEq)]
 enum UnlistedMembers {
     Remove,
     Keep,
 }
 
-/// An object that is being pruned.
+/// An object being pruned.
 struct PrunedObject<'a> {
     node: &'a PlanNode,
     resource: bool,
@@ -83,7 +83,7 @@ struct PrunedObject<'a> {
 
 struct Pruner<'o> {
     options: &'o PruneOptions,
-    paths: TextList,
+    found: FindingList,
 }
 
 impl Pruner<'_> {
@@ -106,7 +106,7 @@ impl Pruner<'_> {
                 *map = Map::new();
             }
             (Value::Array(list), node) => {
-                // A list that keeps unknown fields keeps those of its elements.
+                // A list that preserves unknown fields preserves those of its elements.
                 let items = node.and_then(|n| n.items()).map(|n| &**n);
                 if items.is_none() && unlisted == UnlistedMembers::Keep {
                     return;
@@ -138,10 +138,11 @@ impl Pruner<'_> {
         };
         deadline::tick_for(map.len());
         let mut members = FieldLookup::new(node);
-        // Few objects have anything to remove: most are only looked at, and the first that goes starts a removal.
+        // Few objects have anything to remove, so the first pass only looks; the first removal starts the
+        // second.
         let first = map.iter_mut().position(|(name, value)| {
             let is_declared = members.find(name).is_some();
-            // There is nothing to prune in a declared value without parts.
+            // A declared scalar has nothing to prune.
             let is_simple = !matches!(value, Value::Null | Value::Object(_) | Value::Array(_));
             if is_simple && is_declared {
                 return false;
@@ -154,7 +155,7 @@ impl Pruner<'_> {
         }
     }
 
-    /// Removes the member at a position, and those behind it that go, too.
+    /// Removes the member at a position and prunes those after it.
     #[cold]
     fn remove_from(
         &mut self,
@@ -175,7 +176,7 @@ impl Pruner<'_> {
         });
     }
 
-    /// Whether a member stays, which is pruned then.
+    /// Prunes a member; returns whether it stays.
     #[inline]
     fn prune_member(
         &mut self,
@@ -213,7 +214,7 @@ impl Pruner<'_> {
             return false;
         }
         if matches!(value, Value::Object(_) | Value::Array(_)) {
-            // What stands beside declared fields without a schema of its own is kept, but nothing below it.
+            // Preserved undeclared values are not pruned inside.
             let child = child.map(|child| &**child);
             debug_assert!(child.is_some() || matches!(node.schema().additional, Some(Additional::Any(_))));
             self.value(child, value, false, UnlistedMembers::Remove, &at.field(name));
@@ -223,12 +224,12 @@ impl Pruner<'_> {
 
     fn record(&mut self, at: &Path<'_>, name: &str) {
         if self.options.unknown == UnknownFields::List {
-            self.paths.push_with(|| at.field(name).listed());
+            self.found.push_with(|| Finding::pruned(&at.field(name)));
         }
     }
 }
 
-/// Removes members that are `null` without being allowed to and without a default.
+/// Removes `null` members that are neither allowed nor have a default.
 fn drop_nulls(node: &PlanNode, value: &mut Value) {
     deadline::tick();
     match value {

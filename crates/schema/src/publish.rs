@@ -1,6 +1,7 @@
-//! Schemas as a server publishes them: with what the extensions mean spelled out for tools that do not know them.
+//! Publishes schemas in OpenAPI, with the extensions expressed in standard keywords for tools that do not
+//! know them.
 //!
-//! The extensions themselves always stay. What is added is no part of the API: generators must not rely on it.
+//! The extensions themselves are kept. The added keywords are not part of the API.
 
 mod v2;
 
@@ -8,10 +9,10 @@ use crate::definition::{CrdVersion, Definition, Spec, canonical_schema};
 use crate::document::Schema;
 use scantling_value::{Map, Path, Str, Value};
 
-/// The document that a schema is published in.
+/// The OpenAPI version of a published schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpenApiVersion {
-    /// OpenAPI v3, which can say everything.
+    /// OpenAPI v3, which has no restrictions.
     V3,
     /// OpenAPI v2, which has neither junctors nor `null`.
     V2,
@@ -34,7 +35,7 @@ const EMBEDDED_KIND: &str = "kind is a string value representing the type of thi
 const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 const LIST_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta";
 
-/// The name of a kind among the published schemas: `com.example.stable.v1.Widget`.
+/// The name of a kind's OpenAPI model: `com.example.stable.v1.Widget`.
 pub fn model_name(group: &str, version: &str, kind: &str) -> String {
     let mut parts: Vec<&str> = group.split('.').collect();
     parts.reverse();
@@ -50,7 +51,7 @@ pub fn object_schema(definition: &Definition, version: &CrdVersion, openapi: Ope
         .filter(|s| !definition.has_non_structural_condition() && is_publishable(*s));
     let preserves = |s: Schema<'_>| s.flag("x-kubernetes-preserve-unknown-fields");
     let mut out = match schema {
-        // A client would take listed properties for all there are.
+        // A client would take the listed properties for the complete list.
         None => object([("type", "object".into())]),
         Some(s) if openapi == OpenApiVersion::V2 && preserves(s) => object([("type", "object".into())]),
         Some(s) => {
@@ -104,15 +105,16 @@ pub fn list_schema(definition: &Definition, version: &CrdVersion, openapi: OpenA
     out.into()
 }
 
-/// Whether objects of a version merge by its schema. Those of other versions merge field by field, and lists as a whole:
-/// servers make no types of schemas that they cannot read, and of none of a definition where a list has no `items`.
+/// Returns whether objects of a version are merged by its schema. Otherwise objects are merged field by field
+/// and lists are atomic: kube-apiserver creates no types from unusable schemas, and none for a CRD that has a
+/// list without `items`.
 pub fn merges_by_schema(spec: &Spec, version: &CrdVersion) -> bool {
     let is_read = |s: &Schema<'_>| s.unsupported().is_none() && !crate::definition::has_unknown_type(*s);
     let own = spec.schema_of(version).map(|s| Schema::new(s));
     own.is_some_and(|s| is_read(&s)) && !spec.schemas().filter(is_read).any(has_list_without_items)
 }
 
-/// Returns whether a list outside of junctors has no `items`.
+/// Returns whether a list outside junctors has no `items`.
 fn has_list_without_items(s: Schema<'_>) -> bool {
     let mut below = s
         .properties()
@@ -122,7 +124,7 @@ fn has_list_without_items(s: Schema<'_>) -> bool {
     (s.ty() == "array" && s.item().is_none()) || below.any(has_list_without_items)
 }
 
-/// Only structural schemas are published.
+/// Returns whether a schema is published: only structural ones are.
 fn is_publishable(s: Schema<'_>) -> bool {
     s.unsupported().is_none()
         && !crate::definition::has_unknown_type(s)
@@ -175,7 +177,7 @@ fn reference(name: &str, description: &str, openapi: OpenApiVersion) -> Value {
     }
 }
 
-/// Sets properties, whether or not there are any yet.
+/// Edits the properties of a schema, creating them if absent.
 fn edit_properties(schema: &mut Map, edit: impl FnOnce(&mut Map)) {
     let mut properties = schema
         .remove("properties")
@@ -185,7 +187,7 @@ fn edit_properties(schema: &mut Map, edit: impl FnOnce(&mut Map)) {
     schema.insert("properties", properties.into());
 }
 
-/// Runs over the schemas that describe the values below a schema.
+/// Calls `each` with every schema of values directly below a schema.
 fn children(schema: &mut Map, mut each: impl FnMut(&mut Map)) {
     if let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) {
         properties
@@ -200,7 +202,7 @@ fn children(schema: &mut Map, mut each: impl FnMut(&mut Map)) {
     }
 }
 
-/// Spells out int-or-string and unions in terms of plain keywords, at a schema and at all below it.
+/// Expresses int-or-string and unions in standard keywords, in a schema and all schemas below it.
 fn unfold(mut schema: Map) -> Map {
     junctors(&mut schema, plain_nested);
     unfold_int_or_string(&mut schema);
@@ -224,7 +226,7 @@ fn junctors(schema: &mut Map, f: fn(&mut Map)) {
     }
 }
 
-/// Junctors do not publish what they say about other fields than the declared ones.
+/// Junctors do not publish `additionalProperties`.
 fn plain_nested(schema: &mut Map) {
     schema.remove("additionalProperties");
     junctors(schema, plain_nested);
@@ -252,7 +254,7 @@ fn unfold_int_or_string(schema: &mut Map) {
     }
 }
 
-/// One member of every union is there, and the discriminator names it.
+/// Expresses unions: exactly one member is set, and the discriminator names it.
 fn unfold_unions(schema: &mut Map) {
     let unions = schema
         .get("x-kubernetes-unions")
@@ -295,7 +297,7 @@ enum InsertAt {
     Last,
 }
 
-/// Adds a condition to those of `allOf`.
+/// Adds a condition to `allOf`.
 fn require(schema: &mut Map, condition: Map, position: InsertAt) {
     let all_of = schema.get_or_insert_with("allOf", || Value::Array(Vec::new()));
     if let Some(all_of) = all_of.as_array_mut() {
@@ -308,7 +310,7 @@ fn require(schema: &mut Map, condition: Map, position: InsertAt) {
     }
 }
 
-/// Adds what every embedded resource has. OpenAPI v2 clients take listed properties for all there are, so that
+/// Adds the fields of embedded resources. OpenAPI v2 clients take listed properties for the complete list, so
 /// resources with unknown fields get none there.
 fn embed(schema: &mut Map, openapi: OpenApiVersion) {
     children(schema, |s| embed(s, openapi));

@@ -1,4 +1,4 @@
-//! Rules (`x-kubernetes-validations`): what their expressions see, what they cost, and what is wrong with them.
+//! Rules (`x-kubernetes-validations`): shapes, cost, compilation and evaluation.
 
 mod check;
 mod compile;

@@ -1,12 +1,12 @@
-//! The structural schema: what a definition says about objects, without its prose.
+//! The structural schema: the keywords of a schema that affect objects, without descriptions.
 //!
-//! A [`Structural`] is immutable and shared: children stand behind [`Arc`], titles, descriptions, examples and links
-//! are left out (they stay in the definition's document), so that equal sub-schemas of different definitions are
-//! equal values, and an [`Interner`] stores each of them once in a process.
+//! A [`Structural`] is immutable and shared: children are behind [`Arc`], and titles, descriptions, examples
+//! and links are dropped (they stay in the CRD's document). So equal sub-schemas of different CRDs are equal
+//! values, and an [`Interner`] stores each of them once per process.
 //!
-//! One type serves the tree of properties and the logical junctors below it (`allOf`, `anyOf`, `oneOf`, `not`).
-//! Structural schemas use only a part of it inside junctors (no types, no extensions, save for int-or-string);
-//! schemas accepted before schemas had to be structural use all of it.
+//! One type serves both the tree of properties and the junctors (`allOf`, `anyOf`, `oneOf`, `not`).
+//! Structural schemas use only a part of it inside junctors (no types, no extensions except int-or-string);
+//! schemas accepted before they had to be structural use all of it.
 
 mod intern;
 
@@ -17,26 +17,26 @@ use scantling_value::{Str, Value};
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-/// A schema node. Properties and lists of names are in the order stated at each field.
+/// A schema node.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Structural {
     /// The type; absent for int-or-string, for untyped nodes that preserve unknown fields, and in junctors.
     pub ty: Option<Type>,
-    /// Whether `null` is a value.
+    /// True if `null` is a valid value.
     pub nullable: bool,
-    /// What stands in for an absent value.
+    /// The default of an absent value.
     pub default: Option<Json>,
     /// The declared fields, strictly ascending by name.
     pub properties: Box<[(Str, Arc<Structural>)]>,
-    /// What may stand beside the declared fields.
+    /// `additionalProperties`.
     pub additional: Option<Additional>,
-    /// The elements of a list.
+    /// The schema of list elements.
     pub items: Option<Arc<Structural>>,
-    /// The `x-kubernetes-*` extensions, save the rules; absent where none is set.
+    /// The `x-kubernetes-*` extensions except rules; `None` if none is set.
     pub extensions: Option<Box<Extensions>>,
     /// The rules of `x-kubernetes-validations` in document order.
     pub rules: Box<[ValidationRule]>,
-    /// The limits on values; absent where none is set.
+    /// The value constraints; `None` if none is set.
     pub validation: Option<Box<ValueValidation>>,
 }
 
@@ -57,16 +57,16 @@ pub enum Type {
     Boolean,
 }
 
-/// What may stand beside declared fields (`additionalProperties`).
+/// The value of `additionalProperties`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Additional {
-    /// `true`: anything; `false`: nothing.
+    /// `true` allows any value, `false` none.
     Any(bool),
-    /// Values of a schema.
+    /// Values must match a schema.
     Schema(Arc<Structural>),
 }
 
-/// The `x-kubernetes-*` extensions of a node, save the rules.
+/// The `x-kubernetes-*` extensions of a node, except rules.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Extensions {
     /// `x-kubernetes-preserve-unknown-fields: true`.
@@ -81,7 +81,7 @@ pub struct Extensions {
     pub list_map_keys: Box<[Str]>,
     /// `x-kubernetes-map-type`.
     pub map_type: Option<MapType>,
-    /// What updates may do here; the four extensions exclude each other.
+    /// The allowed changes; the four extensions are mutually exclusive.
     pub mutability: Option<Mutability>,
     /// `x-kubernetes-unions`.
     pub unions: Box<[Union]>,
@@ -89,51 +89,51 @@ pub struct Extensions {
     pub patch: Option<PatchStrategy>,
 }
 
-/// How a list merges and compares (`x-kubernetes-list-type`).
+/// The merge and comparison strategy of a list (`x-kubernetes-list-type`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ListType {
-    /// As a whole.
+    /// Atomic.
     Atomic,
-    /// By value; every element once.
+    /// By value; elements are unique.
     Set,
     /// By the keys in `list_map_keys`.
     Map,
 }
 
-/// How an object merges (`x-kubernetes-map-type`).
+/// The merge strategy of an object (`x-kubernetes-map-type`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MapType {
     /// Field by field.
     Granular,
-    /// As a whole.
+    /// Atomic.
     Atomic,
-    /// Nobody knows how. Definitions with such maps are refused.
+    /// An unknown value; CRDs with it are refused.
     Unsupported,
 }
 
-/// What updates may do to a value.
+/// The changes that updates may make to a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Mutability {
-    /// `x-kubernetes-immutable`: the value stays as it is, and so does all below it.
+    /// `x-kubernetes-immutable`: the value and its descendants cannot change.
     Immutable,
-    /// `x-kubernetes-immutable-keys`: no key comes or goes; the values may change.
+    /// `x-kubernetes-immutable-keys`: keys cannot be added or removed; values may change.
     ImmutableKeys,
-    /// `x-kubernetes-addition-only`: keys (of a set: elements) may come but not go.
+    /// `x-kubernetes-addition-only`: keys (or elements of a set) may only be added.
     AdditionOnly,
-    /// `x-kubernetes-deletion-only`: keys (of a set: elements) may go but not come.
+    /// `x-kubernetes-deletion-only`: keys (or elements of a set) may only be removed.
     DeletionOnly,
 }
 
-/// A set of fields of which one is set (`x-kubernetes-unions`).
+/// A union: exactly one of its fields must be set (`x-kubernetes-unions`).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Union {
-    /// The field that names the one that is set.
+    /// The field that names the set one.
     pub discriminator: Option<Str>,
-    /// The fields with their value of the discriminator (empty without one), strictly ascending by name.
+    /// The fields with their discriminator values (empty without one), strictly ascending by name.
     pub fields: Box<[(Str, Str)]>,
 }
 
-/// How a strategic merge patch treats a list or map of a built-in kind.
+/// The strategic merge patch settings of a list or map of a built-in kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct PatchStrategy {
     /// `x-kubernetes-patch-strategy`: `merge`, `replace`, `retainKeys`, in document order.
@@ -147,27 +147,27 @@ pub struct PatchStrategy {
 pub struct ValidationRule {
     /// The expression.
     pub rule: Str,
-    /// The message of a failure; empty where none is given.
+    /// The message of a failure; may be empty.
     pub message: Str,
-    /// An expression that makes the message; empty where none is given.
+    /// The expression that computes the message; may be empty.
     pub message_expression: Str,
     /// The machine-readable reason of a failure.
     pub reason: Option<Str>,
-    /// Where below the node a failure is shown; empty for the node itself.
+    /// The path below the node that a failure is reported at; empty for the node itself.
     pub field_path: Str,
-    /// Whether the rule runs without an old value, which it then sees as an empty optional.
+    /// True if the rule also runs without an old value, with `oldSelf` as an empty optional.
     pub optional_old_self: Option<bool>,
-    /// Whether the rule runs without an old value, which it then sees as `null`.
+    /// True if the rule also runs without an old value, with `null` as `oldSelf`.
     pub applies_on_create: bool,
 }
 
-/// The limits on values of a node.
+/// The value constraints of a node.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ValueValidation {
-    /// A `type` that nobody knows, which no value has; empty where the type is known or absent. New definitions with
-    /// such types are refused.
+    /// An unknown `type`, which no value has; empty if the type is known or absent. New CRDs with such types
+    /// are refused.
     pub unknown_type: Str,
-    /// `format`; empty where none is given.
+    /// `format`; may be empty.
     pub format: Str,
     /// `maximum`.
     pub maximum: Option<EqFloat>,
@@ -181,7 +181,7 @@ pub struct ValueValidation {
     pub max_length: Option<i64>,
     /// `minLength`.
     pub min_length: Option<i64>,
-    /// `pattern`; empty where none is given.
+    /// `pattern`; may be empty.
     pub pattern: Str,
     /// `maxItems`.
     pub max_items: Option<i64>,
@@ -210,10 +210,10 @@ pub struct ValueValidation {
 }
 
 impl Type {
-    /// How many there are.
+    /// The number of types.
     pub(crate) const COUNT: usize = 6;
 
-    /// Reads the name that a schema uses.
+    /// Parses a type name.
     pub fn parse(name: &str) -> Option<Self> {
         Some(match name {
             "object" => Type::Object,
@@ -226,7 +226,7 @@ impl Type {
         })
     }
 
-    /// The name that a schema uses.
+    /// The type name.
     pub fn as_str(self) -> &'static str {
         match self {
             Type::Object => "object",
@@ -248,7 +248,7 @@ impl Mutability {
         Mutability::DeletionOnly,
     ];
 
-    /// The extension that says so.
+    /// The keyword of the extension.
     pub fn keyword(self) -> &'static str {
         match self {
             Mutability::Immutable => "x-kubernetes-immutable",
@@ -269,7 +269,7 @@ impl Structural {
             .map(|(_, s)| s)
     }
 
-    /// The schema of the values beside declared fields, if there is one.
+    /// The schema of undeclared fields, if there is one.
     pub fn additional_schema(&self) -> Option<&Arc<Structural>> {
         match &self.additional {
             Some(Additional::Schema(s)) => Some(s),
@@ -277,39 +277,39 @@ impl Structural {
         }
     }
 
-    /// Whether unknown fields stay.
+    /// Returns whether unknown fields are preserved.
     pub fn preserves_unknown_fields(&self) -> bool {
         self.extensions
             .as_ref()
             .is_some_and(|x| x.preserve_unknown_fields)
     }
 
-    /// Whether this is an embedded resource.
+    /// Returns whether this is an embedded resource.
     pub fn is_embedded_resource(&self) -> bool {
         self.extensions.as_ref().is_some_and(|x| x.embedded_resource)
     }
 
-    /// Whether this is an integer or a string.
+    /// Returns whether this is int-or-string.
     pub fn is_int_or_string(&self) -> bool {
         self.extensions.as_ref().is_some_and(|x| x.int_or_string)
     }
 
-    /// How a list merges and compares.
+    /// The merge and comparison strategy of a list.
     pub fn list_type(&self) -> Option<ListType> {
         self.extensions.as_ref().and_then(|x| x.list_type)
     }
 
-    /// The keys of a keyed list.
+    /// Checks the keys of a keyed list.
     pub fn list_map_keys(&self) -> &[Str] {
         self.extensions.as_ref().map_or(&[], |x| &x.list_map_keys)
     }
 
-    /// How an object merges.
+    /// The merge strategy of an object.
     pub fn map_type(&self) -> Option<MapType> {
         self.extensions.as_ref().and_then(|x| x.map_type)
     }
 
-    /// What updates may do here.
+    /// The changes that updates may make.
     pub fn mutability(&self) -> Option<Mutability> {
         self.extensions.as_ref().and_then(|x| x.mutability)
     }
@@ -320,7 +320,7 @@ impl Structural {
     }
 }
 
-/// A number of a schema: a double that compares and hashes by its bits.
+/// A number in a schema: a double that is compared and hashed by its bits.
 #[derive(Clone, Copy, Debug)]
 pub struct EqFloat(pub f64);
 
@@ -336,7 +336,7 @@ impl Hash for EqFloat {
     }
 }
 
-/// A JSON value of a schema (a default, a member of an enumeration), shared, compared and hashed by structure.
+/// A JSON value in a schema (a default, an enumeration value): shared, and compared and hashed by structure.
 #[derive(Clone, Debug)]
 pub struct Json(pub Arc<Value>);
 
@@ -358,7 +358,8 @@ impl Hash for Json {
     }
 }
 
-/// Equality by structure, floats by their bits: an equivalence, which `Value`'s own equality is not for NaN.
+/// Structural equality with floats compared by their bits. Unlike `Value`'s equality, it is an equivalence
+/// even for NaN.
 fn same(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Float(x), Value::Float(y)) => x.to_bits() == y.to_bits(),

@@ -1,4 +1,4 @@
-//! Sets of fields of which exactly one is set (`x-kubernetes-unions`).
+//! Unions: groups of fields with exactly one set (`x-kubernetes-unions`).
 
 use crate::correlate::OldList;
 use crate::plan::{Features, PlanNode};
@@ -6,7 +6,7 @@ use crate::structural::Union;
 use crate::validate::Ratchet;
 use scantling_value::{BadValue, ErrorKind, ErrorList, FieldError, Map, Path, Value, deadline};
 
-/// What is wrong with the unions of a value. With `ratchet`, an object that is what it was before is forgiven.
+/// Returns the errors about the unions of a value. With `ratchet`, an unchanged object is tolerated.
 pub fn violations(node: &PlanNode, value: &Value, ratchet: Option<(&Ratchet<'_>, &Value)>) -> ErrorList {
     let mut checker = UnionChecker {
         ratchet: ratchet.map(|(r, _)| r),

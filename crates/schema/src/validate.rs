@@ -1,4 +1,4 @@
-//! ValueChecks values against the limits of a schema.
+//! Validates values against a schema.
 //!
 //! A valid object costs no more than a walk that knows the common limits and stops at the first failure (`glance`);
 //! only an invalid one is walked again, to collect what a server says about it. That second walk serves the rarer limits
@@ -61,7 +61,7 @@ fn collect(
     sink.into_errors()
 }
 
-/// ValueChecks a value that was `old` before, and returns how much matched.
+/// Validates a value that was `old` before, and returns how much matched.
 fn check<S: Sink>(
     node: &PlanNode,
     value: &Value,
@@ -144,7 +144,7 @@ fn check_value<S: Sink>(
     Ok(matched + 1)
 }
 
-/// The types that a value may have, as an error lists them; empty where any will do.
+/// The allowed types as errors list them; empty if any type is allowed.
 fn type_names(node: &PlanNode) -> &str {
     match (node.types().names(), node.limits()) {
         ("", Some(limits)) => &limits.unknown_type,
@@ -152,7 +152,7 @@ fn type_names(node: &PlanNode) -> &str {
     }
 }
 
-/// The type of a value, and what a server's decoder takes for its format.
+/// The type of a value, and the format that kube-apiserver's decoder assigns to it.
 fn kind(value: &Value) -> (Types, &'static str) {
     let format = match value {
         Value::Int(_) => "int64",
@@ -162,7 +162,7 @@ fn kind(value: &Value) -> (Types, &'static str) {
     (Types::of_value(value), format)
 }
 
-/// Whether the type matches. A format takes part in it: on anything but numbers it admits strings and lists.
+/// Checks the type. A format takes part in it: on anything but numbers it admits strings and lists.
 fn check_type<S: Sink>(node: &PlanNode, value: &Value, at: &Path<'_>, sink: &mut S) -> Result<bool, Stop> {
     let types = node.types();
     let (actual, actual_format) = kind(value);
@@ -193,12 +193,13 @@ fn bytes(s: &str) -> i64 {
     i64::try_from(s.len()).unwrap_or(i64::MAX)
 }
 
-/// Whether a text has more characters. They are counted only where its bytes leave that open.
+/// Returns whether a string has more than `max` characters. They are counted only if the byte length does not
+/// decide.
 fn is_longer(s: &str, max: i64) -> bool {
     bytes(s) > max && length(s) > max
 }
 
-/// Whether a text has fewer characters.
+/// Returns whether a string has fewer than `min` characters.
 fn is_shorter(s: &str, min: i64) -> bool {
     bytes(s) < min || (bytes(s) < min.saturating_mul(4) && length(s) < min)
 }
@@ -281,13 +282,13 @@ fn check_list<S: Sink>(
     Ok(matched)
 }
 
-/// Whether an element stands twice. Only elements with the same text can be equal.
+/// Returns whether an element is repeated. Only elements with the same text can be equal.
 fn repeats(list: &[Value]) -> bool {
     let mut seen: HashMap<String, Vec<&Value>> = HashMap::with_capacity(list.len());
     list.iter().any(|item| {
         let alike = seen.entry(item.to_json()).or_default();
         let repeats = alike.contains(&item);
-        // Of one text there are few values: numbers differ by their types.
+        // Few values share a text: only numbers of different types.
         if !repeats {
             alike.push(item);
         }
@@ -322,7 +323,8 @@ fn check_object<S: Sink>(
     let mut members = FieldLookup::new(node);
     let mut required = 0;
     for (name, value) in map.iter() {
-        // At the root these two name the type that both objects were converted to: their old value is not known.
+        // At the root, these name the type that both objects were converted to, so their old value is
+        // unknown.
         let hidden = at.is_root() && (name == "kind" || name == "apiVersion");
         let before = || old.filter(|_| !hidden).and_then(|old| old.get(name));
         if let Some(field) = members.find(name)

@@ -1,4 +1,4 @@
-//! Real definitions of public projects: the same verdict and the same errors as Kubernetes gives.
+//! Compares the verdicts and errors of real CRDs with those of Kubernetes.
 
 use scantling_cel::kubernetes::KubernetesVersion;
 use scantling_schema::definition::{ApiVersion, Definition, Gates, ValidationContext};
@@ -8,7 +8,7 @@ use scantling_value::Value;
 use std::collections::BTreeSet;
 
 #[test]
-fn definitions_of_the_corpus_get_the_same_errors() {
+fn corpus_definitions_have_the_expected_errors() {
     let Some(cases) = corpus::cases() else {
         return;
     };
@@ -80,17 +80,18 @@ fn definitions_of_the_corpus_get_the_same_errors() {
         println!("{d}");
     }
     assert_eq!((same_but_rules, round_trips), (total, total));
-    // Of rules that cost the same, a server tells of any four: infrastructures.config.openshift.io has more of them.
+    // Of several rules with equal cost, kube-apiserver names any four: infrastructures.config.openshift.io
+    // has more.
     assert!(same + 1 >= total);
 }
 
-/// Whether an error is one of compiling rules, or of what they cost.
+/// Returns whether an error is about compiling rules or about their cost.
 fn is_about_rules(error: &str) -> bool {
     error.contains(".x-kubernetes-validations")
         || error.contains("x-kubernetes-validations estimated rule cost")
 }
 
-/// Type names in rule errors carry a number of no meaning.
+/// Removes the random number in type names of rule errors.
 fn text(error: &str) -> String {
     let mut out = String::new();
     let mut rest = error;

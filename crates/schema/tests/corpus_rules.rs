@@ -1,4 +1,4 @@
-//! The rules of real definitions: the same cost, cardinality and compile errors as a real API server computed.
+//! Compares cost, cardinality and compile errors of the rules of real CRDs with those of kube-apiserver.
 //!
 //! Reads `../shared/conformance/corpus/open.jsonl.gz` beside the workspace.
 
@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-/// So many differences are shown.
+/// The maximum number of differences shown.
 const SHOWN: usize = 40;
 
 #[test]
@@ -125,7 +125,7 @@ impl Fact {
     }
 }
 
-/// A cost as it is read from JSON.
+/// A cost after a round trip through JSON.
 fn as_read(cost: u64) -> u64 {
     if i64::try_from(cost).is_ok() {
         cost
@@ -134,7 +134,7 @@ fn as_read(cost: u64) -> u64 {
     }
 }
 
-/// Type names have a random number.
+/// Compares facts; type names contain a random number.
 fn same(a: &Fact, b: &Fact) -> bool {
     let plain = |text: &str| {
         let mut parts = text.split("selfType");
@@ -201,7 +201,7 @@ fn text<'v>(value: &'v Value, key: &str) -> &'v str {
     value.get(key).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Costs beyond the range of integers are read as doubles.
+/// Costs beyond the range of integers are doubles.
 fn number(value: &Value, key: &str) -> u64 {
     match value.get(key) {
         Some(Value::Int(n)) => u64::try_from(*n).unwrap_or(0),

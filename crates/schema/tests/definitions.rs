@@ -1,4 +1,4 @@
-//! What is told of definitions that have several faults, held against Kubernetes' own modules.
+//! Errors of CRDs with several errors, compared with Kubernetes' own modules.
 #![expect(
     clippy::unwrap_used,
     reason = "functions around tests, which the lints do not take for tests"
@@ -10,7 +10,7 @@ use scantling_schema::definition::{ApiVersion, Definition, Gates, ValidationCont
 use scantling_schema::rules::Environments;
 use scantling_value::{ErrorList, Limits, json};
 
-/// Checks a definition whose objects have a `spec` of that schema.
+/// Validates a CRD whose objects have a `spec` with that schema.
 fn check(schema: &str) -> ErrorList {
     let document = format!(
         r#"{{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
@@ -39,18 +39,18 @@ fn assert_lines(lines: impl Iterator<Item = String>, expect: &Expect) {
     expect.assert_eq(&lines.join("\n"));
 }
 
-/// The fields of the errors.
+/// Compares the fields of the errors.
 fn fields(schema: &str, expect: &Expect) {
     assert_lines(check(schema).iter().map(|e| e.field().to_owned()), expect);
 }
 
-/// The errors in full.
+/// Compares the errors in full.
 fn texts(schema: &str, expect: &Expect) {
     assert_lines(check(schema).iter().map(ToString::to_string), expect);
 }
 
 #[test]
-fn what_is_wrong_with_a_list_does_not_keep_the_rules_of_its_elements_from_being_checked() {
+fn element_rules_are_checked_despite_list_errors() {
     let rules = |rule: &str| format!(r#""x-kubernetes-validations": [{{"rule": "{rule}"}}]"#);
     let keyed = r#""type": "array", "maxItems": 3, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]"#;
     fields(
@@ -76,7 +76,7 @@ fn what_is_wrong_with_a_list_does_not_keep_the_rules_of_its_elements_from_being_
 }
 
 #[test]
-fn a_format_of_something_else_says_nothing_about_numbers() {
+fn string_formats_do_not_apply_to_numbers() {
     texts(
         r#"{"type": "integer", "format": "url", "default": -1e19}"#,
         &expect![[r#"

@@ -1,6 +1,6 @@
-//! What an API server says of expressions over one schema: the type and the bounds of the cost, or the mistakes.
+//! Types, cost bounds and errors of expressions over one schema, compared with kube-apiserver.
 //!
-//! `data/expressions.jsonl` was made by running the packages of such a server over the schema beside it.
+//! `data/expressions.jsonl` was recorded by running kube-apiserver's packages over the schema beside it.
 
 use scantling_cel::env::Env;
 use scantling_cel::estimate::estimate;
@@ -15,7 +15,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 #[test]
-fn types_costs_and_mistakes() {
+fn types_costs_and_errors() {
     let parse = |text: &str| json::decode(text.as_bytes(), Limits::default()).expect("the data is JSON");
     let document = parse(include_str!("data/expressions-schema.json"));
     let schema = Schema::new(&document)

@@ -1,6 +1,7 @@
-//! What an API server makes of expressions over one object: the value or the error, and what it cost.
+//! Values, errors and costs of expressions over one object, compared with kube-apiserver.
 //!
-//! `data/values.jsonl` was made by running the packages of such a server over the schema and the object beside it.
+//! `data/values.jsonl` was recorded by running kube-apiserver's packages over the schema and the object
+//! beside it.
 #![expect(
     clippy::expect_used,
     reason = "functions around tests, which the lints do not take for tests"

@@ -1,5 +1,5 @@
-//! Values are checked against schemas that are not structural as Kubernetes' validator checks them. Each line of
-//! `non_structural.jsonl` is a schema, an object, the object before an update (if it is one), and the errors.
+//! Validation against schemas that are not structural, compared with Kubernetes' validator. Each line of
+//! `non_structural.jsonl` contains a schema, an object, the old object (for an update), and the errors.
 
 use scantling_schema::document::Schema;
 use scantling_schema::plan::PlanCompiler;
@@ -8,7 +8,7 @@ use scantling_schema::validate::{Ratchet, validate};
 use scantling_value::{Limits, Path, Value, json};
 
 #[test]
-fn errors_are_those_of_kubernetes() {
+fn errors_match_kubernetes() {
     let mut interner = Interner::new();
     let mut compiler = PlanCompiler::new();
     for line in include_str!("non_structural.jsonl").lines() {

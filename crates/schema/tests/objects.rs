@@ -1,4 +1,4 @@
-//! What becomes of values under a schema: checked, pruned, defaulted, and shown as a plan.
+//! Validation, pruning and defaulting of values, and dumps of plans.
 #![expect(
     clippy::unwrap_used,
     clippy::needless_pass_by_value,
@@ -69,7 +69,7 @@ properties:
 }
 
 #[test]
-fn the_branch_of_which_most_matched_is_shown() {
+fn any_of_reports_the_best_matching_branch() {
     errors(
         "
 type: object
@@ -123,7 +123,7 @@ fn enums_convert_as_go_does() {
 }
 
 #[test]
-fn sets_tell_integers_from_floats_and_keys_of_several_fields_do_not() {
+fn integers_and_floats_in_sets_and_keys() {
     let plan = plan(
         "
 type: object
@@ -157,7 +157,7 @@ properties:
 }
 
 #[test]
-fn ratcheting_takes_time_by_the_callers_clock() {
+fn ratcheting_observes_the_deadline() {
     let plan = plan("{type: object, properties: {a: {type: string, maxLength: 1}}}");
     let (old, new) = (value("{a: long}"), value("{a: long, b: 1}"));
     let ticks = std::cell::Cell::new(0);
@@ -171,7 +171,7 @@ fn ratcheting_takes_time_by_the_callers_clock() {
 }
 
 #[test]
-fn equal_schemas_are_one_node() {
+fn equal_schemas_share_a_node() {
     let schema = value(
         "{type: object, properties: {a: {type: object, properties: {x: {type: string}}}, b: {type: object, properties: {x: {type: string}}}}}",
     );
@@ -232,14 +232,14 @@ fn any_value() -> impl Strategy<Value = Value> {
 
 proptest! {
     #[test]
-    fn the_fast_answer_is_the_whole_answer(v in any_value()) {
+    fn fast_path_agrees_with_full_validation(v in any_value()) {
         let plan = plan(SCHEMA);
         let errors = validate(plan.root(), &v, &Path::ROOT, None);
         prop_assert_eq!(is_valid(plan.root(), &v), errors.is_empty());
     }
 
     #[test]
-    fn pruning_and_defaulting_twice_is_doing_it_once(v in any_value()) {
+    fn pruning_and_defaulting_are_idempotent(v in any_value()) {
         let plan = plan(SCHEMA);
         let options = prune::PruneOptions { nulls: NullPolicy::Drop, unknown: UnknownFields::List };
         let mut once = v;
@@ -254,7 +254,7 @@ proptest! {
     }
 
     #[test]
-    fn what_did_not_change_is_forgiven_and_not_told(v in any_value()) {
+    fn unchanged_values_are_ratcheted_without_warning(v in any_value()) {
         let plan = plan(SCHEMA);
         let options = prune::PruneOptions { nulls: NullPolicy::Drop, unknown: UnknownFields::Ignore };
         let mut v = v;
@@ -271,7 +271,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_known_to_be_kept_changes_no_answer(old in keyed_list(), new in keyed_list()) {
+    fn known_unchanged_elements_change_no_result(old in keyed_list(), new in keyed_list()) {
         let plan = plan(KEYED);
         let (before, after) = (old.as_object().unwrap(), new.as_object().unwrap());
         let kept = immutable::changes(plan.root(), before, after).unchanged;
@@ -305,7 +305,7 @@ properties:
             num: {type: integer, minimum: 5}
 ";
 
-/// Short lists whose elements often have the keys of others, and are often wrong.
+/// Generates short lists whose elements often share keys and are often invalid.
 fn keyed_list() -> impl Strategy<Value = Value> {
     let text = |texts: &'static [&'static str]| prop::option::of(prop::sample::select(texts));
     let number = prop::option::of(prop::sample::select(vec![1i64, 7]));

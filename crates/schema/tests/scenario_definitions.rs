@@ -1,6 +1,6 @@
-//! The recorded scenarios, as far as they write CRDs: the same status, causes, warnings and documents.
+//! Replays the recorded writes of CRDs: status, causes, warnings and documents must be equal.
 //!
-//! A map of CRDs stands for the server. Storage, discovery and deletion are left to the server's tests.
+//! A map of CRDs replaces the server. Storage, discovery and deletion are tested with the server.
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 use scantling_cel::kubernetes::KubernetesVersion;
@@ -12,7 +12,7 @@ use scantling_testkit::{KnownDifferences, ResourcePath, ScenarioStep, compare, p
 use scantling_value::{FieldError, Limits, Value, aggregate, json};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Returns whether a strategic merge patch or an apply is refused as a patch, before it makes a CRD.
+/// Returns whether a strategic merge patch or an apply is refused before it produces a CRD.
 fn is_refused_as_patch(step: &ScenarioStep) -> bool {
     let merges = ["strategic-merge-patch", "apply-patch"]
         .iter()
@@ -22,7 +22,7 @@ fn is_refused_as_patch(step: &ScenarioStep) -> bool {
 }
 
 #[test]
-fn writes_of_definitions_get_the_recorded_answers() {
+fn definition_writes_match_the_recordings() {
     let known = KnownDifferences::parse(include_str!("scenario_definitions/known_differences.txt"));
     let environments = Environments::for_version(KubernetesVersion::LATEST);
     for area in scenario::areas().iter().filter(|area| *area != scenario::OWN) {
@@ -43,11 +43,11 @@ fn writes_of_definitions_get_the_recorded_answers() {
 struct DefinitionServer<'a> {
     environments: &'a Environments,
     stored: BTreeMap<String, Accepted>,
-    /// Names whose deletion may be held up by objects: the answer to a new definition is not ours.
+    /// Names whose deletion objects may delay: the response to a new CRD then depends on the server.
     deleted: BTreeSet<String>,
 }
 
-/// An answer, as far as definitions decide it.
+/// The parts of a response that CRDs decide.
 #[derive(Debug)]
 struct DefinitionAnswer {
     status: i64,
@@ -133,7 +133,7 @@ impl DefinitionAnswer {
     }
 }
 
-/// Type names in rule errors carry a number of no meaning; times are blanked in recordings, be they part of a rule.
+/// Removes the random number in type names of rule errors, and blanks times as recordings do, even in rules.
 fn scrub(text: &str) -> String {
     let text = &text
         .replace("\\u003ctime\\u003e", "TIME")
@@ -159,7 +159,7 @@ fn refuse(why: &str) -> DefinitionAnswer {
 }
 
 impl DefinitionServer<'_> {
-    /// Answers a write of a CRD. Returns `None` if CRDs alone do not decide the answer.
+    /// Handles a write of a CRD. Returns `None` if the response does not depend on CRDs alone.
     fn step(&mut self, step: &ScenarioStep) -> Option<DefinitionAnswer> {
         let target = ResourcePath::parse(&step.path).filter(|t| t.is_definition() && t.version == "v1")?;
         let (verb, name, query) = (step.verb, target.name.unwrap_or_default(), step.query.as_str());
@@ -195,7 +195,7 @@ impl DefinitionServer<'_> {
                 None
             }
             "PUT" => {
-                // Without the current version the answer is one of storage.
+                // Without the current version, the response depends on storage.
                 step.current.as_ref()?;
                 Some(self.replace(name, body.value, query))
             }
@@ -303,7 +303,7 @@ impl DefinitionServer<'_> {
             let mut metadata = accepted.metadata.clone();
             metadata.insert("resourceVersion", "1".into());
             self.stored.insert(name, accepted.with_metadata(metadata));
-            // Names that one definition gives up may be what another waits for.
+            // Names that one CRD releases may be accepted for another.
             for _ in 0..2 {
                 let all = self.stored.clone();
                 for d in self.stored.values_mut() {
@@ -325,7 +325,7 @@ impl DefinitionServer<'_> {
     }
 }
 
-/// Applies the patch of a step: a JSON patch, or else as a merge patch.
+/// Applies the patch of a step: as a JSON patch, otherwise as a merge patch.
 fn patched(step: &ScenarioStep, object: &Value, body: &Value) -> Option<Value> {
     match step.media_type() {
         "application/json-patch+json" => patch::json(object, body),

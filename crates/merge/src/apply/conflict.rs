@@ -1,4 +1,4 @@
-//! Fields that an apply would take from their owners.
+//! Conflicts of an apply with the owners of fields.
 
 use super::ManagerId;
 use crate::fields::{FieldPath, Set};
@@ -14,16 +14,16 @@ pub struct Conflict {
 }
 
 impl Conflict {
-    /// The message of the cause in a `Status`.
+    /// Returns the message of the cause in a `Status`.
     pub fn message(&self) -> String {
         format!("conflict with {}", self.manager)
     }
 }
 
-/// The greatest number of conflicts that are listed.
+/// The maximum number of conflicts that are listed.
 const MAX_LISTED: usize = 1000;
 
-/// The greatest size of their paths. A `Status` holds each path twice, in its message and in its causes.
+/// The maximum size of the listed paths. A `Status` holds each path twice, in its message and in its causes.
 const MAX_LISTED_BYTES: usize = 1 << 20;
 
 /// All conflicts of an apply, grouped by manager. `Display` is the message of the `Status`.
@@ -87,7 +87,7 @@ mod tests {
     use crate::apply::ManagerOperation;
 
     #[test]
-    fn many_conflicts_are_listed_in_part() {
+    fn long_conflict_lists_are_truncated() {
         let manager = ManagerId {
             manager: "kubectl".into(),
             operation: ManagerOperation::Apply,

@@ -1,8 +1,8 @@
-//! The annotation of client-side apply, so that objects can move from it to server-side apply.
+//! The last-applied annotation of client-side apply, for migrating objects to server-side apply.
 
 use scantling_value::{Limits, Map, Value, json};
 
-/// The manager that client-side and server-side apply have in common.
+/// The manager name that client-side and server-side apply share.
 pub(super) const MANAGER: &str = "kubectl";
 const ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
@@ -16,12 +16,12 @@ fn annotations_mut(object: &mut Value) -> Option<&mut Map> {
     metadata.as_object_mut()?.get_mut("annotations")?.as_object_mut()
 }
 
-/// The configuration that client-side apply applied last.
+/// Returns the configuration that client-side apply applied last.
 pub(super) fn read(object: &Value) -> Option<Value> {
     json::decode(annotation(object)?.as_bytes(), Limits::SAFE).ok()
 }
 
-/// Brings the annotation up to date, if the object has it.
+/// Updates the annotation, if the object has it.
 pub(super) fn refresh(object: &mut Value, config: &Value) {
     if annotation(object).is_none() {
         return;

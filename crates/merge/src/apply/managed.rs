@@ -1,4 +1,4 @@
-//! Managers and what they own, and the form of that in `metadata.managedFields`.
+//! Managers and the fields they own, and their encoding in `metadata.managedFields`.
 
 use crate::fields::{FieldsV1, Set};
 use jiff::Timestamp;
@@ -26,20 +26,20 @@ impl ManagerOperation {
     }
 }
 
-/// Who owns fields.
+/// Identifies an owner of fields.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ManagerId {
-    /// The name that the client gave.
+    /// The name given by the client.
     pub manager: Str,
     /// The operation.
     pub operation: ManagerOperation,
-    /// The version that it writes in. Appliers have one entry for all versions, so theirs has none.
+    /// The version it writes in. `None` for appliers, which have one entry for all versions.
     pub api_version: Option<Str>,
-    /// The subresource that it writes to; empty for the object itself.
+    /// The subresource it writes to; empty for the object itself.
     pub subresource: Str,
 }
 
-/// As a server sorts managers: that of a subresource before that of the object itself.
+/// kube-apiserver's order of managers: a manager of a subresource before that of the object itself.
 impl Ord for ManagerId {
     fn cmp(&self, other: &Self) -> Ordering {
         fn key(id: &ManagerId) -> (&Str, ManagerOperation, &Option<Str>, bool, &Str) {
@@ -81,7 +81,7 @@ impl ManagerId {
     }
 }
 
-/// As conflicts name it: `"one"`, `"ctl" with subresource "status" using g/v1`.
+/// Formats the manager as conflicts do: `"one"`, `"ctl" with subresource "status" using g/v1`.
 impl fmt::Display for ManagerId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&go::quote(&self.manager))?;
@@ -95,7 +95,7 @@ impl fmt::Display for ManagerId {
     }
 }
 
-/// Fields of one version.
+/// Owned fields in one version.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct ManagerFields {
     pub(super) fields: FieldsV1,
@@ -111,12 +111,12 @@ impl ManagerFields {
     }
 }
 
-/// Who owns what, and since when.
+/// The owners of fields and the times of their last changes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct ManagedFields {
     pub(super) fields: BTreeMap<ManagerId, ManagerFields>,
-    /// Times outlive the ownership that they belong to within one operation: a manager that loses all and takes
-    /// something again keeps its time unless the operation sets it.
+    /// Within one operation, times outlive ownership: a manager that loses all its fields and takes some
+    /// again keeps its time unless the operation sets a new one.
     pub(super) times: BTreeMap<ManagerId, Timestamp>,
 }
 
@@ -187,7 +187,7 @@ impl ManagedFields {
                 })?,
                 None => FieldsV1::default(),
             };
-            // Of entries for the same manager the last one counts, with its time or without one.
+            // The last of several entries of a manager wins, including its time or the lack of one.
             match entry.get("time").and_then(Value::as_str) {
                 Some(time) => {
                     let parsed = time.parse();
@@ -205,7 +205,7 @@ impl ManagedFields {
         Ok(managed)
     }
 
-    /// Writes `managedFields`: applies before updates, then by time, manager, version, subresource.
+    /// Encodes `managedFields`: applies before updates, then by time, manager, version, subresource.
     pub(super) fn encode(self) -> Vec<Value> {
         let seconds = |id: &ManagerId| self.times.get(id).map_or(0, |t| t.as_second());
         let mut entries: Vec<_> = self.fields.into_iter().collect();
@@ -238,13 +238,13 @@ impl ManagedFields {
         entries.into_iter().map(entry).collect()
     }
 
-    /// Writes `managedFields` into an object; with no managers there is no such field.
+    /// Writes `managedFields` into an object; removes the field if there are no managers.
     pub(super) fn write_to(self, object: &mut Value) {
         set_entries(object, self.encode());
     }
 }
 
-/// The object without its `managedFields`, which are not copied on the way.
+/// Copies an object without its `managedFields`.
 pub(super) fn without_entries(object: &Value) -> Value {
     let copy = |map: &Map, name: &str, special: &dyn Fn(&Value) -> Option<Value>| {
         let member = |(key, value): (&Str, &Value)| {

@@ -1,4 +1,4 @@
-//! Field management of a server: manager names, times, limits, and objects without managers.
+//! Field management as kube-apiserver does it: manager names, times, limits, and objects without managers.
 
 use super::last_applied;
 use super::managed::{
@@ -17,21 +17,21 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::LazyLock;
 
-/// How many managers by update are kept apart; beyond, the oldest are joined.
+/// The maximum number of update managers. Beyond it, the oldest are merged.
 const MAX_UPDATE_MANAGERS: usize = 10;
-/// The name of joined managers.
+/// The name of merged managers.
 const ANCIENT_CHANGES: &str = "ancient-changes";
-/// The name of the owner of what was there before the first apply.
+/// The manager name for fields that existed before the first apply.
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
-/// The name under which an update finds out what it changes.
+/// The temporary manager name under which an update collects its changes.
 const CURRENT_OPERATION: &str = "current-operation";
 
-/// Whether an apply takes over fields of other managers.
+/// Whether an apply takes over fields of other managers, or fails with a conflict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Force {
-    /// It fails instead.
+    /// It fails.
     No,
-    /// It does.
+    /// It takes them over.
     Yes,
 }
 
@@ -40,9 +40,9 @@ pub enum Force {
 pub enum ApplyError {
     /// Other managers own fields with other values (HTTP 409).
     Conflicts(Conflicts),
-    /// The request makes no sense (HTTP 400).
+    /// The request is invalid (HTTP 400).
     BadRequest(String),
-    /// Everything else, which a server reports as its own failure (HTTP 500).
+    /// Any other error (HTTP 500).
     Internal(String),
 }
 
@@ -57,7 +57,7 @@ impl fmt::Display for ApplyError {
 
 impl std::error::Error for ApplyError {}
 
-/// Whether an object is known to have its type.
+/// Whether an object is known to conform to its type.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TypeCheck {
     /// It must be validated.
@@ -67,16 +67,16 @@ pub enum TypeCheck {
     Verified,
 }
 
-/// An object to write, with its `managedFields`.
+/// An object with its `managedFields`, ready to be written.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Updated {
     /// The object.
     pub object: Value,
-    /// Whether the object is known to have its type, for the next update.
+    /// Whether the object is known to conform to its type, for the next update.
     pub typed: TypeCheck,
 }
 
-/// Manages the fields of objects of one kind, for requests to one version and subresource of it.
+/// Manages the fields of objects of one kind, for requests to one version and subresource.
 #[derive(Clone)]
 pub struct FieldManager<'a> {
     versions: &'a dyn Versions,
@@ -99,7 +99,7 @@ impl fmt::Debug for FieldManager<'_> {
     }
 }
 
-/// Fields that no manager owns: they say what the object is, or are the server's.
+/// Fields that are never owned: they identify the object or belong to the server.
 static UNOWNED: LazyLock<Set> = LazyLock::new(|| {
     let root = ["apiVersion", "kind", "metadata"].map(|name| FieldPath::from_names([name]));
     let metadata = [
@@ -118,7 +118,7 @@ static UNOWNED: LazyLock<Set> = LazyLock::new(|| {
 });
 
 impl<'a> FieldManager<'a> {
-    /// For requests to a version (`group/version`) of a kind.
+    /// Creates a manager for requests to a version (`group/version`) of a kind.
     pub fn new(versions: &'a dyn Versions, api_version: &str, kind: &str) -> Self {
         FieldManager {
             versions,
@@ -132,15 +132,15 @@ impl<'a> FieldManager<'a> {
         }
     }
 
-    /// States whether the live object is known to have its type.
+    /// States whether the live object is known to conform to its type.
     #[must_use]
     pub fn with_live(mut self, live: TypeCheck) -> Self {
         self.live = live;
         self
     }
 
-    /// What there is before an object is created. Objects of types that always have certain fields have them, empty,
-    /// from the beginning: nobody sets them by leaving them so.
+    /// Sets the object that a create starts from. Built-in types have some fields even when empty; no manager
+    /// owns them by leaving them empty.
     #[must_use]
     pub fn beginning_with(mut self, blank: Value) -> Self {
         self.blank = Some(blank);
@@ -154,22 +154,22 @@ impl<'a> FieldManager<'a> {
         self
     }
 
-    /// For requests to a subresource.
+    /// Manages requests to a subresource.
     #[must_use]
     pub fn subresource(mut self, name: &str) -> Self {
         self.subresource = name.into();
         self
     }
 
-    /// Fields that writes to this resource leave as they are, in a version: `status` for the object itself, `spec`
-    /// and `metadata` for its status.
+    /// Sets the fields, in a version, that writes to this resource cannot change: `status` for the object
+    /// itself, `spec` and `metadata` for its status.
     #[must_use]
     pub fn resets<'f>(self, api_version: &str, fields: impl IntoIterator<Item = &'f str>) -> Self {
         let fields: Vec<[&str; 1]> = fields.into_iter().map(|name| [name]).collect();
         self.resets_paths(api_version, fields.iter().map(|field| &field[..]))
     }
 
-    /// As [`FieldManager::resets`], of fields by the names on the way to them.
+    /// Like [`FieldManager::resets`], with fields given as paths of names.
     #[must_use]
     pub fn resets_paths<'f>(
         mut self,
@@ -191,14 +191,14 @@ impl<'a> FieldManager<'a> {
         }
     }
 
-    /// The manager of a request; one without a name is `unknown`.
+    /// The manager of a request; `unknown` if it has no name.
     fn id(&self, manager: &str, operation: ManagerOperation) -> ManagerId {
         let manager = if manager.is_empty() { "unknown" } else { manager };
         ManagerId::new(manager, operation, &self.api_version, &self.subresource)
     }
 
-    /// Sets the `managedFields` of an object that is about to be written by anything but an apply. The live object
-    /// is none for a create. If the fields cannot be managed, those of the live object stay.
+    /// Sets the `managedFields` of an object that is about to be written by anything but an apply. `live` is
+    /// `None` for a create. If the fields cannot be managed, those of the live object stay.
     pub fn update(&self, live: Option<&Value>, mut new: Value, manager: &str, now: Timestamp) -> Updated {
         let sent = take_entries(&mut new);
         let managed = self.managed_before(live, sent);
@@ -217,11 +217,13 @@ impl<'a> FieldManager<'a> {
         Updated { object: new, typed }
     }
 
-    /// Who owned what before an update. A client may set `managedFields` itself: an empty list is ignored, a list
-    /// of one empty entry clears all, what cannot be read is ignored. A subresource has no say.
+    /// Returns the ownership before an update. A client may set `managedFields` itself: an empty list is
+    /// ignored, a list of one empty entry clears all ownership, and malformed entries are ignored. A write to
+    /// a subresource cannot set them.
     fn managed_before(&self, live: Option<&Value>, sent: Option<Vec<Value>>) -> ManagedFields {
         let of_live = || {
-            // A server manages an object anew whose stored entries cannot be read: an update must remain possible.
+            // If the stored entries are malformed, management starts anew, as on kube-apiserver: updates must
+            // stay possible.
             let entries = live.and_then(entries_of).unwrap_or_default();
             ManagedFields::decode(entries.to_vec()).unwrap_or_default()
         };
@@ -240,7 +242,7 @@ impl<'a> FieldManager<'a> {
         }
     }
 
-    /// Who owns what after an update; nothing if nobody does.
+    /// Returns the ownership after an update; `None` if there are no owners.
     fn update_managed(
         &self,
         live: Option<&Value>,
@@ -249,7 +251,7 @@ impl<'a> FieldManager<'a> {
         manager: &str,
         now: Timestamp,
     ) -> Result<Option<ManagedFields>, ApplyError> {
-        // An object that was never managed is not managed from its first update on, but from its first apply.
+        // An object without managers becomes managed at its first apply, not at its first update.
         let uid = live
             .and_then(|l| l.at(["metadata", "uid"]))
             .and_then(Value::as_str);
@@ -307,7 +309,8 @@ impl<'a> FieldManager<'a> {
         let current = ManagerId::new(CURRENT_OPERATION, ManagerOperation::Update, &self.api_version, "");
         let ManagedFields { fields, mut times } = managed;
         let (mut fields, taken) = self.updater().update(&live, &new, fields, &current)?;
-        // What the operation took shows that the object changed; it joins what the manager had before.
+        // The difference decides whether the object changed; then it is added to what the manager owned
+        // before.
         let taken = taken.difference(&UNOWNED);
         if !taken.is_empty() {
             match fields.get_mut(&id) {
@@ -321,7 +324,7 @@ impl<'a> FieldManager<'a> {
         Ok(managed)
     }
 
-    /// The object in the version of the request.
+    /// Wraps the object in the version of the request.
     fn versioned<'v>(&self, object: &'v Value) -> Result<Versioned<'v>, ApplyError> {
         let from = object.get_str("apiVersion");
         if from == self.api_version || from.is_empty() {
@@ -369,8 +372,8 @@ impl<'a> FieldManager<'a> {
         )
     }
 
-    /// Applies a configuration to the live object, or to nothing for a create. The result has its `managedFields`;
-    /// defaults are still to come.
+    /// Applies a configuration to the live object, or to an empty one for a create. The result has its
+    /// `managedFields` but no defaults yet.
     pub fn apply(
         &self,
         live: Option<&Value>,
@@ -389,7 +392,7 @@ impl<'a> FieldManager<'a> {
         let first = self.apply_managed(live, config, managed, manager, force, now);
         let applied = match first {
             Err(ApplyError::Conflicts(conflicts)) => {
-                // Fields that client-side apply set are the manager's own, unless they changed since.
+                // Fields set by client-side apply belong to this manager, unless they changed since.
                 match before.zip(self.allowed_by_last_applied(live)) {
                     Some((managed, allowed)) => {
                         let left = conflicts.0.iter().filter(|c| !allowed.contains(&c.path.0));
@@ -415,7 +418,7 @@ impl<'a> FieldManager<'a> {
     fn check_config(&self, config: &Value) -> Result<(), ApplyError> {
         let text = |name| config.get_str(name);
         if text("apiVersion") != self.api_version || text("kind") != self.kind {
-            // Of a version that is none, nothing is known, not even the kind.
+            // A malformed version says nothing about the object, not even its kind.
             let is_version = text("apiVersion").matches('/').count() < 2;
             let (api_version, kind) = if is_version {
                 (text("apiVersion"), text("kind"))
@@ -440,7 +443,7 @@ impl<'a> FieldManager<'a> {
         now: Timestamp,
     ) -> Result<(Value, ManagedFields), ApplyError> {
         if managed.fields.is_empty() {
-            // Existing fields belong to an unknown manager.
+            // Existing fields belong to the manager `before-first-apply`.
             let empty = self.empty_object();
             let tracked = match &self.no_beginning {
                 Some(why) => Err(self.not_converted(&empty, why)),
@@ -494,7 +497,7 @@ impl<'a> FieldManager<'a> {
         Ok((object, ManagedFields { fields, times }))
     }
 
-    /// The fields that client-side apply set last and that still have the values it gave them.
+    /// The fields that client-side apply set last and that still have their applied values.
     fn allowed_by_last_applied(&self, live: &Value) -> Option<Set> {
         let last = last_applied::read(live)?;
         if last.get("apiVersion").and_then(Value::as_str) != Some(self.api_version.as_str()) {
@@ -523,7 +526,7 @@ fn is_blank(entry: &Value) -> bool {
     entry.as_object().is_some_and(|e| e.values().all(blank))
 }
 
-/// Joins the oldest managers by update, version by version, until there are few enough.
+/// Merges the oldest update managers, version by version, down to the limit.
 fn cap_update_managers(managed: &mut ManagedFields) {
     let mut updaters: Vec<ManagerId> = managed
         .fields
@@ -560,7 +563,7 @@ fn cap_update_managers(managed: &mut ManagedFields) {
         if let Some(joined) = managed.fields.get_mut(&bucket) {
             joined.fields.unite(&owned.fields.to_set());
         }
-        // The joined entry is as old as the youngest that went into it.
+        // The merged entry has the newest time of its parts.
         match managed.times.get(&id).copied() {
             Some(time) => managed.times.insert(bucket, time),
             None => managed.times.remove(&bucket),
@@ -568,7 +571,8 @@ fn cap_update_managers(managed: &mut ManagedFields) {
     }
 }
 
-/// Whether a configuration has `managedFields` that can be read; others are judged with the rest of it.
+/// Returns whether a configuration has well-formed `managedFields`. Malformed ones are reported with the rest
+/// of the object.
 fn sends_entries(config: &Value) -> bool {
     let sent = config.at(["metadata", "managedFields"]).filter(|v| !v.is_null());
     sent.is_some_and(|sent| {

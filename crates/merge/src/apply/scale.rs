@@ -1,4 +1,4 @@
-//! Ownership across the scale subresource: there `replicas` has another path and another version.
+//! Ownership across the scale subresource, where `replicas` has another path and version.
 
 use super::managed::{ManagedError, ManagedFields, ManagerFields};
 use crate::fields::{FieldPath, Set};
@@ -49,7 +49,7 @@ pub fn scale_to_parent(
     let mut scale = ManagedFields::decode(scale.to_vec())?;
     let mut out = ManagedFields::default();
     for (id, mut owned) in parent.fields {
-        // Entries of versions that are gone are dropped.
+        // Entries in versions that no longer exist are dropped.
         let Some(path) = mapping.0.get(&owned.api_version) else {
             continue;
         };
@@ -57,7 +57,7 @@ pub fn scale_to_parent(
             && owned.fields.intersects(&only(path))
             && scale.fields.remove(&id).is_none()
         {
-            // The scale has no such manager any more: somebody took the field.
+            // The scale lost this manager, so another one took the field.
             owned.fields.subtract(&only(path));
             if owned.fields.is_empty() {
                 continue;
@@ -73,7 +73,7 @@ pub fn scale_to_parent(
         if !owned.fields.intersects(&only(&replicas_in_scale())) {
             continue;
         }
-        // Times are those of the parent alone: a manager that is new to it comes without one.
+        // Times come from the parent only: a manager that is new to it has none.
         if let Some(time) = parent.times.get(&id) {
             out.times.insert(id.clone(), *time);
         }

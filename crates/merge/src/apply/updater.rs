@@ -1,4 +1,4 @@
-//! Ownership of fields: the core of updates and applies.
+//! The core algorithms of updates and applies.
 
 use super::conflict::Conflicts;
 use super::managed::{ManagerFields, ManagerId};
@@ -43,10 +43,11 @@ enum ConvertError {
     Failed(String),
 }
 
-/// One operation on an object whose kind has versions.
+/// One operation on an object of a kind with several versions.
 pub(super) struct Updater<'a> {
     pub(super) versions: &'a dyn Versions,
-    /// Fields that a write to this resource cannot change, by version; they and all below them are not counted.
+    /// Fields that a write to this resource cannot change, by version. They and their descendants are
+    /// ignored.
     pub(super) reset: &'a BTreeMap<Str, Set>,
 }
 
@@ -87,7 +88,7 @@ impl<'a> Updater<'a> {
         })
     }
 
-    /// Brings all sets into line with the schemas of today.
+    /// Reconciles all field sets with the current schemas.
     fn reconcile(&self, live: &Versioned<'_>, managers: Managers) -> Result<Managers, ApplyError> {
         let mut out = Managers::new();
         for (id, mut owned) in managers {
@@ -104,7 +105,8 @@ impl<'a> Updater<'a> {
         Ok(out)
     }
 
-    /// Takes from the other managers what changes. Without force it is an error to take what an apply changes.
+    /// Takes ownership of changed fields from other managers. Without force, an apply that changes owned
+    /// fields fails.
     fn take_over(
         &self,
         old: &Versioned<'_>,
@@ -117,7 +119,8 @@ impl<'a> Updater<'a> {
             |what: &str, e: &str| ApplyError::Internal(format!("failed to convert {what} object: {e}"));
         let own = self.compare(&old.object, &new.object, &old.api_version);
         let own = own.map_err(|_| ApplyError::Internal("failed to compare objects: no type".into()))?;
-        // What changes, in the other versions that managers use; none in versions that are gone.
+        // The changes, converted to the other versions that managers use; `None` for versions that no longer
+        // exist.
         let mut others: BTreeMap<Str, Option<Comparison>> = BTreeMap::new();
         for (id, owned) in managers.iter() {
             let version = &owned.api_version;
@@ -169,8 +172,8 @@ impl<'a> Updater<'a> {
         Ok(own)
     }
 
-    /// After a write that is no apply: who owns what then, apart from the writer, and what the writer owns: what it
-    /// changed, and what is left of what it owned before.
+    /// Computes ownership after a write that is not an apply: that of the other managers, and that of the
+    /// writer, which owns what it changed and what is left of what it owned.
     pub(super) fn update(
         &self,
         live: &Versioned<'_>,
@@ -188,8 +191,8 @@ impl<'a> Updater<'a> {
         Ok((managers, self.without_reset(set, &new.api_version)))
     }
 
-    /// An apply: the new object, if it differs from the live one, and who owns what then. The base is the live object
-    /// without its `managedFields`, and so is the new object.
+    /// Applies a configuration: returns the new object, if it differs from the live one, and the ownership.
+    /// Both the base and the new object are without `managedFields`.
     pub(super) fn apply(
         &self,
         live: &Versioned<'_>,
@@ -209,8 +212,9 @@ impl<'a> Updater<'a> {
         let merged = ty.merge(base, &config.object);
         let set = self.without_reset(ty.fields_of(&config.object), &api_version);
         let last = managers.insert(who.clone(), ManagerFields::new(&set, &api_version));
-        // Mostly an apply lists all that it listed before, and there is nothing to remove; unless what it owns holds
-        // empty lists, which a server does not count as anything. Other versions are seen, too, which may fail.
+        // Usually an apply lists everything it listed before, so nothing needs pruning. Exceptions: owned
+        // empty lists, which kube-apiserver ignores, and managers in other versions, whose conversion may
+        // fail.
         let one_version = managers.values().all(|owned| owned.api_version == api_version);
         let drops = |last: &ManagerFields| {
             !one_version
@@ -228,7 +232,7 @@ impl<'a> Updater<'a> {
         Ok((changed.then(|| new.object.into_owned()), managers))
     }
 
-    /// Removes what the manager applied last time and now does not, unless somebody else owns it.
+    /// Removes fields that the manager applied last time and now omits, unless another manager owns them.
     fn prune(
         &self,
         merged: Value,
@@ -287,7 +291,7 @@ impl<'a> Updater<'a> {
         }
     }
 
-    /// Puts back what pruning removed though a manager owns it.
+    /// Restores fields that pruning removed although a manager owns them.
     fn add_back_owned<'v>(
         &self,
         merged: &Versioned<'_>,
@@ -298,7 +302,8 @@ impl<'a> Updater<'a> {
         for ManagerFields { fields, api_version } in managers.values() {
             owned.entry(api_version).or_default().push(fields.to_set());
         }
-        // The version of the pruned object first: conversion may need fields that pruning took.
+        // The version of the pruned object comes first, because conversion may need fields that pruning
+        // removed.
         let first = owned.remove_entry(&pruned.api_version);
         for (api_version, owned) in first.into_iter().chain(owned) {
             let failed = |what: &str, e: &str| {

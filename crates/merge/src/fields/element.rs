@@ -1,15 +1,15 @@
-//! One step of a field path, and the order of values that sets are sorted by.
+//! Elements of field paths, and the order of values in field sets.
 
 use scantling_value::{Str, Value, go};
 use std::cmp::Ordering;
 use std::fmt;
 
-/// A step from a value to a value inside of it.
+/// One element of a field path.
 #[derive(Clone, Debug)]
 pub enum Element {
     /// A field of an object, or an entry of a map.
     Field(Str),
-    /// The element of a keyed list that has these keys, ascending by name.
+    /// The element of a keyed list with these keys, sorted by name.
     Key(Box<[(Str, Value)]>),
     /// An element of a set.
     Value(Value),
@@ -62,7 +62,7 @@ impl PartialEq for Element {
 
 impl Eq for Element {}
 
-/// As conflicts show it: `.name`, `[name="web"]`, `[="x"]`, `[3]`.
+/// Formats the element as conflicts do: `.name`, `[name="web"]`, `[="x"]`, `[3]`.
 impl fmt::Display for Element {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -81,7 +81,7 @@ impl fmt::Display for Element {
     }
 }
 
-/// A value inside of a path.
+/// Formats a value in a path.
 fn format_value(value: &Value) -> String {
     match value {
         Value::Null => "null".into(),
@@ -94,7 +94,7 @@ fn format_value(value: &Value) -> String {
             format!("[{}]", items.join(","))
         }
         Value::Object(map) => {
-            // With nothing around or between the members.
+            // Members are printed without separators.
             map.iter()
                 .map(|(k, v)| format!("{k}={}", format_value(v)))
                 .collect()
@@ -102,7 +102,7 @@ fn format_value(value: &Value) -> String {
     }
 }
 
-/// A path to a field. `Display` is the form of conflicts: `.spec.ports[name="web"].port`.
+/// A path to a field. `Display` is the notation of conflicts: `.spec.ports[name="web"].port`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FieldPath(pub Vec<Element>);
 
@@ -119,7 +119,7 @@ impl fmt::Display for FieldPath {
     }
 }
 
-/// Whether values are the same for ownership: integers and floats of the same size are.
+/// Returns whether values are equal for ownership: integers and floats of the same value are.
 pub(crate) fn equal(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Array(a), Value::Array(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| equal(a, b)),

@@ -1,17 +1,17 @@
-//! Field sets in the encoding of `managedFields`. A write changes a few paths of large sets, so sets are edited in
-//! their encoded form and decoded only where the whole set matters.
+//! Field sets in the encoding of `managedFields`. A write changes a few paths of large sets, so sets are
+//! edited in their encoded form and decoded only if the whole set matters.
 
 use super::v1::{SELF, document, element_key, parse_element, reread};
 use super::{Element, FieldsError, Set, SetBuilder};
 use scantling_value::{Map, Value};
 
 /// A set of field paths in the form of `managedFields` (`FieldsV1`).
-// INVARIANT: it is the document that `Set::to_fields` makes of the set.
+// INVARIANT: equals the output of `Set::to_fields`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct FieldsV1(Map);
 
 impl FieldsV1 {
-    /// Takes the document of a set. What is written in another way than ours is brought into it.
+    /// Wraps an encoded set. Normalizes documents that are not in canonical form.
     pub(crate) fn from_fields(fields: Value) -> Result<Self, FieldsError> {
         match fields {
             Value::Object(map) if !map.contains_key(SELF) && is_canonical(&map) => Ok(FieldsV1(map)),
@@ -19,7 +19,7 @@ impl FieldsV1 {
         }
     }
 
-    /// The document of the set.
+    /// Returns the encoded set.
     pub(crate) fn into_fields(self) -> Value {
         Value::Object(self.0)
     }
@@ -44,7 +44,7 @@ impl FieldsV1 {
         intersects(self.root(), set)
     }
 
-    /// The paths of both sets, as they are written here.
+    /// The intersection of two sets.
     pub(crate) fn intersection(&self, set: &Set) -> Set {
         intersection(self.root(), set)
     }
@@ -54,7 +54,7 @@ impl FieldsV1 {
         is_subset(self.root(), set)
     }
 
-    /// Takes the paths of a set out.
+    /// Removes the paths of a set.
     pub(crate) fn subtract(&mut self, set: &Set) {
         subtract(&mut self.0, set);
     }
@@ -71,7 +71,7 @@ impl From<&Set> for FieldsV1 {
     }
 }
 
-/// A step of the paths of a set, with what is below it.
+/// A node of the encoded trie.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FieldsNode<'w>(&'w Map);
 
@@ -80,7 +80,7 @@ pub(crate) struct FieldsNode<'w>(&'w Map);
 pub(crate) struct FieldsKey<'w>(&'w str);
 
 impl<'w> FieldsNode<'w> {
-    /// Whether the path that ends here is in the set.
+    /// Returns whether the path that ends here is in the set.
     pub(crate) fn is_member(self) -> bool {
         self.0.is_empty() || self.0.contains_key(SELF)
     }
@@ -90,7 +90,7 @@ impl<'w> FieldsNode<'w> {
         self.0.is_empty()
     }
 
-    /// The steps below it.
+    /// The children of the node.
     pub(crate) fn steps(self) -> impl Iterator<Item = (FieldsKey<'w>, FieldsNode<'w>)> {
         let step = |(key, below): (&'w scantling_value::Str, &'w Value)| {
             let below = below.as_object().filter(|_| key != SELF)?;
@@ -105,12 +105,12 @@ impl<'w> FieldsNode<'w> {
 }
 
 impl<'w> FieldsKey<'w> {
-    /// The name, if the step is that to a field.
+    /// The field name, if the element is a field.
     pub(crate) fn field(self) -> Option<&'w str> {
         self.0.strip_prefix("f:")
     }
 
-    /// The step.
+    /// The decoded path element.
     pub(crate) fn element(self) -> Option<Element> {
         parse_element(self.0).ok().flatten()
     }
@@ -232,7 +232,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_as_what_is_read(a in any_set(), b in any_set()) {
+        fn fields_v1_round_trips(a in any_set(), b in any_set()) {
             let written = FieldsV1::from(&a);
             prop_assert_eq!(&written.to_set(), &a);
             prop_assert_eq!(FieldsV1::from_fields(a.to_fields()), Ok(written.clone()));
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_write_is_brought_into_form() {
+    fn foreign_fields_v1_is_normalized() {
         let table = [
             (r#"{}"#, r#"{}"#),
             (r#"{".":{},"f:a":{}}"#, r#"{"f:a":{}}"#),

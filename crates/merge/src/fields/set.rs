@@ -7,8 +7,8 @@ use std::cmp::Ordering;
 
 /// A set of field paths.
 ///
-/// The paths that begin alike share their beginning. A path can be in the set with or without the paths below it.
-// INVARIANT: entries ascend strictly, and each is a member or has something below it.
+/// Paths share common prefixes. A path can be in the set with or without its descendants.
+// INVARIANT: entries are strictly ascending, and each is a member or has descendants.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Set {
     entries: Vec<SetEntry>,
@@ -17,7 +17,7 @@ pub struct Set {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct SetEntry {
     element: Element,
-    /// Whether the path that ends here is in the set.
+    /// True if the path that ends here is in the set.
     member: bool,
     below: Set,
 }
@@ -56,7 +56,7 @@ impl Set {
     }
 
     fn find(&self, element: &Element) -> Result<usize, usize> {
-        // Sets are mostly built in order.
+        // Sets are usually built in order.
         match self.entries.last() {
             Some(last) if last.element < *element => Err(self.entries.len()),
             _ => self.entries.binary_search_by(|e| e.element.cmp(element)),
@@ -78,7 +78,7 @@ impl Set {
         self.entries.get_mut(at)
     }
 
-    /// The set of these steps; they come in any order, mostly ascending.
+    /// Builds a set from entries in any order, usually ascending.
     fn from_entries(mut entries: Vec<SetEntry>) -> Self {
         let ascending = entries
             .windows(2)
@@ -97,7 +97,7 @@ impl Set {
         Set { entries }
     }
 
-    /// The path of a field that is one step, with the paths below it.
+    /// Looks up a field: whether its own path is in the set, and its descendants.
     pub(crate) fn field(&self, name: &str) -> Option<(bool, &Set)> {
         let found = self.entries.binary_search_by(|e| match &e.element {
             Element::Field(field) => field.as_str().cmp(name),
@@ -107,12 +107,12 @@ impl Set {
         Some((entry.member, &entry.below))
     }
 
-    /// A step, with whether it is a path itself and the paths below it.
+    /// Looks up an element: whether its own path is in the set, and its descendants.
     pub(crate) fn step(&self, element: &Element) -> Option<(bool, &Set)> {
         self.entry(element).map(|e| (e.member, &e.below))
     }
 
-    /// Adds the path of one step.
+    /// Adds the path of one element.
     fn add(&mut self, element: &Element) {
         if let Some(entry) = self.entry_mut(element) {
             entry.member = true;
@@ -146,17 +146,17 @@ impl Set {
         self.entry(element).is_some_and(|e| e.member)
     }
 
-    /// The paths below a step, if there are any.
+    /// The descendants of an element, if any.
     fn below(&self, element: &Element) -> Option<&Set> {
         self.entry(element).map(|e| &e.below).filter(|s| !s.is_empty())
     }
 
-    /// The first steps of the paths: each with whether it is a path itself, and the paths below it.
+    /// The top-level elements: whether each is in the set itself, and its descendants.
     pub(crate) fn steps(&self) -> impl Iterator<Item = (&Element, bool, &Set)> {
         self.entries.iter().map(|e| (&e.element, e.member, &e.below))
     }
 
-    /// All paths: on each level first those that end there.
+    /// All paths; on each level, the paths that end there come first.
     pub fn paths(&self) -> Vec<FieldPath> {
         let mut out = Vec::new();
         self.collect_paths(&mut Vec::new(), &mut out);
@@ -176,8 +176,8 @@ impl Set {
         }
     }
 
-    /// Walks two sets side by side. Entries of one set alone are kept if the flag for that set says so; of entries
-    /// of both the function makes one.
+    /// Merges two sets. Entries in only one of the sets are kept if the flag for that set says so; for
+    /// entries in both, the function returns the result.
     fn zip(
         &self,
         other: &Set,
@@ -202,7 +202,7 @@ impl Set {
         Set { entries }
     }
 
-    /// The paths of either set.
+    /// The union.
     #[must_use]
     pub fn union(&self, other: &Set) -> Set {
         self.zip(other, (true, true), |a, b| SetEntry {
@@ -212,7 +212,7 @@ impl Set {
         })
     }
 
-    /// The paths of any of the sets. They are joined in pairs, so that no path is copied once for each set.
+    /// The union of several sets. Sets are merged pairwise, so no path is copied once per set.
     pub(crate) fn union_of(mut sets: Vec<Set>) -> Set {
         while sets.len() > 1 {
             let pairs = sets.chunks(2).map(|pair| match pair {
@@ -225,7 +225,7 @@ impl Set {
         sets.pop().unwrap_or_default()
     }
 
-    /// The paths of both sets.
+    /// The intersection.
     #[must_use]
     pub fn intersection(&self, other: &Set) -> Set {
         self.zip(other, (false, false), |a, b| SetEntry {
@@ -235,7 +235,7 @@ impl Set {
         })
     }
 
-    /// The paths of this set that are not in the other.
+    /// The difference.
     #[must_use]
     pub fn difference(&self, other: &Set) -> Set {
         self.zip(other, (true, false), |a, b| SetEntry {
@@ -245,7 +245,7 @@ impl Set {
         })
     }
 
-    /// The paths of this set that are neither in the other nor below a path of it.
+    /// The paths of this set that are neither in the other nor descendants of its paths.
     #[must_use]
     pub fn recursive_difference(&self, other: &Set) -> Set {
         self.zip(other, (true, false), |a, b| SetEntry {
@@ -269,12 +269,12 @@ impl Set {
     }
 }
 
-/// A set in the making.
+/// Builds a set.
 #[derive(Default)]
 pub(crate) struct SetBuilder(Vec<SetEntry>);
 
 impl SetBuilder {
-    /// Adds a step, if it is a path itself or has paths below it.
+    /// Adds an element if its own path is in the set or it has descendants.
     pub(crate) fn push(&mut self, element: Element, member: bool, below: Set) {
         let entry = SetEntry {
             element,

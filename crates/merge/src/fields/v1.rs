@@ -1,4 +1,4 @@
-//! The form of sets in `managedFields` (`FieldsV1`).
+//! The encoding of field sets in `managedFields` (`FieldsV1`).
 
 use super::{Element, Set, SetBuilder};
 use scantling_value::{Limits, Map, Str, Value, json};
@@ -16,25 +16,25 @@ impl fmt::Display for FieldsError {
 
 impl std::error::Error for FieldsError {}
 
-/// Up to here, floats hold all integers.
+/// Up to here, every integer is exactly representable as a float.
 const GREATEST_WHOLE: u64 = 1 << f64::MANTISSA_DIGITS;
 
-/// The key by which a path is a member beside the paths below it.
+/// The key that marks a path itself as a member, beside its descendants.
 pub(super) const SELF: &str = ".";
 
 impl Set {
-    /// The document of the set: `{"f:spec":{".":{},"f:size":{}}}`.
+    /// Encodes the set: `{"f:spec":{".":{},"f:size":{}}}`.
     pub fn to_fields(&self) -> Value {
         Value::Object(document(false, self))
     }
 
-    /// Reads the document of a set. Steps of kinds that are not known are left out.
+    /// Decodes a set. Elements of unknown kinds are skipped.
     pub fn from_fields(fields: &Value) -> Result<Set, FieldsError> {
         read(fields).map(|(set, _)| set)
     }
 }
 
-/// The document of what is below a step, and of whether the step is a path itself.
+/// Encodes the descendants of an element, and whether its own path is in the set.
 pub(super) fn document(member: bool, below: &Set) -> Map {
     let own = (member && !below.is_empty()).then(|| (Str::from(SELF), Value::Object(Map::new())));
     let steps = below
@@ -86,7 +86,7 @@ pub(super) fn parse_element(key: &str) -> Result<Option<Element>, FieldsError> {
     }))
 }
 
-/// The step as it is after it was written and read.
+/// Returns the element after encoding and decoding.
 pub(super) fn reread(element: &Element) -> Element {
     match element {
         Element::Key(keys) => Element::Key(
@@ -99,12 +99,13 @@ pub(super) fn reread(element: &Element) -> Element {
     }
 }
 
-/// A value out of a step: its numbers are floats, as conflicts show them (`[port=1e+06]`). Integers that no float holds
-/// stay what they are. A server rounds them, and forgets who owns them.
+/// Converts a value of a decoded element: its numbers are floats, as conflicts show them (`[port=1e+06]`).
+/// Integers that a float cannot represent stay integers; kube-apiserver rounds them and loses their
+/// ownership.
 fn as_read(value: Value) -> Value {
     #[expect(
         clippy::cast_precision_loss,
-        reason = "whether a float holds the integer is what is asked"
+        reason = "the cast tests whether a float represents the integer"
     )]
     match value {
         Value::Int(i) if i.unsigned_abs() <= GREATEST_WHOLE => Value::Float(i as f64),
@@ -114,7 +115,7 @@ fn as_read(value: Value) -> Value {
     }
 }
 
-/// The set below a step, and whether the step is a path itself.
+/// Decodes the descendants of an element, and whether its own path is in the set.
 fn read(fields: &Value) -> Result<(Set, bool), FieldsError> {
     let map = match fields {
         Value::Object(map) => map,

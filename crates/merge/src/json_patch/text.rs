@@ -6,8 +6,8 @@ use imbl::Vector;
 use scantling_value::{Limits, Str, Value, json};
 use std::collections::BTreeMap;
 
-/// The text that a patch makes of the text of a document. The patch is known to be one that can be applied; of any other,
-/// what could be done is shown.
+/// Applies a patch to the text of a document. The patch is known to apply; otherwise the result after the
+/// last successful operation is returned.
 pub fn patched_text(document: &str, patch: &str) -> String {
     let mut texts = TextPatcher::new(document, patch);
     while texts.step().is_some() {}
@@ -16,7 +16,7 @@ pub fn patched_text(document: &str, patch: &str) -> String {
     out
 }
 
-/// A document on its way through the operations of a patch.
+/// A document during the execution of a patch.
 pub(super) struct TextPatcher {
     document: TextNode,
     operations: Box<Vector<TextNode>>,
@@ -35,7 +35,7 @@ impl TextPatcher {
         }
     }
 
-    /// Does the next operation, as far as it can be done; says whether it is anything but a test that fails.
+    /// Executes the next operation if possible. Returns `Some(false)` for a failed test.
     pub(super) fn step(&mut self) -> Option<bool> {
         let mut operation = self.operations.pop_front()?;
         let done = match operation.open() {
@@ -46,7 +46,7 @@ impl TextPatcher {
     }
 }
 
-/// Steps of paths, as a JSON patch means them.
+/// Path resolution as in JSON patch.
 impl TextNode {
     fn step(&mut self, key: &str) -> Option<&mut TextNode> {
         match self.open() {
@@ -92,7 +92,7 @@ impl TextNode {
     }
 }
 
-/// Does an operation; none if it cannot be done, `false` if it is a test that fails.
+/// Executes an operation; `None` if it cannot be executed, `false` if it is a failed test.
 fn apply(document: &mut TextNode, operation: &mut BTreeMap<Str, TextNode>) -> Option<bool> {
     let text = |name: &str| match operation.get(name) {
         Some(TextNode::Text(text)) => match json::decode(text.as_bytes(), Limits::SERVER) {
@@ -132,7 +132,7 @@ fn apply(document: &mut TextNode, operation: &mut BTreeMap<Str, TextNode>) -> Op
             let node = if op == "move" {
                 source.remove(&name)?
             } else {
-                // A copy is made by writing.
+                // Copies by encoding and decoding.
                 let mut copy = String::new();
                 source.step(&name).unwrap_or(&mut null()).write(&mut copy);
                 TextNode::Text(copy)

@@ -17,7 +17,7 @@ pub(super) enum TreeKind {
     Scalar,
 }
 
-/// A document that operations change. What is not of the kind that an access is for has no such member or element.
+/// A document that operations change. Accesses of the wrong kind find no member or element.
 pub(super) trait Tree: Clone + Default + From<Value> {
     fn kind(&self) -> TreeKind;
     fn member(&mut self, name: &str) -> Option<&mut Self>;
@@ -79,7 +79,7 @@ impl Tree for Value {
     }
 }
 
-/// A document that is opened where an operation looks into it.
+/// A document whose nodes are opened when an operation inspects them.
 #[derive(Clone)]
 pub(super) enum LazyTree {
     Unopened(Value),

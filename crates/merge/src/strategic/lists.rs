@@ -1,7 +1,7 @@
-//! ListGroup that merge: by a key if their elements are objects, by value otherwise.
+//! Lists that merge: by a key if their elements are objects, by value otherwise.
 //!
-//! Elements are found through an index, so that the cost is that of the lists and not that of their product. Where the
-//! order of elements follows from how a server goes about it, and from nothing else, that is said at the place.
+//! Elements are found through an index, so the cost is linear in the lists. Where the order of elements only
+//! follows from kube-apiserver's implementation, a comment says so.
 
 use super::{LIST_OF_LISTS, ListDirective, ListStrategy, PATCH, SET_ORDER, StrategicError, strategy};
 use super::{bad_directive, bad_type, merge_objects, no_merge_key};
@@ -12,12 +12,12 @@ use std::collections::{BTreeMap, BTreeSet};
 /// A list after a merge.
 pub(super) struct MergedList {
     pub(super) items: Vec<Value>,
-    /// What the elements stand in for the order of: the list as it was, as far as a server still knows it. Of objects
-    /// there may be the merge key alone.
+    /// The list that determines the order: the original list as kube-apiserver still has it. Objects may have
+    /// only their merge key.
     pub(super) before: Vec<Value>,
 }
 
-/// What tells an element apart: the value of the merge key, if there is one, or the element itself.
+/// The identity of an element: the value of the merge key, if the list has one, or the element itself.
 fn identity<'v>(item: &'v Value, merge_key: Option<&str>) -> Result<ValueKey<'v>, StrategicError> {
     match (merge_key, item) {
         (None, item) => Ok(ValueKey(item)),
@@ -63,7 +63,7 @@ impl<'v> ElementIndex<'v> {
         self.positions.get(&identity).copied()
     }
 
-    /// The same, for a search that stops at elements that are not objects.
+    /// Finds an element like `get`, but stops at elements that are not objects.
     fn find(&self, identity: ValueKey<'_>) -> Result<Option<usize>, StrategicError> {
         match (self.get(identity), self.other) {
             (Some(found), Some(other)) if found < other => Ok(Some(found)),
@@ -75,14 +75,14 @@ impl<'v> ElementIndex<'v> {
     }
 }
 
-/// The kinds of elements of lists that merge.
+/// The kind of elements of a merging list.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum ElementKind {
     Objects,
     Scalars,
 }
 
-/// ListGroup that belong together.
+/// Lists that are merged with each other.
 pub(super) struct ListGroup<'v>(pub(super) &'v [&'v [Value]]);
 
 impl ListGroup<'_> {
@@ -112,7 +112,7 @@ impl ListGroup<'_> {
     }
 }
 
-/// Checks that a list in a patch has the order that the patch asks for.
+/// Checks that a list in a patch has the order given by `$setElementOrder`.
 pub(super) fn check_order(
     items: &[Value],
     order: &[Value],
@@ -133,7 +133,7 @@ pub(super) fn check_order(
     }
     let mut left = stay.into_iter().peekable();
     for wanted in order {
-        // Other directives have no place in the order.
+        // Other directives have no position in the order.
         while left.next_if(|item| directive(item)).is_some() {}
         let Some(item) = left.peek() else { break };
         if merge_key.is_some() && !matches!(wanted, Value::Object(_)) {
@@ -146,11 +146,11 @@ pub(super) fn check_order(
     match left.peek() {
         None => Ok(()),
         Some(_) => {
-            let shown = |list: &[Value]| go::value_v(&Value::Array(list.to_vec()));
+            let display = |list: &[Value]| go::value_v(&Value::Array(list.to_vec()));
             Err(StrategicError::Internal(format!(
                 "The order in patch list:\n{}\n doesn't match {SET_ORDER} list:\n{}\n",
-                shown(items),
-                shown(order)
+                display(items),
+                display(order)
             )))
         }
     }
@@ -194,7 +194,7 @@ pub(super) fn merge_lists(
     }
 }
 
-/// What Go calls the kind of the type that a server has for values of a schema.
+/// The Go kind of the type that kube-apiserver has for values of a schema.
 fn go_kind(schema: Option<&Structural>) -> &'static str {
     match schema.and_then(|s| s.ty) {
         Some(Type::String) => "string",
@@ -214,7 +214,7 @@ fn merge_scalars(
 ) -> Result<MergedList, StrategicError> {
     let both: Vec<Value> = original.iter().chain(patch).cloned().collect();
     let items = deduplicate(both);
-    // A server works in place: if nothing is added, the list as it was has lost its duplicates, too.
+    // kube-apiserver works in place: if nothing is added, the original list loses its duplicates, too.
     let before = if patch.is_empty() { items.clone() } else { original };
     let list = MergedList {
         items,
@@ -224,7 +224,7 @@ fn merge_scalars(
     Ok(MergedList { items, before })
 }
 
-/// Leaves out what repeats. As on a server, the last element comes into the place of one that is left out.
+/// Removes duplicates. As on kube-apiserver, the last element fills the gap.
 fn deduplicate(items: Vec<Value>) -> Vec<Value> {
     let mut kinds: BTreeMap<ValueKey<'_>, usize> = BTreeMap::new();
     let kind_of: Vec<usize> = items
@@ -237,7 +237,7 @@ fn deduplicate(items: Vec<Value>) -> Vec<Value> {
     if kinds.len() == items.len() {
         return items;
     }
-    // The kind of the element in each place, and the places of each kind.
+    // The class of equal elements at each position, and the positions of each class.
     let mut slots: Vec<usize> = (0..items.len()).collect();
     let mut places = vec![BTreeSet::new(); kinds.len()];
     for (place, kind) in kind_of.iter().enumerate() {
@@ -273,7 +273,7 @@ fn deduplicate(items: Vec<Value>) -> Vec<Value> {
         .collect()
 }
 
-/// An element with nothing but its merge key.
+/// An element with only its merge key.
 fn key_alone(item: &Value, key: &str) -> Value {
     let value = item.get(key).map(|value| (key, value.clone()));
     Value::Object(value.into_iter().collect())
@@ -286,7 +286,7 @@ fn merge_keyed(
     items: Option<&Structural>,
 ) -> Result<MergedList, StrategicError> {
     let mut before: Vec<Value> = original.iter().map(|item| key_alone(item, key)).collect();
-    // Elements with directives come first, wherever they stand.
+    // Elements with directives are processed first, wherever they are.
     let mut changes = Vec::with_capacity(patch.len());
     let mut deletions = Vec::new();
     let mut replace = false;
@@ -332,7 +332,8 @@ fn merge_keyed(
                 if let Value::Object(old) = std::mem::take(slot) {
                     *slot = Value::Object(merge_objects(old, change, items)?);
                 }
-                // A key that is null is gone after the merge: the next element with it is meant from now on.
+                // An element whose key is null loses it in the merge, so the next element with this key is
+                // the target from now on.
                 if identity.0.is_null() {
                     let rest = original.iter().enumerate().skip(place + 1);
                     let mut rest = rest.filter(|(_, item)| item.get(key) == Some(&Value::Null));
@@ -343,7 +344,7 @@ fn merge_keyed(
                 }
             }
             None => {
-                // The place of something deleted is taken in the list as it was, too.
+                // The position of a deleted element is reused in the original list, too.
                 if let Some(slot) = before.get_mut(place) {
                     *slot = stand_in.clone();
                 }
@@ -359,8 +360,9 @@ fn merge_keyed(
     Ok(MergedList { items, before })
 }
 
-/// Removes elements, and notes what that does to the list as it was: a server moves what follows forward and leaves the
-/// end as it is, so that after each deletion the place behind the last element keeps what was last.
+/// Removes elements and updates the original list as kube-apiserver does: it shifts later elements forward
+/// and leaves the end unchanged, so after each deletion the position behind the last element keeps its old
+/// content.
 fn delete_keyed(original: &mut Vec<Value>, before: &mut Vec<Value>, deletions: &[Value], key: &str) {
     if deletions.is_empty() {
         return;
@@ -398,16 +400,16 @@ fn delete_keyed(original: &mut Vec<Value>, before: &mut Vec<Value>, deletions: &
     original.retain(|_| stays.next() == Some(true));
 }
 
-/// An element with its places.
+/// An element with its positions.
 struct PositionedElement {
     item: Value,
-    /// Its place in the order that its part of the list has.
+    /// The position in the order of its group.
     place: Option<usize>,
-    /// Its place in the list as it was.
+    /// The position in the original list.
     before: Option<usize>,
 }
 
-/// Puts the elements that an order names into that order, and the others between them, as they stood before.
+/// Orders the elements that an order names, and inserts the others between them at their original positions.
 pub(super) fn arrange(
     list: MergedList,
     order: &[Value],
@@ -459,7 +461,7 @@ pub(super) fn arrange(
     }
 }
 
-/// Sorts elements by their places. Those that a patch deletes come last, if they are still there.
+/// Sorts elements by position. Elements that the patch deletes come last, if they are still present.
 fn in_place(items: Vec<PositionedElement>) -> Vec<PositionedElement> {
     let deleted =
         |placed: &PositionedElement| placed.item.get(PATCH).and_then(Value::as_str) == Some("delete");
@@ -473,8 +475,9 @@ fn in_place(items: Vec<PositionedElement>) -> Vec<PositionedElement> {
     items
 }
 
-/// Sorts elements of which some have no place. A server inserts one after the other and lets each pass by all that it
-/// cannot be compared with: what has no place comes to the front, and stays before what was the front then.
+/// Sorts elements that partly have no position. kube-apiserver uses insertion sort and moves each element
+/// past all incomparable ones, so elements without a position end up at the front, before the front at that
+/// time.
 fn in_partial_order(items: Vec<PositionedElement>) -> Vec<PositionedElement> {
     let mut placed: BTreeMap<(usize, usize), (Vec<PositionedElement>, PositionedElement)> = BTreeMap::new();
     let mut at_end = Vec::new();

@@ -1,4 +1,4 @@
-//! Comparison of two objects by their type.
+//! Type-driven comparison of two objects.
 
 use super::SHARED_DEPTH;
 use super::ty::{ChosenType, ListSchema, MapSchema, TypeRef};
@@ -11,7 +11,7 @@ use scantling_value::{Map, Value, deadline};
 pub struct Comparison {
     /// Fields that only the new object has.
     pub added: Set,
-    /// Fields of both whose values differ.
+    /// Fields in both whose values differ.
     pub modified: Set,
     /// Fields that only the old object has.
     pub removed: Set,
@@ -23,7 +23,7 @@ impl Comparison {
         self.added.is_empty() && self.modified.is_empty() && self.removed.is_empty()
     }
 
-    /// Leaves out fields and all below them.
+    /// Removes fields and their descendants.
     #[must_use]
     pub(crate) fn without(&self, fields: &Set) -> Comparison {
         Comparison {
@@ -34,7 +34,7 @@ impl Comparison {
     }
 }
 
-/// A comparison in the making.
+/// Builds a comparison.
 #[derive(Default)]
 struct ComparisonBuilder {
     added: SetBuilder,
@@ -43,7 +43,7 @@ struct ComparisonBuilder {
 }
 
 impl ComparisonBuilder {
-    /// Takes in a member and what differs inside of it.
+    /// Adds a member and the differences inside it.
     fn push(&mut self, element: &Element, own: Option<FieldChange>, below: Comparison) {
         let push = |set: &mut SetBuilder, change, below: Set| {
             if own == Some(change) || !below.is_empty() {
@@ -78,8 +78,8 @@ pub(super) fn compare(old: &Value, new: &Value, ty: TypeRef<'_>) -> Comparison {
     out.finish()
 }
 
-/// Compares two values, of which at least one is there, and returns what happened to the value itself. Members that are
-/// the same are passed over for as many levels as there are levels.
+/// Compares two values, at least one of which exists, and returns the change of the value itself. Equal
+/// members are skipped for the given number of levels.
 fn values(
     old: Option<&Value>,
     new: Option<&Value>,
@@ -105,7 +105,7 @@ fn values(
         (old_shape, _) if new.is_none() => treat_as(old_shape, true),
         (_, new_shape) if old.is_none() => treat_as(new_shape, true),
         (Some(a), Some(b)) if a.is_same_kind(&b) && old_decided == new_decided => treat_as(new_shape, true),
-        // The kind of the value changes: what was inside goes, what is inside comes.
+        // The kind of the value changes: all old members are removed, all new members are added.
         _ => {
             treat_as(old_shape, false);
             treat_as(new_shape, true);
@@ -121,7 +121,7 @@ fn values(
     change
 }
 
-/// Compares values as a whole.
+/// Compares values atomically.
 fn whole(old: Option<&Value>, new: Option<&Value>) -> Option<FieldChange> {
     match (old, new) {
         (None, _) => Some(FieldChange::Added),
@@ -130,7 +130,7 @@ fn whole(old: Option<&Value>, new: Option<&Value>) -> Option<FieldChange> {
     }
 }
 
-/// Compares objects; the flag says whether they count as one value.
+/// Compares objects; the flag says whether they are atomic.
 fn maps(
     old: Option<&Value>,
     new: Option<&Value>,
@@ -166,7 +166,7 @@ fn maps(
     (false, None)
 }
 
-/// Compares lists; the flag says whether they count as one value.
+/// Compares lists; the flag says whether they are atomic.
 fn lists(
     old: Option<&Value>,
     new: Option<&Value>,
@@ -202,7 +202,7 @@ fn lists(
                 let (old, new) = (old.map(|(_, item)| *item), new.map(|(_, item)| *item));
                 values(old, new, kind.element, 0, &mut below)
             }
-            // Elements that repeat are compared as a whole.
+            // Repeated elements are compared atomically.
             ([_, _, ..], [_, _, ..]) => {
                 let same = old.len() == new.len() && old.iter().zip(new).all(|((_, a), (_, b))| equal(a, b));
                 (!same).then_some(FieldChange::Modified)
@@ -229,7 +229,7 @@ fn lists(
     (false, None)
 }
 
-/// Takes what has that element from the front.
+/// Takes the leading entries with this element.
 fn next_group<'g, 'v>(
     items: &mut &'g [(Element, &'v Value)],
     element: &Element,

@@ -1,10 +1,10 @@
-//! Merging of an applied value into a live one.
+//! Merges an applied value into a live one.
 
 use super::ty::{ChosenType, ListSchema, MapSchema, TypeRef};
 use itertools::{EitherOrBoth, Itertools};
 use scantling_value::{Map, Str, Value, deadline};
 
-/// The left value with all that the right one says; none if nothing is left of either.
+/// Merges the right value into the left one; `None` if both are empty.
 // INVARIANT: both values were validated against the type, the right one without duplicates.
 pub(super) fn merge(left: Option<Value>, right: Option<&Value>, ty: TypeRef<'_>) -> Option<Value> {
     let Some(right) = right else {
@@ -55,8 +55,8 @@ fn merge_maps(left: Map, right: &Map, kind: MapSchema<'_>) -> Option<Value> {
     (!out.is_empty()).then(|| Value::Object(Map::from_unsorted(out)))
 }
 
-/// Merges lists whose elements are told apart. Shared elements come in the order of the right list; the others stay
-/// where they are relative to their neighbours, as far as that goes.
+/// Merges set and keyed lists. Shared elements have the order of the right list; the others keep their
+/// position relative to their neighbours where possible.
 fn merge_lists(left: Vec<Value>, right: &[Value], kind: ListSchema<'_>) -> Option<Value> {
     deadline::tick_for(left.len() + right.len());
     let mut sorted: Vec<_> = right
@@ -65,7 +65,7 @@ fn merge_lists(left: Vec<Value>, right: &[Value], kind: ListSchema<'_>) -> Optio
         .filter_map(|(at, item)| Some((kind.element_of(item).ok()?, at)))
         .collect();
     sorted.sort_by(|(a, _), (b, _)| a.cmp(b));
-    // Where each element on the left stands on the right, and what stands on the left for each on the right.
+    // The position of each left element on the right, and the left elements that match each right element.
     let mut twins = Vec::with_capacity(left.len());
     let mut olds = vec![LeftMatch::None; right.len()];
     for (at, item) in left.iter().enumerate() {
@@ -81,7 +81,7 @@ fn merge_lists(left: Vec<Value>, right: &[Value], kind: ListSchema<'_>) -> Optio
         }
         twins.push(twin);
     }
-    // For each position on the right, the next one whose element is on the left, too.
+    // For each position on the right, the next one whose element is also on the left.
     let mut next_shared = vec![None; right.len() + 1];
     let mut next = None;
     for (position, (old, slot)) in olds.iter().zip(&mut next_shared).enumerate().rev() {
@@ -103,8 +103,8 @@ fn merge_lists(left: Vec<Value>, right: &[Value], kind: ListSchema<'_>) -> Optio
                     continue;
                 }
                 Some(twin) if twin == r => l += 1,
-                // It stands elsewhere on the right, and is merged there. What follows it on the left comes first, as
-                // long as there are elements to come that both sides share.
+                // The element occurs at another position on the right and is merged there. Elements after it
+                // on the left come first, as long as shared elements remain.
                 Some(twin) => {
                     let next = next_shared.get(r).copied().flatten();
                     if next.is_some_and(|next| next != twin) {
@@ -120,7 +120,7 @@ fn merge_lists(left: Vec<Value>, right: &[Value], kind: ListSchema<'_>) -> Optio
         if r < right.len() {
             let old = match olds.get(r) {
                 Some(LeftMatch::One(at)) => left.get_mut(*at).and_then(Option::take),
-                // Which of several is meant cannot be said: the right one replaces them all.
+                // Ambiguous: the right element replaces all of them.
                 Some(LeftMatch::Several) => Some(Value::Null),
                 _ => None,
             };

@@ -21,7 +21,7 @@ fn fields(value: &Value, ty: TypeRef<'_>) -> (bool, Set) {
     }
 }
 
-/// Whether a value says by being there that it is set, whatever is inside of it.
+/// Returns whether a value is set by its mere presence, whatever it contains.
 fn is_empty(value: &Value) -> bool {
     value.is_null() || value.as_object().is_some_and(Map::is_empty)
 }
@@ -34,7 +34,7 @@ fn members(map: &Map, kind: MapSchema<'_>) -> Set {
             continue;
         };
         let (own, below) = fields(value, ty);
-        // Entries of maps are fields of their own, beside what is inside of them.
+        // Entries of maps are fields themselves, besides their contents.
         let own = own || is_empty(value) || declared.is_none();
         out.push(Element::Field(name.clone()), own, below);
     }
@@ -46,7 +46,7 @@ fn elements(items: &[Value], kind: ListSchema<'_>) -> Set {
     for group in kind.sorted(items).chunk_by(|(a, _), (b, _)| a == b) {
         match group {
             [(element, item)] => out.push(element.clone(), true, fields(item, kind.element).1),
-            // Of elements that repeat nothing inside can be told apart.
+            // The contents of repeated elements cannot be distinguished.
             [(element, _), ..] => out.push(element.clone(), true, Set::new()),
             [] => {}
         }
@@ -54,7 +54,7 @@ fn elements(items: &[Value], kind: ListSchema<'_>) -> Set {
     out.finish()
 }
 
-/// Whether the fields of a value, or the value itself, would be in a set.
+/// Returns whether a field set would contain the value or any field inside it.
 fn sets_anything(value: &Value, ty: TypeRef<'_>) -> bool {
     deadline::tick();
     match (ty.kinds().shape(Some(value)).0, value) {
@@ -64,13 +64,13 @@ fn sets_anything(value: &Value, ty: TypeRef<'_>) -> bool {
         (Some(ChosenType::Map(kind)), Value::Object(map)) => {
             map.iter().any(|(name, value)| sets_member(name, value, kind))
         }
-        // Even an element that cannot be told apart (pruning leaves nulls behind) shows that something is set.
+        // Even an element that cannot be identified (pruning leaves nulls behind) counts as set.
         (Some(ChosenType::List(_)), Value::Array(items)) => !items.is_empty(),
         _ => false,
     }
 }
 
-/// Whether a member would be in the set of the fields of its object, itself or by what is inside of it.
+/// Returns whether the field set of an object would contain a member or any field inside it.
 pub(super) fn sets_member(name: &str, value: &Value, kind: MapSchema<'_>) -> bool {
     match (kind.field(name), kind.element) {
         (Some(ty), _) => is_empty(value) || sets_anything(value, ty),

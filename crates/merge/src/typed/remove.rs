@@ -1,13 +1,13 @@
-//! Removing fields from an object.
+//! Removes fields from an object.
 //!
-//! A set names a field if it has the path of it, or, where the field is declared, a path that goes through it.
+//! A set names a field if it contains its path or, for a declared field, a path through it.
 
 use super::owned::sets_member;
 use super::ty::{ChosenType, ListSchema, MapSchema, TypeRef};
 use crate::fields::{Element, Set};
 use scantling_value::{Map, Value, deadline};
 
-/// Removes the fields that a set names. What loses all that is inside of it becomes null, as on a server.
+/// Removes the fields that a set names. Containers that become empty become null, as on kube-apiserver.
 pub(crate) fn remove(value: &mut Value, fields: &Set, ty: TypeRef<'_>) {
     deadline::tick();
     let shape = ty.kinds().shape(Some(value)).0;
@@ -51,17 +51,18 @@ pub(crate) fn remove(value: &mut Value, fields: &Set, ty: TypeRef<'_>) {
     }
 }
 
-/// The fields that may be removed.
+/// Selects the fields that may be removed.
 #[derive(Clone, Copy)]
 pub(crate) enum RemovalFilter<'s> {
-    /// Those that a set names.
+    /// Fields that a set names.
     Named(&'s Set),
-    /// All but those that a set names.
+    /// Fields that a set does not name.
     Unnamed(Option<&'s Set>),
 }
 
 impl<'s> RemovalFilter<'s> {
-    /// What is chosen for a step: whether the step itself is, and what is inside of it, if anything there can be.
+    /// Applies the filter to an element: whether the element itself is selected, and the filter for its
+    /// contents, if any.
     fn step(self, step: impl Fn(&'s Set) -> Option<(bool, &'s Set)>, declared: bool) -> (bool, Option<Self>) {
         let named = |(own, below): (bool, &Set)| own || (declared && !below.is_empty());
         let inside = |below: &'s Set| Some(below).filter(|below| !below.is_empty());
@@ -78,8 +79,8 @@ impl<'s> RemovalFilter<'s> {
     }
 }
 
-/// Removes from a value those chosen fields that another value, which was made from it, has lost. What loses all that is
-/// inside of it becomes null, as on a server.
+/// Removes from a value those selected fields that `lost`, which was derived from it, does not have any more.
+/// Containers that become empty become null, as on kube-apiserver.
 pub(crate) fn prune(value: &mut Value, lost: Option<&Value>, choice: RemovalFilter<'_>, ty: TypeRef<'_>) {
     deadline::tick();
     let shape = ty.kinds().shape(Some(value)).0;
@@ -136,7 +137,7 @@ fn prune_list(items: &mut Vec<Value>, lost: &[Value], choice: RemovalFilter<'_>,
         if chosen && left.0.is_none() {
             return false;
         }
-        // Of elements that repeat nothing inside can be told apart.
+        // The contents of repeated elements cannot be distinguished.
         if let Some(inside) = inside.filter(|_| !repeats.has(&element)) {
             let left = match left {
                 (Some((_, one)), None) => Some(*one),

@@ -1,12 +1,14 @@
 //! Types for field ownership: a view of a structural schema.
 
+use super::model::merge_schema;
 use crate::fields::Element;
+use scantling_apitypes::TypeTable;
 use scantling_schema::structural::{Additional, ListType, MapType, Structural, Type};
 use scantling_value::{Map, Str, Value};
 use std::borrow::Cow;
 use std::sync::{Arc, LazyLock};
 
-/// The type of whole objects of a version of a kind.
+/// The type of objects of one version of a kind.
 #[derive(Clone, Debug)]
 pub struct ObjectType(TypeRoot);
 
@@ -20,7 +22,7 @@ enum TypeRoot {
     Scale,
 }
 
-/// Whether undeclared fields are allowed at any depth. A schema can allow them for a subtree.
+/// The treatment of undeclared fields. A schema can allow them for a subtree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum UnknownFields {
     No,
@@ -28,7 +30,7 @@ pub(crate) enum UnknownFields {
 }
 
 impl ObjectType {
-    /// The type of objects of a schema. `apiVersion`, `kind` and `metadata` come with it.
+    /// The type of objects with a schema. Adds `apiVersion`, `kind` and `metadata`.
     pub fn new(schema: Arc<Structural>) -> Self {
         ObjectType(TypeRoot::Schema {
             schema,
@@ -36,7 +38,7 @@ impl ObjectType {
         })
     }
 
-    /// The same, where the whole definition preserves unknown fields.
+    /// The same, for a CRD that preserves unknown fields everywhere.
     #[must_use]
     pub fn preserving_unknown_fields(self) -> Self {
         match self.0 {
@@ -48,7 +50,7 @@ impl ObjectType {
         }
     }
 
-    /// The type of objects without a schema: objects merge field by field, lists as a whole.
+    /// The type of objects without a schema: objects are merged field by field, lists are atomic.
     pub fn free() -> Self {
         ObjectType(TypeRoot::Free)
     }
@@ -81,22 +83,22 @@ pub(crate) enum TypeRef<'s> {
         schema: &'s Structural,
         preserve: UnknownFields,
     },
-    /// A schema node that has `apiVersion`, `kind` and `metadata`, whatever the schema says about them.
+    /// A schema node with `apiVersion`, `kind` and `metadata`, regardless of what the schema declares.
     Object {
         schema: &'s Structural,
         preserve: UnknownFields,
     },
     /// An object without a schema.
     Free,
-    /// Anything: objects merge field by field, the rest as a whole.
+    /// Any value: objects are merged field by field, everything else is atomic.
     Deduced,
-    /// Anything, as a whole.
+    /// Any value, atomic.
     Untyped,
     /// A string.
     Text,
 }
 
-/// The kinds of values that a type has.
+/// The kinds of values that a type allows.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct TypeKinds<'s> {
     pub(crate) map: Option<MapSchema<'s>>,
@@ -104,7 +106,7 @@ pub(crate) struct TypeKinds<'s> {
     pub(crate) list: Option<ListSchema<'s>>,
 }
 
-/// A type of scalars.
+/// A scalar type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ScalarType {
     Numeric,
@@ -113,36 +115,36 @@ pub(crate) enum ScalarType {
     Any,
 }
 
-/// A type of lists.
+/// A list type.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ListSchema<'s> {
     pub(crate) element: TypeRef<'s>,
     pub(crate) relation: ElementIdentity<'s>,
 }
 
-/// How elements of a list are identified.
+/// The identification of list elements.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum ElementIdentity<'s> {
-    /// Not at all: the list is one value.
+    /// None: the list is atomic.
     Atomic,
-    /// By value.
+    /// By their value.
     Set,
-    /// By fields.
+    /// By key fields.
     Keyed(&'s [Str]),
 }
 
-/// A type of objects.
+/// An object type.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MapSchema<'s> {
     schema: Option<&'s Structural>,
     preserve: UnknownFields,
     has_type_meta: bool,
     pub(crate) atomic: bool,
-    /// The type of what is not declared, if that is allowed.
+    /// The type of undeclared members, if they are allowed.
     pub(crate) element: Option<TypeRef<'s>>,
 }
 
-/// The one kind that a value is treated as.
+/// The kind as which a value is treated.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum ChosenType<'s> {
     Map(MapSchema<'s>),
@@ -184,12 +186,12 @@ impl<'s> TypeRef<'s> {
         }
     }
 
-    /// Whether nothing is known about values of this type, so that all of them have it.
+    /// Returns whether the type allows every value.
     pub(crate) fn is_anything(self) -> bool {
         matches!(self, TypeRef::Deduced | TypeRef::Untyped)
     }
 
-    /// The default of a value of this type that is absent.
+    /// The default for an absent value of this type.
     fn default(self) -> Option<&'s Value> {
         match self {
             TypeRef::Schema { schema, .. } | TypeRef::Object { schema, .. } => {
@@ -235,8 +237,8 @@ fn schema_kinds(schema: &Structural, preserve: UnknownFields, has_type_meta: boo
 }
 
 impl<'s> TypeKinds<'s> {
-    /// The kind that a value is treated as, and whether it was the value that decided. An absent or null value,
-    /// and one of a kind that the type has not, is treated as the first kind that the type has.
+    /// The kind as which a value is treated, and whether the value determined it. An absent or null value, or
+    /// one of a kind that the type does not allow, is treated as the first allowed kind.
     pub(crate) fn shape(self, value: Option<&Value>) -> (Option<ChosenType<'s>>, bool) {
         let decided = match value {
             Some(Value::Object(_)) => self.map.map(ChosenType::Map),
@@ -360,7 +362,7 @@ impl<'s> ListSchema<'s> {
         matches!(self.relation, ElementIdentity::Atomic)
     }
 
-    /// The elements that can be told apart, by what tells them apart; those that repeat, in list order.
+    /// The identifiable elements, sorted by their identity; repeated ones in list order.
     pub(crate) fn sorted<'v>(&self, items: &'v [Value]) -> Vec<(Element, &'v Value)> {
         let elements = items
             .iter()
@@ -437,149 +439,17 @@ impl<'s> ListSchema<'s> {
         .into())
     }
 
-    /// The default of a key of the elements.
+    /// The default of a key field.
     fn default_of(&self, name: &str) -> Option<&'s Value> {
         self.element.kinds().map?.field(name).and_then(TypeRef::default)
     }
 }
 
-fn scalar(ty: Type) -> Arc<Structural> {
-    Arc::new(Structural {
-        ty: Some(ty),
-        ..Structural::default()
-    })
+/// The merge schema of a type that the program itself names.
+fn known(package: &str, name: &str) -> Arc<Structural> {
+    merge_schema(TypeTable::latest().known(package, name))
 }
 
-fn object(mut properties: Vec<(&'static str, Arc<Structural>)>) -> Structural {
-    properties.sort_by_key(|(name, _)| *name);
-    Structural {
-        ty: Some(Type::Object),
-        properties: properties.into_iter().map(|(k, v)| (k.into(), v)).collect(),
-        ..Structural::default()
-    }
-}
+static OBJECT_META: LazyLock<Arc<Structural>> = LazyLock::new(|| known("meta/v1", "ObjectMeta"));
 
-/// `ObjectMeta` as the server declares it.
-static OBJECT_META: LazyLock<Structural> = LazyLock::new(|| {
-    use scantling_schema::structural::{Extensions, Json, ValueValidation};
-    let text = || scalar(Type::String);
-    let time = || {
-        Arc::new(Structural {
-            ty: Some(Type::String),
-            validation: Some(Box::new(ValueValidation {
-                format: "date-time".into(),
-                ..ValueValidation::default()
-            })),
-            ..Structural::default()
-        })
-    };
-    let text_map = || {
-        Arc::new(Structural {
-            ty: Some(Type::Object),
-            additional: Some(Additional::Schema(text())),
-            ..Structural::default()
-        })
-    };
-    let list = |items: Structural, extensions: Extensions| {
-        Arc::new(Structural {
-            ty: Some(Type::Array),
-            items: Some(Arc::new(items)),
-            extensions: Some(Box::new(extensions)),
-            ..Structural::default()
-        })
-    };
-    let required_text = Structural {
-        ty: Some(Type::String),
-        default: Some(Json::from(Value::from(""))),
-        ..Structural::default()
-    };
-    let owner = Structural {
-        extensions: Some(Box::new(Extensions {
-            map_type: Some(MapType::Atomic),
-            ..Extensions::default()
-        })),
-        ..object(vec![
-            ("apiVersion", text()),
-            ("blockOwnerDeletion", scalar(Type::Boolean)),
-            ("controller", scalar(Type::Boolean)),
-            ("kind", text()),
-            ("name", text()),
-            ("uid", Arc::new(required_text)),
-        ])
-    };
-    let manager = object(vec![
-        ("apiVersion", text()),
-        ("fieldsType", text()),
-        (
-            "fieldsV1",
-            Arc::new(Structural {
-                ty: Some(Type::Object),
-                ..Structural::default()
-            }),
-        ),
-        ("manager", text()),
-        ("operation", text()),
-        ("subresource", text()),
-        ("time", time()),
-    ]);
-    object(vec![
-        ("annotations", text_map()),
-        ("creationTimestamp", time()),
-        ("deletionGracePeriodSeconds", scalar(Type::Integer)),
-        ("deletionTimestamp", time()),
-        (
-            "finalizers",
-            list(
-                Structural {
-                    ty: Some(Type::String),
-                    ..Structural::default()
-                },
-                Extensions {
-                    list_type: Some(ListType::Set),
-                    ..Extensions::default()
-                },
-            ),
-        ),
-        ("generateName", text()),
-        ("generation", scalar(Type::Integer)),
-        ("labels", text_map()),
-        (
-            "managedFields",
-            list(
-                manager,
-                Extensions {
-                    list_type: Some(ListType::Atomic),
-                    ..Extensions::default()
-                },
-            ),
-        ),
-        ("name", text()),
-        ("namespace", text()),
-        (
-            "ownerReferences",
-            list(
-                owner,
-                Extensions {
-                    list_type: Some(ListType::Map),
-                    list_map_keys: Box::new(["uid".into()]),
-                    ..Extensions::default()
-                },
-            ),
-        ),
-        ("resourceVersion", text()),
-        ("selfLink", text()),
-        ("uid", text()),
-    ])
-});
-
-/// `Scale` of `autoscaling/v1`.
-static SCALE: LazyLock<Structural> = LazyLock::new(|| {
-    let replicas = || ("replicas", scalar(Type::Integer));
-    object(vec![
-        ("spec", Arc::new(object(vec![replicas()]))),
-        (
-            "status",
-            Arc::new(object(vec![replicas(), ("selector", scalar(Type::String))])),
-        ),
-    ])
-});
+static SCALE: LazyLock<Arc<Structural>> = LazyLock::new(|| known("autoscaling/v1", "Scale"));

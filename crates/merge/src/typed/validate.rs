@@ -5,25 +5,25 @@ use super::ty::{ChosenType, ListSchema, MapSchema, ScalarType, TypeRef};
 use scantling_value::{Map, TextList, Value, deadline, go};
 use std::fmt;
 
-/// Whether sets and keyed lists may contain duplicates.
+/// The treatment of duplicates in sets and keyed lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Duplicates {
-    /// They may: objects may be older than the list type of their schema.
+    /// Accepted: objects may be older than the list type of their schema.
     Allowed,
-    /// They may not: an applied value would be ambiguous.
+    /// An error: an applied value would be ambiguous.
     Refused,
 }
 
 /// An object that is known to be valid.
 #[derive(Clone, Copy, Debug)]
 pub enum ValidatedSibling<'v> {
-    /// Nothing.
+    /// None.
     Nothing,
-    /// This object has the type: what both share is not looked at again.
+    /// A valid object of the type; equal parts are not validated again.
     Valid(&'v Value),
 }
 
-/// The type errors of an object, with kube-apiserver's texts.
+/// The type errors of an object, with kube-apiserver's messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TypeErrors(Vec<String>);
 
@@ -41,7 +41,7 @@ impl fmt::Display for TypeErrors {
 
 impl std::error::Error for TypeErrors {}
 
-/// A place in the object; written out only when there is an error.
+/// A path in the object; formatted only when there is an error.
 #[derive(Clone, Copy)]
 struct ObjectPath<'a> {
     parent: Option<&'a ObjectPath<'a>>,
@@ -53,7 +53,7 @@ enum PathStep<'a> {
     Root,
     Field(&'a str),
     Index(usize),
-    /// An element that the list can tell apart.
+    /// An identifiable element of the list.
     Item(ListSchema<'a>, &'a Value),
 }
 
@@ -129,7 +129,7 @@ pub(super) fn validate(
     if validator.errors.is_empty() {
         Ok(())
     } else {
-        Err(TypeErrors(validator.errors.into_texts()))
+        Err(TypeErrors(validator.errors.into_vec()))
     }
 }
 
@@ -184,7 +184,7 @@ impl TypeValidator {
             };
             let Some(ty) = kind.member(name) else {
                 self.error(&at, "field not declared in schema");
-                // A server looks no further in this object.
+                // kube-apiserver stops validating this object here.
                 return;
             };
             self.value(value, beside, ty, &at);
@@ -229,7 +229,7 @@ impl TypeValidator {
     }
 }
 
-/// The positions of elements that stood before in the list.
+/// The positions of repeated elements.
 fn repeats(items: &[Value], kind: ListSchema<'_>) -> Vec<usize> {
     let elements = items.iter().enumerate();
     let elements = elements.filter_map(|(i, item)| Some((kind.element_of(item).ok()?, i)));

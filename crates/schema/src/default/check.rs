@@ -1,4 +1,4 @@
-//! Whether the defaults of a schema are values of it.
+//! Validates the defaults of a schema against it.
 
 use crate::meta::{self, MalformedFields};
 use crate::plan::{Features, Plan, PlanNode};
@@ -8,17 +8,17 @@ use crate::structural::Type;
 use crate::validate;
 use scantling_value::{ErrorList, FieldError, Map, Path, Str, Value, aggregate};
 
-/// Whether defaults must hold no fields that their schema does not describe.
+/// Whether defaults may contain fields that their schema does not declare.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PrunedDefaults {
     /// They must not.
     Required,
-    /// They may: definitions that did so before are left alone.
+    /// They may: CRDs that already had such defaults are tolerated.
     Optional,
 }
 
-/// What is wrong with the defaults of a schema that stands at `at`. Defaults inside of metadata must make valid
-/// metadata; the others are checked as values, before any defaults inside of them apply.
+/// Returns the errors of the defaults of a schema at `at`. Defaults inside metadata must be valid metadata;
+/// the others are validated as values, before any defaults inside them apply.
 pub fn check_defaults(plan: &Plan, at: &Path<'_>, pruned: PrunedDefaults) -> ErrorList {
     let mut walk = DefaultsChecker {
         pruned,
@@ -32,12 +32,12 @@ pub fn check_defaults(plan: &Plan, at: &Path<'_>, pruned: PrunedDefaults) -> Err
 
 struct DefaultsChecker {
     pruned: PrunedDefaults,
-    /// What the rules of all defaults may cost together; nothing is left once it is overdrawn.
+    /// The remaining cost budget of the rules of all defaults; `None` once it is exceeded.
     budget: Option<u64>,
     errors: ErrorList,
 }
 
-/// What a default stands in.
+/// The location of a default.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum DefaultLocation {
     /// `apiVersion`, `kind` or `metadata` of a resource.
@@ -46,7 +46,7 @@ pub(super) enum DefaultLocation {
     Values,
 }
 
-/// The way from a resource down to a value.
+/// The path from a resource to a value.
 struct EnclosingPath<'a> {
     root: &'a PlanNode,
     way: Option<(&'a EnclosingPath<'a>, EnclosingStep<'a>)>,
@@ -69,7 +69,7 @@ impl<'a> EnclosingPath<'a> {
         }
     }
 
-    /// A resource with nothing but the value in it.
+    /// Wraps the value in a resource that contains nothing else.
     fn wrap(&self, value: Value) -> Value {
         match &self.way {
             Some((outer, EnclosingStep::Element)) => outer.wrap(Value::Array(vec![value])),
@@ -109,7 +109,7 @@ impl DefaultsChecker {
                 DefaultLocation::Values => self.value(node, default, &at),
             }
         }
-        // Maps cannot default their values, so that defaults below them are not looked at.
+        // Maps cannot default their values, so defaults below them are not checked.
         if let Some(items) = node.items() {
             self.node(
                 items,
@@ -165,7 +165,7 @@ impl DefaultsChecker {
             let mut copy = default.clone();
             prune::prune(node, &mut copy, role, &prune::PruneOptions::default());
             if copy != *default {
-                // The error shows the default as it is by the time that it is written: with metadata in form.
+                // The error shows the default as it is stored, with normalized metadata.
                 let shown = if coerced.is_ok() { &value } else { default };
                 let error = FieldError::invalid(at, shown.clone(), "must not have unknown fields");
                 self.errors.push(error);
@@ -183,7 +183,7 @@ impl DefaultsChecker {
         }
     }
 
-    /// Rules run twice: as if nothing changed, and as if the default were new. The dearer run counts.
+    /// Rules run twice: as an update without changes, and as a create. The more expensive run counts.
     fn limits_and_rules(&mut self, node: &PlanNode, value: &Value, at: &Path<'_>) {
         let errors = validate::validate(node, value, at, None);
         let (true, Some(budget)) = (errors.is_empty(), self.budget) else {
@@ -215,7 +215,7 @@ impl DefaultsChecker {
     }
 }
 
-/// Brings the metadata of a value that is a resource itself into form, and of those embedded in it.
+/// Normalizes the metadata of a value that is a resource itself, and of resources embedded in it.
 fn coerce_resource(node: &PlanNode, value: &mut Value, at: &Path<'_>) -> Result<(), FieldError> {
     if let Value::Object(map) = value
         && !node.is(Features::EMBEDDED)

@@ -1,4 +1,4 @@
-//! The metadata of embedded resources in the defaults of a definition.
+//! Normalizes the metadata of embedded resources in the defaults of a CRD.
 
 use super::check::DefaultLocation;
 use crate::meta::{self, MalformedFields};
@@ -6,8 +6,8 @@ use crate::plan::{Features, Plan, PlanNode};
 use crate::prune::is_meta;
 use scantling_value::{Map, Path, Value};
 
-/// Drops the unknown fields of such metadata from a schema document. A kube-apiserver stores a definition so, because
-/// the validation of defaults changes the definition that it validates.
+/// Removes unknown fields of such metadata from a schema document. kube-apiserver stores a CRD this way,
+/// because its validation of defaults modifies the CRD.
 pub(crate) fn coerce_defaults(plan: &Plan, schema: &mut Value) {
     walk(plan.root(), schema, DefaultLocation::Values, true);
 }
@@ -28,7 +28,7 @@ fn walk(node: &PlanNode, schema: &mut Value, inside: DefaultLocation, is_root: b
     if inside == DefaultLocation::Values
         && let Some(default) = schema.get_mut("default")
     {
-        // The definition was accepted, so that nothing in the default is malformed.
+        // The CRD was accepted, so nothing in the default is malformed.
         let _ = meta::coerce_embedded(node, default, MalformedFields::Refuse, &Path::ROOT);
     }
     if let (Some(items), Some(schema)) = (node.items(), schema.get_mut("items")) {

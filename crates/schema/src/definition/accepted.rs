@@ -1,4 +1,4 @@
-//! Definitions that a server has accepted.
+//! CRDs that have passed validation.
 
 use super::{CrdVersion, Definition, Status, ValidationContext, warnings};
 use crate::default;
@@ -10,21 +10,21 @@ use scantling_value::{ErrorList, Path, Value};
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// A definition that has passed every check. Nothing else can be compiled and served.
+/// A CRD that has passed validation. Only an accepted CRD can be compiled and served.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Accepted(Definition);
 
-/// A definition that was accepted just now, and what there is to remark on it.
+/// An accepted CRD and its warnings.
 #[derive(Debug)]
 pub struct Acceptance {
     /// The definition.
     pub accepted: Accepted,
-    /// The remarks, in the order in which a server makes them.
+    /// The warnings, in kube-apiserver's order.
     pub warnings: Vec<String>,
 }
 
 impl Accepted {
-    /// Accepts a new definition, or says everything that is wrong with it.
+    /// Validates a new CRD and returns it, or all errors.
     pub fn create(
         mut definition: Definition,
         context: &ValidationContext<'_>,
@@ -32,7 +32,7 @@ impl Accepted {
         definition.prepare_create(context.gates);
         let mut errors = definition.validate(context);
         if errors.is_empty() {
-            // What all kinds share is checked last, and only if nothing else is wrong.
+            // The rules shared by all kinds are checked last, and only if there are no other errors.
             let metadata = Value::from(definition.metadata.clone());
             errors = meta::check_common(Some(&metadata), Scope::Cluster, &Path::ROOT.field("metadata"));
         }
@@ -47,7 +47,7 @@ impl Accepted {
         })
     }
 
-    /// Accepts an update of a definition, or says everything that is wrong with it.
+    /// Validates an update of a CRD and returns it, or all errors.
     pub fn update(
         mut definition: Definition,
         old: &Accepted,
@@ -67,7 +67,7 @@ impl Accepted {
         })
     }
 
-    /// Accepts an update of a definition's status, or says everything that is wrong with it.
+    /// Validates a status update of a CRD and returns it, or all errors.
     pub fn update_status(mut definition: Definition, old: &Accepted) -> Result<Accepted, ErrorList> {
         definition.prepare_status_update(old);
         let mut errors = common_update(&definition, old);
@@ -79,12 +79,12 @@ impl Accepted {
         }
     }
 
-    /// Takes a definition for accepted: one that was accepted before and comes back from the store.
+    /// Accepts a CRD without validation: one that was accepted before and is read back from the store.
     pub fn assume_accepted(definition: Definition) -> Self {
         Accepted(definition)
     }
 
-    /// Brings names and conditions up to date, see [`Definition::update_conditions`].
+    /// Updates names and conditions; see [`Definition::update_conditions`].
     pub fn update_conditions<'a>(
         &mut self,
         group: impl IntoIterator<Item = &'a Accepted>,
@@ -104,7 +104,7 @@ impl Accepted {
         self
     }
 
-    /// Replaces the metadata, which belongs to whoever stores the definition.
+    /// Replaces the metadata, which the caller that stores the CRD manages.
     #[must_use]
     pub fn with_metadata(mut self, metadata: scantling_value::Map) -> Self {
         self.0.metadata = metadata;
@@ -116,8 +116,8 @@ impl Accepted {
         self.0
     }
 
-    /// The structural schema of a version, for compiling. Schemas that were stored before schemas had to be structural may
-    /// have none.
+    /// The structural schema of a version, for compiling. `None` for schemas that were stored before they had
+    /// to be structural.
     pub fn structural(&self, version: &CrdVersion, interner: &mut Interner) -> Option<Arc<Structural>> {
         let document = self.spec.schema_of(version)?;
         Schema::new(document).structural(interner).ok()
@@ -132,7 +132,7 @@ impl Deref for Accepted {
     }
 }
 
-/// Brings the defaults of all schemas into the form in which a server stores them.
+/// Normalizes the defaults of all schemas as kube-apiserver stores them.
 fn coerce_defaults(definition: &mut Definition) {
     let spec = &mut definition.spec;
     let versions = spec.versions.iter_mut().flatten();
@@ -159,7 +159,7 @@ fn embeds(schema: &Value) -> bool {
     }
 }
 
-/// The rules for updates that all kinds share. Definitions are checked once more, so that such errors come several times.
+/// The update rules shared by all kinds. kube-apiserver checks CRDs twice, so these errors are repeated.
 fn common_update(new: &Definition, old: &Definition) -> ErrorList {
     let metadata = |d: &Definition| Value::from(d.metadata.clone());
     let (new, old) = (metadata(new), metadata(old));

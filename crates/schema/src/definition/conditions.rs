@@ -1,4 +1,4 @@
-//! The conditions of a definition, as its server's controllers set them.
+//! The conditions of a CRD, as kube-apiserver's controllers set them.
 
 use super::validate::names::{Approval, is_protected};
 use super::validate::{bundle_fault, structural};
@@ -7,8 +7,8 @@ use scantling_value::{ErrorList, FieldError, Map, Path, Str, Value, aggregate, g
 use std::collections::BTreeSet;
 
 impl Definition {
-    /// Brings names and conditions up to date. `group` are the definitions of the same group, this one in its stored form
-    /// included; `now` is the time at which conditions that change say they did. Returns whether anything changed.
+    /// Updates names and conditions. `group` are the CRDs of the same group, including the stored form of
+    /// this one; `now` is the transition time of changed conditions. Returns whether anything changed.
     pub fn update_conditions<'a>(
         &mut self,
         group: impl IntoIterator<Item = &'a Definition>,
@@ -30,12 +30,12 @@ impl Definition {
         self.status != before
     }
 
-    /// Whether the names that it asks for are accepted: then other definitions have no say in how it settles.
+    /// Returns whether all requested names are accepted. Then other CRDs do not affect its conditions.
     pub fn has_its_names(&self) -> bool {
         self.spec.names.same(&self.status.accepted_names)
     }
 
-    /// The definition's names alone: what settling others needs to know of it.
+    /// Returns a copy with only the names: what updating the conditions of other CRDs needs.
     #[must_use]
     pub fn without_schema_details(&self) -> Definition {
         Definition {
@@ -52,12 +52,12 @@ impl Definition {
         }
     }
 
-    /// A condition.
+    /// Finds a condition.
     pub fn condition(&self, ty: &str) -> Option<&Condition> {
         self.status.conditions.iter().flatten().find(|c| c.ty == ty)
     }
 
-    /// Sets a condition; its time of transition moves only with its status.
+    /// Sets a condition; its transition time changes only with its status.
     pub fn set_condition(&mut self, new: Condition, now: &str) {
         let conditions = self.status.conditions.get_or_insert_default();
         match conditions.iter_mut().find(|c| c.ty == new.ty) {
@@ -81,7 +81,7 @@ impl Definition {
         }
     }
 
-    /// Names that another definition of the group uses are refused; those in use before stay.
+    /// Refuses names that another CRD of the group uses; names accepted before are kept.
     fn update_names_condition<'a>(&mut self, group: impl IntoIterator<Item = &'a Definition>, now: &str) {
         if self.has_its_names() {
             return;
@@ -95,7 +95,7 @@ impl Definition {
         }
         let wanted = &self.spec.names;
         let accepted = &mut self.status.accepted_names;
-        // Of several conflicts the last one is told.
+        // The last of several conflicts is reported.
         let mut conflict = None;
         let mut take = |name: &Str, accepted: &mut Str, used: &BTreeSet<Str>, reason| {
             if name != accepted && used.contains(name) {
@@ -176,7 +176,7 @@ impl Definition {
         self.set_condition(established, now);
     }
 
-    /// What keeps the schemas from being structural, as a condition; none where they are.
+    /// The condition that lists why schemas are not structural; `None` if all are.
     pub fn non_structural_condition(&self) -> Option<Condition> {
         let at = Path::ROOT.field("spec");
         let mut errors = ErrorList::new();
@@ -184,7 +184,7 @@ impl Definition {
             errors
                 .push_with(|| FieldError::invalid(&at.field("preserveUnknownFields"), true, "must be false"));
         }
-        for (i, v) in self.spec.to_v1beta1().iter().enumerate() {
+        for (i, v) in self.spec.versions_with_own_settings().iter().enumerate() {
             let Some(schema) = v.validation.as_ref().and_then(Validation::schema) else {
                 continue;
             };
@@ -207,13 +207,13 @@ impl Definition {
         (!errors.is_empty()).then(|| condition("NonStructuralSchema", true, "Violations", &message))
     }
 
-    /// Whether the condition is set that some schema is not structural, or will be as soon as the server gets to it. No
-    /// schema of such a definition is published.
+    /// Returns whether the condition is set that some schema is not structural, or will be set by the
+    /// controller. No schema of such a CRD is published.
     pub fn has_non_structural_condition(&self) -> bool {
         self.spec.preserves_unknown_fields() || self.condition("NonStructuralSchema").is_some()
     }
 
-    /// Whether the use of a protected group is approved; none for other groups.
+    /// The approval condition of a CRD in a protected group; `None` for other groups.
     pub fn approval_condition(&self) -> Option<Condition> {
         if !is_protected(&self.spec.group) {
             return None;
@@ -236,7 +236,7 @@ impl Definition {
 }
 
 impl Names {
-    /// Equality that does not tell an empty list from none.
+    /// Compares names without distinguishing an empty list from an absent one.
     fn same(&self, other: &Names) -> bool {
         let plain = |n: &Names| Names {
             short_names: n.short_names.clone().filter(|l| !l.is_empty()),

@@ -1,17 +1,17 @@
-//! Between settings for all versions and settings of single versions.
+//! Converts between settings for all versions and settings of single versions.
 
 use super::types::canonical_schema;
 use super::{CrdVersion, Spec, Validation};
 use scantling_value::Value;
 
 impl Spec {
-    /// Equality that does not tell empty values from absent ones.
+    /// Compares specifications without distinguishing empty values from absent ones.
     pub(super) fn same(&self, other: &Spec) -> bool {
         self == other || super::encode::spec(self.clone()) == super::encode::spec(other.clone())
     }
 
-    /// Moves the settings in which all versions agree to the top, as reading a `v1` document does.
-    pub(super) fn raise_to_v1(&mut self) {
+    /// Moves settings in which all versions agree to the top, as decoding a `v1` document does.
+    pub(super) fn hoist_shared_settings(&mut self) {
         let Some(versions) = &mut self.versions else {
             return;
         };
@@ -44,15 +44,15 @@ impl Spec {
         }
     }
 
-    /// The versions with every context in its place, as a `v1` document writes them.
-    pub(super) fn to_v1beta1(&self) -> Vec<CrdVersion> {
+    /// The versions with their own settings, as in a `v1` document.
+    pub(super) fn versions_with_own_settings(&self) -> Vec<CrdVersion> {
         let mut spec = self.clone();
-        spec.lower_to_v1beta1();
+        spec.distribute_shared_settings();
         spec.versions.unwrap_or_default()
     }
 
-    /// Moves the settings for all versions into each of them, as a `v1` document writes them.
-    pub(super) fn lower_to_v1beta1(&mut self) {
+    /// Moves the settings for all versions into each version, as in a `v1` document.
+    pub(super) fn distribute_shared_settings(&mut self) {
         if self.versions().is_empty() && !self.version.is_empty() {
             self.versions = Some(vec![CrdVersion {
                 name: self.version.clone(),
@@ -73,7 +73,7 @@ impl Spec {
     }
 }
 
-/// Gives a context to all versions, copied for all but the last.
+/// Copies a setting to all versions.
 fn copy_to_versions<T: Clone>(
     context: Option<T>,
     versions: &mut [CrdVersion],
@@ -93,12 +93,12 @@ fn keep_first<T>(top: &mut Option<T>, own: Option<T>, i: usize) {
     }
 }
 
-/// Equality of lists that does not tell an empty one from none.
+/// Compares lists without distinguishing an empty one from an absent one.
 pub(crate) fn same_list<T: PartialEq>(a: Option<&[T]>, b: Option<&[T]>) -> bool {
     a.unwrap_or_default() == b.unwrap_or_default()
 }
 
-/// Equality of schema places that does not tell empty values from absent ones.
+/// Compares validation settings without distinguishing empty values from absent ones.
 pub(crate) fn same_validation(a: Option<&Validation>, b: Option<&Validation>) -> bool {
     match (a, b) {
         (None, None) => true,
@@ -111,7 +111,7 @@ pub(crate) fn same_validation(a: Option<&Validation>, b: Option<&Validation>) ->
     }
 }
 
-/// Equality of schema documents that does not tell empty values from absent ones.
+/// Compares schema documents without distinguishing empty values from absent ones.
 pub(crate) fn same_schema(a: &Value, b: &Value) -> bool {
     a == b
         || match (a.as_object(), b.as_object()) {

@@ -1,4 +1,4 @@
-//! From a document to a definition.
+//! Decodes a document as a CRD.
 
 use super::types;
 use super::{
@@ -6,32 +6,22 @@ use super::{
     Status,
 };
 use super::{CrdVersion, Subresources, Validation, WebhookClient};
-use scantling_apitypes::decode::{self, DecodeSource, Finding};
+use scantling_apitypes::decode::{self, DecodeSource};
 use scantling_apitypes::{DecodeError, Extensions, TypeTable};
-use scantling_value::{Map, PathBuf, Str, Value};
+use scantling_value::{Finding, FindingList, Map, Str, Value};
 use std::sync::Arc;
 
-/// A definition as it came in.
+/// A decoded CRD.
 #[derive(Debug)]
 pub struct DecodedDefinition {
-    /// The definition, with its defaults.
+    /// The CRD with its defaults.
     pub definition: Definition,
-    /// Unknown and duplicate fields, in the order of the document; map keys and field names are both written with a dot.
+    /// Unknown and duplicate fields, in document order.
     pub findings: Vec<Finding>,
 }
 
-impl DecodedDefinition {
-    /// The fields that definitions do not have.
-    pub fn unknown(&self) -> impl Iterator<Item = &PathBuf> {
-        self.findings.iter().filter_map(|finding| match finding {
-            Finding::Unknown(at) => Some(at),
-            Finding::Duplicate(_) => None,
-        })
-    }
-}
-
 impl Definition {
-    /// Reads a document of one of the two versions and fills in its defaults.
+    /// Decodes a document of either version and sets its defaults.
     pub fn decode(
         document: Value,
         version: ApiVersion,
@@ -40,8 +30,7 @@ impl Definition {
         Definition::read(document, version, gates)
     }
 
-    /// Reads a text that is known to be valid JSON to the letter: fields may stand twice, and of several faults the first
-    /// is told.
+    /// Decodes valid JSON text: fields may be repeated, and the first of several errors is reported.
     pub fn decode_text(
         text: &[u8],
         version: ApiVersion,
@@ -50,22 +39,22 @@ impl Definition {
         Definition::read(decode::decode_raw(text)?, version, gates)
     }
 
-    /// Brings the values of a document that was made, not sent, into their types, as far as they are not; its first
-    /// misfit is told in the words for such documents. Unknown fields go; it is told where they stood.
+    /// Converts the values of a document that a patch or an apply produced to their types; fails at the first
+    /// mismatch, with the messages for such documents. Removes unknown fields and returns their paths.
     pub fn convert(
         document: &mut Value,
         version: ApiVersion,
         gates: Gates,
-    ) -> Result<Vec<Finding>, DecodeError> {
+    ) -> Result<FindingList, DecodeError> {
         TypeTable::latest().convert(types::definition(version), document, extensions(gates))
     }
 
-    /// Writes a document of either version in another version. Nothing is filled in: a part of a definition stays a part.
+    /// Converts a document from either version to another. Sets no defaults: a partial CRD stays partial.
     pub fn document_in(document: Value, version: ApiVersion, gates: Gates) -> Result<Value, DecodeError> {
         let written_in = ApiVersion::of_document(&document);
         let mut received = Definition::parse(document, written_in, gates)?;
         if written_in == ApiVersion::V1 {
-            received.definition.spec.raise_to_v1();
+            received.definition.spec.hoist_shared_settings();
         }
         Ok(received.definition.into_document(version))
     }
@@ -79,12 +68,12 @@ impl Definition {
         let definition = &mut received.definition;
         definition.set_defaults(version);
         if version == ApiVersion::V1 {
-            definition.spec.raise_to_v1();
+            definition.spec.hoist_shared_settings();
         }
         Ok(received)
     }
 
-    /// Reads a document without filling in defaults.
+    /// Decodes a document without setting defaults.
     fn parse(
         document: impl DecodeSource,
         version: ApiVersion,
@@ -112,7 +101,7 @@ fn extensions(gates: Gates) -> Extensions {
         .with(of(gates.rules_on_create, Extensions::APPLIES_ON_CREATE))
 }
 
-// Decoding has been here: a member either has the type that is asked for, or it is absent.
+// Typed decoding has run before: a member either has its type or is absent.
 
 fn object(v: Option<Value>) -> Map {
     v.and_then(Value::into_object).unwrap_or_default()
@@ -175,7 +164,7 @@ fn spec(mut m: Map, api: ApiVersion) -> Spec {
         selectable_fields: list(&mut m, "selectableFields", selectable_field),
         conversion: optional(&mut m, "conversion").map(|c| conversion(c, api)),
         preserve_unknown_fields: match (m.get("preserveUnknownFields").and_then(Value::as_bool), api) {
-            // `v1` does not tell unset from false.
+            // `v1` does not distinguish unset from false.
             (None, ApiVersion::V1) => Some(false),
             (b, _) => b,
         },

@@ -1,9 +1,9 @@
-//! What the server fills in.
+//! The defaults of CRDs.
 
 use super::{ApiVersion, Conversion, CrdVersion, Definition, Spec};
 
 impl Definition {
-    /// Fills in what a version of the kind defaults.
+    /// Sets the defaults of a version of the kind.
     pub(super) fn set_defaults(&mut self, api: ApiVersion) {
         self.spec.set_defaults(api);
         if self.status.stored_versions.is_empty()

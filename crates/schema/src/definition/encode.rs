@@ -1,4 +1,4 @@
-//! From a definition to a document.
+//! Encodes a CRD as a document.
 
 use super::types;
 use super::{ApiVersion, Column, Condition, Conversion, Definition, Names, Spec, Status, Subresources};
@@ -8,28 +8,28 @@ use scantling_value::{Map, Str, Value};
 use std::sync::Arc;
 
 impl Definition {
-    /// The document of this definition in one of the two versions of its kind.
+    /// Encodes this CRD in one of the two versions of its kind.
     pub fn encode(&self, api: ApiVersion) -> Value {
         self.clone().into_document(api)
     }
 
-    /// The same for those who need the definition no more: its schemas are not copied.
+    /// Like [`Definition::encode`], but consumes the CRD and does not copy its schemas.
     pub fn into_document(self, api: ApiVersion) -> Value {
         TypeTable::latest()
             .canonical(types::definition(api), self.members(api))
             .into()
     }
 
-    /// The same with the empty lists and maps that [`Definition::encode`] leaves out: decoding it gives an equal
-    /// definition, of which errors show the same.
+    /// Like [`Definition::encode`], but keeps empty lists and maps: decoding the document gives an equal CRD,
+    /// with the same errors.
     pub fn into_held_document(self, api: ApiVersion) -> Value {
         TypeTable::latest()
             .in_memory(types::definition(api), self.members(api))
             .into()
     }
 
-    /// A document in the form of [`Definition::into_held_document`] as [`Definition::encode`] writes it; none if that is
-    /// how it stands.
+    /// Converts a document of [`Definition::into_held_document`] to that of [`Definition::encode`]; `None` if
+    /// they are equal.
     pub fn to_version(document: &Value, api: ApiVersion) -> Option<Value> {
         let (table, definition) = (TypeTable::latest(), types::definition(api));
         let members = document
@@ -52,7 +52,7 @@ impl Definition {
     }
 }
 
-/// The specification in the form that tells all: equal forms mean equal specifications.
+/// Encodes the specification with all values: equal documents mean equal specifications.
 pub(super) fn spec(s: Spec) -> Value {
     let members = Map::from_iter([("spec", spec_in(s, ApiVersion::V1Beta1))]);
     TypeTable::latest()
@@ -61,7 +61,7 @@ pub(super) fn spec(s: Spec) -> Value {
         .unwrap_or_default()
 }
 
-// Everything is written here, be it empty: what the wire leaves out, the table of its types leaves out.
+// Encodes everything, even empty values; the table of API types omits them for the wire.
 
 fn object<const N: usize>(members: [(&str, Value); N]) -> Value {
     Map::from_iter(members).into()
@@ -79,7 +79,7 @@ fn list<T>(items: Option<Vec<T>>, write: impl Fn(T) -> Value) -> Value {
 
 fn spec_in(mut s: Spec, api: ApiVersion) -> Value {
     if api == ApiVersion::V1 {
-        s.lower_to_v1beta1();
+        s.distribute_shared_settings();
     }
     let mut members = Map::from_iter([
         ("group", s.group.into()),

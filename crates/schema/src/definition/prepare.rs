@@ -1,11 +1,11 @@
-//! What a server sets on its own before it looks at a write.
+//! Prepares CRDs for a write: sets the fields that the system owns.
 
 use super::{Definition, Gates, Spec, Status, Validation};
 use scantling_value::Value;
 use std::sync::Arc;
 
 impl Definition {
-    /// Readies a new definition: its status is the server's to write, and features that are off leave no trace.
+    /// Prepares a new CRD: clears its status and the fields of disabled features.
     pub fn prepare_create(&mut self, gates: Gates) {
         self.status = Status::default();
         self.metadata.insert("generation", 1.into());
@@ -13,8 +13,8 @@ impl Definition {
         self.spec.drop_disabled(gates, None);
     }
 
-    /// Readies an update: the status stays, the generation follows the specification, and features that are off leave
-    /// no trace unless the stored definition uses them.
+    /// Prepares an update: keeps the status, increments the generation if the specification changed, and
+    /// clears the fields of disabled features unless the stored CRD uses them.
     pub fn prepare_update(&mut self, old: &Definition, gates: Gates) {
         self.status = old.status.clone();
         let generation = old
@@ -32,12 +32,12 @@ impl Definition {
         self.spec.drop_disabled(gates, Some(&old.spec));
     }
 
-    /// Readies an update of the status: nothing else changes.
+    /// Prepares a status update: nothing else changes.
     pub fn prepare_status_update(&mut self, old: &Definition) {
         self.spec = old.spec.clone();
     }
 
-    /// Objects may be stored in the storage version from now on.
+    /// Adds the storage version to the stored versions.
     fn remember_storage_version(&mut self) {
         if let Some(v) = self.spec.storage_version()
             && !self.status.stored_versions.contains(&v.name)
@@ -83,7 +83,7 @@ impl Spec {
     }
 }
 
-/// Removes keywords from a schema and from those below it that describe values.
+/// Removes keywords from a schema and from the schemas of values below it.
 fn remove(schema: &mut Value, keys: &[&str]) {
     let Some(members) = schema.as_object_mut() else {
         return;

@@ -1,11 +1,11 @@
-//! Definitions in the form in which errors show them: the fields of the server's own types, in their order, as JSON.
+//! Formats CRDs as errors show them: the fields of kube-apiserver's internal types, in their order, as JSON.
 
 use super::{CrdVersion, Subresources, Validation};
 use crate::document::Schema;
 use crate::structural::ValidationRule;
 use scantling_value::Value;
 
-/// The keywords of a schema: their names in the server's type, their names on the wire, and what they hold.
+/// The keywords of a schema: their names in kube-apiserver's type, their JSON names, and their types.
 pub(super) const KEYWORDS: &[(&str, &str, KeywordType)] = &[
     ("ID", "id", KeywordType::Text),
     ("Schema", "$schema", KeywordType::Text),
@@ -69,14 +69,14 @@ pub(super) const KEYWORDS: &[(&str, &str, KeywordType)] = &[
     ("XValidations", "x-kubernetes-validations", KeywordType::Rules),
 ];
 
-/// What a keyword holds.
+/// The type of a keyword.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum KeywordType {
-    /// A text; unset is empty.
+    /// A string; empty if unset.
     Text,
-    /// A boolean; unset is false.
+    /// A boolean; false if unset.
     Flag,
-    /// Anything that prints as on the wire; unset is null.
+    /// Anything printed as in JSON; null if unset.
     Pointer,
     Schema,
     Schemas,
@@ -88,28 +88,28 @@ pub(super) enum KeywordType {
     Rules,
 }
 
-/// The versions of a definition.
+/// Formats the versions of a CRD.
 pub(super) fn versions(versions: Option<&[CrdVersion]>) -> String {
     let mut out = Printer::default();
     out.list(versions, Printer::version);
     out.0
 }
 
-/// A schema.
+/// Formats a schema.
 pub(super) fn schema(s: Schema<'_>) -> String {
     let mut out = Printer::default();
     out.schema(s);
     out.0
 }
 
-/// The value of `items`.
+/// Formats the value of `items`.
 pub(super) fn items(v: &Value) -> String {
     let mut out = Printer::default();
     out.schema_or_list(v);
     out.0
 }
 
-/// A rule, as errors about rules show it.
+/// Formats a rule, as errors about rules show it.
 pub fn rule(r: &ValidationRule) -> String {
     let mut out = Printer::default();
     out.rule(r);
@@ -135,7 +135,7 @@ impl Printer {
         }
     }
 
-    /// The name of the next field, after `{` or `,`.
+    /// Writes the name of the next field, after `{` or `,`.
     fn field(&mut self, name: &str) -> &mut Self {
         if !self.0.ends_with('{') {
             self.0.push(',');

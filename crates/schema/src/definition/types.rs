@@ -1,11 +1,11 @@
-//! The types of definitions and their schemas in the table of API types.
+//! The types of CRDs and their schemas in the table of API types.
 
 use super::ApiVersion;
 use scantling_apitypes::{TypeDef, TypeTable};
 use scantling_value::Map;
 use std::sync::LazyLock;
 
-/// The type of definitions in a version.
+/// The type of CRDs in a version.
 pub(super) fn definition(version: ApiVersion) -> &'static TypeDef {
     static V1: LazyLock<&TypeDef> = LazyLock::new(|| known("apiextensions/v1", "CustomResourceDefinition"));
     static V1BETA1: LazyLock<&TypeDef> =
@@ -16,7 +16,7 @@ pub(super) fn definition(version: ApiVersion) -> &'static TypeDef {
     }
 }
 
-/// A schema as a server writes it: no empty values, no unset keywords.
+/// A schema as kube-apiserver encodes it: no empty values, no unset keywords.
 pub(crate) fn canonical_schema(members: Map) -> Map {
     static SCHEMA: LazyLock<&TypeDef> = LazyLock::new(|| known("apiextensions/v1", "JSONSchemaProps"));
     TypeTable::latest().canonical(&SCHEMA, members)

@@ -1,4 +1,4 @@
-//! What a server refuses in a definition, and what it lets pass because it was stored before.
+//! Validates CRDs. An update may keep violations that were stored before.
 
 pub(super) mod structural;
 
@@ -26,41 +26,41 @@ use crate::structural::ValidationRule;
 use scantling_value::{ErrorList, FieldError, Path, Str, Value};
 use std::collections::BTreeMap;
 
-/// The most selectable fields that a version may have.
+/// The maximum number of selectable fields of a version.
 const MAX_SELECTABLE_FIELDS: usize = 8;
 
-/// The reason for which `v1beta1` definitions have no defaults.
+/// The error about defaults in `v1beta1` CRDs.
 const NO_DEFAULTS_IN_BETA: &str =
     "(cannot set default values in apiextensions.k8s.io/v1beta1 CRDs, must use apiextensions.k8s.io/v1)";
 
-/// Which checks hold. A new definition meets all of them; an update is not held to those that the stored definition
-/// breaks already. Requests in `v1beta1` are not held to what only `v1` asks for.
+/// The applicable checks. A new CRD must pass all of them; an update may keep violations of the stored CRD.
+/// Requests in `v1beta1` are exempt from checks that only `v1` has.
 #[derive(Debug)]
 struct Requirements<'a> {
-    /// A webhook names a review version that servers speak.
+    /// A webhook must name a supported review version.
     recognised_review: bool,
-    /// Names that clients may have seen stay.
+    /// Names that clients may have seen must not change.
     fixed_names: bool,
     /// Every version has a schema.
     schemas: bool,
-    /// Schemas are structural, whether or not the definition uses features that depend on it.
+    /// Schemas must be structural, even if the CRD uses no feature that requires it.
     structural: bool,
     /// A conversion webhook needs `preserveUnknownFields: false`.
     webhook_needs_pruning: bool,
-    /// Defaults hold no unknown fields.
+    /// Whether defaults may contain unknown fields.
     pruned_defaults: PrunedDefaults,
-    /// What single schemas are held to.
+    /// The requirements on single schemas.
     schema: schema::SchemaRequirements,
-    /// Bundles of certificates are not looked into.
+    /// CA bundles are not checked.
     any_bundle: bool,
-    /// The server.
+    /// The validation context.
     context: &'a ValidationContext<'a>,
-    /// The stored definition.
+    /// The stored CRD.
     stored: Option<&'a Spec>,
 }
 
 impl Definition {
-    /// What is wrong with a new definition.
+    /// Returns the errors of a new CRD.
     pub fn validate(&self, context: &ValidationContext<'_>) -> ErrorList {
         let beta = context.api == ApiVersion::V1Beta1;
         let requirements = Requirements {
@@ -90,7 +90,7 @@ impl Definition {
         errors
     }
 
-    /// What is wrong with an update.
+    /// Returns the errors of an update.
     pub fn validate_update(&self, old: &Definition, context: &ValidationContext<'_>) -> ErrorList {
         let beta = context.api == ApiVersion::V1Beta1;
         let stored = &old.spec;
@@ -141,7 +141,7 @@ impl Definition {
         errors
     }
 
-    /// What is wrong with an update of the status.
+    /// Returns the errors of a status update.
     pub fn validate_status_update(&self, old: &Definition) -> ErrorList {
         let metadata = |d: &Definition| Value::from(d.metadata.clone());
         let at = Path::ROOT.field("metadata");
@@ -164,7 +164,8 @@ impl Definition {
             errors.push_with(|| FieldError::invalid(&at, none, "must have at least one stored version"));
             return;
         }
-        // Of a version that is listed twice the last place is shown; of versions with one name the first one counts.
+        // For a version that is listed twice, the last index is shown; for versions with equal names, the
+        // first one counts.
         let mut listed: BTreeMap<&Str, usize> = stored.iter().enumerate().map(|(i, v)| (v, i)).collect();
         for v in self.spec.versions() {
             if listed.remove(&v.name).is_none() && v.storage {
@@ -206,13 +207,13 @@ impl Spec {
         self.conversion.as_ref().is_some_and(|c| c.strategy == "Webhook")
     }
 
-    /// Whether any schema is not structural.
+    /// Returns whether any schema is not structural.
     pub fn has_non_structural_schema(&self) -> bool {
         self.schemas()
             .any(|s| s.unsupported().is_some() || !structural::check(s, &Path::ROOT).is_empty())
     }
 
-    /// The expressions that stand anywhere in the schemas.
+    /// All CEL expressions in the schemas.
     pub fn expressions(&self) -> Expressions {
         let mut all = Expressions::default();
         for s in self.schemas() {
@@ -234,8 +235,8 @@ impl Spec {
         all
     }
 
-    /// The schema place of a version; none where the definition puts schemas both at the top and with versions, or has
-    /// no such version.
+    /// The validation settings of a version; `None` if the CRD has schemas both at the top and with versions,
+    /// or does not have the version.
     fn validation_of(&self, version: &str) -> Option<Option<&Validation>> {
         if self.versions().iter().all(|v| v.validation.is_none()) {
             return Some(self.validation.as_ref());
@@ -246,7 +247,7 @@ impl Spec {
         self.version(version).map(|v| v.validation.as_ref())
     }
 
-    /// Whether a version has the schema that it had.
+    /// Returns whether an update leaves the schema of a version unchanged.
     fn keeps_schema(&self, stored: &Spec, version: &str) -> bool {
         match (self.validation_of(version), stored.validation_of(version)) {
             (Some(new), Some(old)) => super::convert::same_validation(new, old),
@@ -254,7 +255,7 @@ impl Spec {
         }
     }
 
-    /// Whether a version may have more selectable fields than allowed, because it had them.
+    /// Returns whether a version may exceed the limit of selectable fields, because the stored one does.
     fn keeps_selectable_fields(&self, stored: &Spec, version: Option<&str>) -> bool {
         let fields = |spec: &'_ Spec| match version {
             None => Some(spec.selectable_fields.clone()),

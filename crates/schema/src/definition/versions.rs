@@ -1,4 +1,4 @@
-//! The order of versions, and what users of an old one are told.
+//! The order of versions, and deprecation warnings.
 
 use super::{CrdVersion, Spec};
 use std::cmp::Ordering;
@@ -34,7 +34,7 @@ fn rank(version: &str) -> Option<(u8, u64, u64)> {
 }
 
 impl Spec {
-    /// What users of a version are told if it is deprecated: the definition's text, or which version to use instead.
+    /// The deprecation warning of a version, if it is deprecated: the CRD's text, or the recommended version.
     pub fn deprecation(&self, version: &CrdVersion) -> Option<String> {
         if !version.deprecated {
             return None;
@@ -61,7 +61,7 @@ mod tests {
     use super::{CrdVersion, Spec, compare_versions};
 
     #[test]
-    fn versions_have_an_order() {
+    fn version_order() {
         let mut versions = [
             "foo1", "v1", "v2alpha1", "v10", "v1beta2", "v2", "v1beta1", "foo10", "v1alpha1",
         ];
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn users_of_deprecated_versions_are_told() {
+    fn deprecation_warnings() {
         let version = |name: &str, deprecated| CrdVersion {
             name: name.into(),
             served: true,

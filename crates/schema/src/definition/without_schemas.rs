@@ -1,4 +1,4 @@
-//! What a server has to know of a definition to serve its kind, without the schemas.
+//! Decodes a CRD without its schemas, for serving its kind.
 
 use super::validate::are_in_objects;
 use super::{ApiVersion, Definition, Gates};
@@ -6,8 +6,9 @@ use crate::document::Schema;
 use scantling_value::{Map, Value};
 
 impl Definition {
-    /// All of a new definition but its schemas, from the `v1` document that was accepted. None where schemas have a say
-    /// in how it settles or is served: those of new definitions are structural, and few cannot be served.
+    /// Decodes everything but the schemas from the accepted `v1` document of a new CRD. Returns `None` if the
+    /// schemas affect its conditions or whether it can be served; this is rare, because schemas of new CRDs
+    /// are structural.
     pub fn without_schemas(document: &Value, gates: Gates) -> Option<Definition> {
         let versions = document.at(["spec", "versions"]).and_then(Value::as_array)?;
         let mut schemas = versions
@@ -27,7 +28,7 @@ impl Definition {
     }
 }
 
-/// A copy of an object without one of its members.
+/// Copies an object without one of its members.
 fn without(object: &Value, name: &str) -> Value {
     let members = object.as_object().into_iter().flat_map(Map::iter);
     let members = members.filter(|(key, _)| *key != name);
@@ -74,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn versions_without_schemas_stay_without() {
+    fn versions_without_schemas_are_kept() {
         let in_no_object = definition("", r#"{"type": "object", "default": [1]}"#);
         let preserving = definition(r#""preserveUnknownFields": true,"#, r#"{"type": "object"}"#);
         for document in [in_no_object, preserving, Value::Null] {

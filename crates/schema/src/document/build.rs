@@ -1,4 +1,4 @@
-//! From a schema document to the structural tree.
+//! Builds the structural tree of a schema document.
 
 use super::properties_cache::PropertiesCache;
 use super::{NO_MEMBERS, Schema, number};
@@ -10,7 +10,7 @@ use scantling_value::{Map, Value};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Why a document has no structural form: it uses a keyword that definitions may not use.
+/// The document uses a keyword that CRDs must not use, so it has no structural form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnsupportedKeyword(&'static str);
 
@@ -22,17 +22,17 @@ impl std::fmt::Display for UnsupportedKeyword {
 
 impl std::error::Error for UnsupportedKeyword {}
 
-/// The mode of a tree.
+/// The purpose of a tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum BuildMode {
-    /// To be structural: `id`, `$schema` and `definitions` are unsupported.
+    /// A structural schema: `id`, `$schema` and `definitions` are unsupported.
     Structure,
-    /// To check values, on which these three keywords have no effect.
+    /// Validation of values, on which these three keywords have no effect.
     Values,
 }
 
-/// What a schema has of the most frequent keywords, and the groups of others that it has any of. Most schemas have a
-/// type and a description, and need not be asked for forty others.
+/// The most frequent keywords of a schema, and the groups of other keywords it has. Most schemas have a type
+/// and a description and need not be queried for forty others.
 #[derive(Default)]
 struct KeywordGroups<'a> {
     ty: &'a str,
@@ -67,7 +67,7 @@ impl<'a> KeywordGroups<'a> {
         groups
     }
 
-    /// Whether there is no more to the schema than a type.
+    /// Returns whether the schema has only a type.
     fn is_type_alone(&self) -> bool {
         let KeywordGroups {
             ty: _,
@@ -86,28 +86,28 @@ impl<'a> KeywordGroups<'a> {
 }
 
 impl<'d> Schema<'d> {
-    /// The structural tree of this document, its nodes shared through the interner.
+    /// Builds the structural tree of this document, with nodes shared through the interner.
     pub fn structural(self, interner: &mut Interner) -> Result<Arc<Structural>, UnsupportedKeyword> {
         StructuralBuilder::new(interner, BuildMode::Structure).shared(self.members)
     }
 
-    /// The tree by which values are checked. Schemas that are not structural have one, too: structural schemas cannot say
-    /// `$schema`, but validators ignore it.
+    /// Builds the tree for validating values. Schemas that are not structural have one, too: a structural
+    /// schema must not have `$schema`, but validators ignore it.
     pub fn for_values(self, interner: &mut Interner) -> Result<Arc<Structural>, UnsupportedKeyword> {
         StructuralBuilder::new(interner, BuildMode::Values).shared(self.members)
     }
 
-    /// Why values cannot be checked against this document, without making a tree.
+    /// Returns the keyword that prevents validation of values, without building a tree.
     pub fn unsupported_for_values(self) -> Option<UnsupportedKeyword> {
         self.check_support(BuildMode::Values).err()
     }
 
-    /// Why this document has no structural form, without making one.
+    /// Returns the keyword that prevents a structural form, without building a tree.
     pub fn unsupported(self) -> Option<UnsupportedKeyword> {
         self.check_support(BuildMode::Structure).err()
     }
 
-    /// Looks for what [`Schema::structural`] refuses, in the order in which it does.
+    /// Checks for unsupported keywords in the order in which [`Schema::structural`] refuses them.
     fn check_support(self, mode: BuildMode) -> Result<(), UnsupportedKeyword> {
         let below = |s: Schema<'d>| s.check_support(mode);
         let groups = KeywordGroups::scan(self.members);
@@ -269,10 +269,10 @@ impl<'d> Schema<'d> {
     }
 }
 
-/// Makes the structural tree of a document.
+/// Builds the structural tree of a document.
 struct StructuralBuilder<'d, 'i> {
     interner: &'i mut Interner,
-    /// The fields of the nodes that are being read, the innermost at the end.
+    /// The fields of the nodes under construction, innermost last.
     fields: Vec<SchemaId>,
     properties_cache: PropertiesCache<'d>,
     mode: BuildMode,
@@ -288,7 +288,7 @@ impl<'d, 'i> StructuralBuilder<'d, 'i> {
         }
     }
 
-    /// The structural tree of a document. It is read member by member: most schemas have two or three of them.
+    /// Builds the tree of a document member by member: most schemas have two or three.
     fn structural(&mut self, members: &'d Map) -> Result<SchemaId, UnsupportedKeyword> {
         self.properties_cache.one_more();
         let groups = KeywordGroups::scan(members);
@@ -300,7 +300,7 @@ impl<'d, 'i> StructuralBuilder<'d, 'i> {
         self.detailed(members, &groups, ty)
     }
 
-    /// The structural tree of a document that says more than a type.
+    /// Builds the tree of a document with more than a type.
     #[inline(never)]
     fn detailed(
         &mut self,
@@ -346,7 +346,7 @@ impl<'d, 'i> StructuralBuilder<'d, 'i> {
         Ok(self.interner.intern(draft))
     }
 
-    /// The structural trees of fields.
+    /// Builds the trees of fields.
     fn fields(&mut self, properties: &'d Map) -> Result<Range<usize>, UnsupportedKeyword> {
         let first = self.fields.len();
         for (_, document) in properties.iter() {
@@ -358,14 +358,14 @@ impl<'d, 'i> StructuralBuilder<'d, 'i> {
             .remember(properties, self.fields.drain(first..)))
     }
 
-    /// The structural tree of a document, to be unchanged.
+    /// Builds the tree of a document and returns the shared node.
     fn shared(&mut self, members: &'d Map) -> Result<Arc<Structural>, UnsupportedKeyword> {
         let slot = self.structural(members)?;
         Ok(self.interner.schema(slot))
     }
 }
 
-/// `items`, which may be no list.
+/// `items` as a single schema; a list is unsupported.
 fn single_items(items: Option<&Value>) -> Result<Option<&Map>, UnsupportedKeyword> {
     match items {
         Some(Value::Object(items)) => Ok(Some(items)),

@@ -1,8 +1,7 @@
-//! Finds the fields of a schema that stood in its document before.
+//! Finds repeated properties of a CRD's schemas.
 //!
-//! Most definitions are generated: wherever a type is used, all of its fields stand again, and half of a large
-//! definition properties_cache the other half. To compare such fields with those that were read takes a fraction of the time
-//! that it takes to read them.
+//! Most CRDs are generated and repeat all fields of a type wherever it is used: half of a large CRD repeats the other half.
+//! Comparing such fields with those that were decoded takes a fraction of the time of decoding them.
 
 use crate::structural::SchemaId;
 use foldhash::fast::RandomState;
@@ -11,15 +10,15 @@ use scantling_value::{Map, Str, Value, same_text};
 use std::hash::BuildHasher;
 use std::ops::Range;
 
-/// The `properties` of one document that were read, with what was made of them.
+/// The `properties` of a document that were built, with their results.
 #[derive(Debug)]
 pub(super) struct PropertiesCache<'d> {
     known: HashTable<CachedProperties<'d>>,
     hasher: RandomState,
-    /// What all of them became, one after the other.
+    /// The results of all of them, concatenated.
     slots: Vec<SchemaId>,
-    /// How many values may still be compared in vain: fields that differ in the last of them only, over and over,
-    /// must not take longer than reading them.
+    /// The number of comparisons that may still fail: fields that always differ only at the end must not cost
+    /// more than building them.
     allowance: usize,
 }
 
@@ -27,7 +26,7 @@ pub(super) struct PropertiesCache<'d> {
 struct CachedProperties<'d> {
     hash: u64,
     properties: &'d Map,
-    /// Where in the slots their own begin.
+    /// The start of their results in the slots.
     first: usize,
 }
 
@@ -37,7 +36,7 @@ impl CachedProperties<'_> {
     }
 }
 
-/// So many values may be compared in vain for each schema that is read.
+/// The number of comparisons that may fail per schema that is built.
 const ALLOWANCE: usize = 16;
 
 impl<'d> PropertiesCache<'d> {
@@ -50,12 +49,12 @@ impl<'d> PropertiesCache<'d> {
         }
     }
 
-    /// Takes note that a schema is read.
+    /// Records that a schema is built.
     pub(super) fn one_more(&mut self) {
         self.allowance += ALLOWANCE;
     }
 
-    /// The place of what became of the same fields before, prose aside.
+    /// Returns the results of equal fields, ignoring descriptions.
     pub(super) fn find(&mut self, properties: &Map) -> Option<Range<usize>> {
         let hash = self.hash(properties);
         let allowance = &mut self.allowance;
@@ -71,7 +70,7 @@ impl<'d> PropertiesCache<'d> {
         Some(fields.range())
     }
 
-    /// Remembers what became of fields, and tells the place.
+    /// Stores the results of fields and returns their range.
     pub(super) fn remember(
         &mut self,
         properties: &'d Map,
@@ -89,12 +88,12 @@ impl<'d> PropertiesCache<'d> {
         place
     }
 
-    /// What stands at a place.
+    /// The results in a range.
     pub(super) fn slots(&self, place: Range<usize>) -> &[SchemaId] {
         self.slots.get(place).unwrap_or_default()
     }
 
-    /// Few lists of fields have as many and begin and end alike.
+    /// A hash of the number of fields and of the first and last names, which few lists share.
     fn hash(&self, properties: &Map) -> u64 {
         let names = properties.entries();
         let name =
@@ -104,7 +103,7 @@ impl<'d> PropertiesCache<'d> {
     }
 }
 
-/// Spends one of what is left.
+/// Uses one comparison.
 #[inline]
 fn spend(left: &mut usize) -> bool {
     let some = *left > 0;
@@ -112,8 +111,8 @@ fn spend(left: &mut usize) -> bool {
     some
 }
 
-/// Whether two objects have the same members, of which those with the same name are compared as told. Nearly all that
-/// is asked of a large definition is asked here.
+/// Returns whether two objects have the same members; `same` compares members with equal names. Most of the
+/// time for a large CRD is spent here.
 #[inline]
 fn same_members(a: &Map, b: &Map, mut same: impl FnMut(&Str, &Value, &Value) -> bool) -> bool {
     let (a, b) = (a.entries(), b.entries());
@@ -139,7 +138,7 @@ fn same_fields(a: &Map, b: &Map, left: &mut usize) -> bool {
     })
 }
 
-/// Whether two schemas say the same, prose aside.
+/// Returns whether two schemas are equal, ignoring descriptions.
 fn same_schema(a: &Map, b: &Map, left: &mut usize) -> bool {
     spend(left)
         && same_members(a, b, |keyword, x, y| match (x, y) {
@@ -158,7 +157,7 @@ fn is_prose(keyword: &str) -> bool {
     same_text(keyword, "description") || same_text(keyword, "title")
 }
 
-/// Whether two values are the same, floats by their bits.
+/// Returns whether two values are equal, comparing floats by their bits.
 fn equal_within(a: &Value, b: &Value, left: &mut usize) -> bool {
     if !spend(left) {
         return false;
@@ -184,7 +183,7 @@ mod tests {
     use scantling_value::{Limits, json};
     use std::sync::Arc;
 
-    /// The two fields of a schema.
+    /// The schemas of two fields.
     fn fields(first: &str, second: &str) -> (Arc<Structural>, Arc<Structural>) {
         let text = format!(
             r#"{{"type": "object", "properties": {{"a": {{"type": "object", "properties": {first}}},
@@ -197,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn prose_makes_no_difference_and_all_else_does() {
+    fn only_descriptions_are_ignored() {
         let schema = |rest: &str| {
             format!(
                 r#"{{"a": {{"type": "string"}}, "x": {{"type": "object", {rest}}}, "z": {{"type": "string"}}}}"#

@@ -1,14 +1,14 @@
-//! Addresses of networks and of network interfaces.
+//! IP and MAC addresses.
 
 use std::net::{IpAddr, Ipv6Addr};
 
-/// An address of either family as Go reads it today.
+/// Returns whether a text is an IP address that current Go parses.
 pub(super) fn is_ip(s: &str) -> bool {
-    // Go and Rust agree on both families, save that a zone, which neither family's parser here knows, is refused.
+    // Go and Rust agree on both families, except that Rust refuses zones here.
     s.parse::<IpAddr>().is_ok()
 }
 
-/// An address as Go read it before it refused leading zeros.
+/// Returns whether a text is an IP address that Go parsed before it refused leading zeros.
 pub(super) fn is_lenient_ip(s: &str) -> bool {
     is_ip(s) || has_leading_zeros(s)
 }
@@ -21,7 +21,7 @@ fn has_leading_zeros(s: &str) -> bool {
     }
 }
 
-/// An address and the length of a prefix, with leading zeros allowed.
+/// Returns whether a text is a CIDR, with leading zeros allowed.
 pub(super) fn is_lenient_cidr(s: &str) -> bool {
     let slash = s.bytes().rposition(|b| b == b'/');
     let Some((ip, length)) = slash.and_then(|at| Some((s.get(..at)?, s.get(at + 1..)?))) else {
@@ -64,7 +64,8 @@ fn is_lenient_ipv4(s: &str) -> bool {
     parts == 4 && digits > 0
 }
 
-/// Whether this is an address of groups alone, as almost all are: found in one pass, unlike all that may be an address.
+/// Fast path in one pass: returns whether a text is an IPv6 address of hexadecimal groups only, as almost all
+/// are.
 fn is_common_ipv6(s: &str) -> bool {
     let (mut groups, mut digits, mut gap) = (0, 0, false);
     let mut bytes = s.bytes().peekable();
@@ -88,8 +89,8 @@ fn is_common_ipv6(s: &str) -> bool {
 }
 
 fn is_lenient_ipv6(s: &str) -> bool {
-    // Only the dotted tail may have more leading zeros than a strict reader takes, and groups may be longer than four
-    // digits as long as they are leading zeros: written without them, the address is a strict one or none.
+    // Only the dotted tail may have more leading zeros than a strict parser accepts, and groups may be longer
+    // than four digits if they have leading zeros. Without them, the address must be strict.
     let Some(plain) = without_leading_zeros(s) else {
         return false;
     };
@@ -124,8 +125,8 @@ fn without_leading_zeros(s: &str) -> Option<String> {
     Some(groups.join(":"))
 }
 
-/// Six, eight or twenty bytes in hexadecimal: pairs with colons or dashes, or groups of four with dots; six bytes
-/// also without anything between them.
+/// Six, eight or twenty hexadecimal bytes: pairs separated by colons or dashes, or groups of four separated
+/// by dots; six bytes also without separators.
 pub(super) fn is_mac(s: &str) -> bool {
     let hex = |group: &str, size: usize| group.len() == size && group.bytes().all(|b| b.is_ascii_hexdigit());
     let groups = |separator: char, size: usize, counts: &[usize]| {
@@ -151,7 +152,7 @@ mod tests {
         }
 
         #[test]
-        fn lenient_addresses_are_strict_ones_without_their_zeros(s in "([0-9]{0,4}\\.){2,4}[0-9]{0,4}") {
+        fn leading_zeros_are_lenient(s in "([0-9]{0,4}\\.){2,4}[0-9]{0,4}") {
             let short: Vec<&str> = s.split('.').map(|part| match part.trim_start_matches('0') {
                 "" if !part.is_empty() => "0",
                 rest => rest,

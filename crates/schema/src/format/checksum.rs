@@ -1,6 +1,6 @@
 //! Formats with a check digit.
 
-/// Ten digits of a book number, the last perhaps `X`; spaces and dashes do not count.
+/// Returns whether a text is an ISBN-10; spaces and dashes are ignored.
 pub(super) fn is_isbn10(s: &str) -> bool {
     let digits = without_spaces_and_dashes(s);
     if digits.len() != 10 {
@@ -18,7 +18,7 @@ pub(super) fn is_isbn10(s: &str) -> bool {
     sum.is_multiple_of(11)
 }
 
-/// Thirteen digits of a book number; spaces and dashes do not count.
+/// Returns whether a text is an ISBN-13; spaces and dashes are ignored.
 pub(super) fn is_isbn13(s: &str) -> bool {
     let digits = without_spaces_and_dashes(s);
     if digits.len() != 13 || !digits.iter().all(u8::is_ascii_digit) {
@@ -38,7 +38,7 @@ fn without_spaces_and_dashes(s: &str) -> Vec<u8> {
     s.bytes().filter(kept).collect()
 }
 
-/// A card number of the large issuers; whatever is no digit does not count.
+/// Returns whether a text is a credit card number; anything but digits is ignored.
 pub(super) fn is_credit_card(s: &str) -> bool {
     let digits: Vec<u32> = s
         .bytes()

@@ -1,27 +1,27 @@
-//! Addresses of mail (RFC 5322) as Go reads them: with or without a name, with comments, as a group of one.
+//! Mail addresses (RFC 5322) as Go parses them: with or without a name, with comments, as a group of one.
 
 use super::address;
 
-/// Whether the text is one address.
+/// Returns whether the text is one address.
 pub(super) fn is_address(s: &str) -> bool {
     let mut rest = AddressParser(s);
     let one = rest.address(GroupSyntax::Allowed) == Some(1);
     one && rest.skip_comments().is_some() && rest.0.is_empty()
 }
 
-/// Whether a group of addresses may stand here.
+/// Whether a group of addresses is allowed.
 #[derive(Clone, Copy, PartialEq)]
 enum GroupSyntax {
     Allowed,
     Refused,
 }
 
-/// The text that is still to be read. Methods take something off its front; `None` means that it was not there.
+/// The text left to parse. Methods consume from its front; `None` means that the element is not there.
 #[derive(Clone, Copy)]
 struct AddressParser<'s>(&'s str);
 
 impl<'s> AddressParser<'s> {
-    /// Takes an address or a group, and returns the number of addresses in it.
+    /// Parses an address or a group and returns the number of addresses.
     fn address(&mut self, groups: GroupSyntax) -> Option<usize> {
         self.skip_space();
         if self.0.is_empty() {
@@ -46,7 +46,7 @@ impl<'s> AddressParser<'s> {
         (self.take('<') && self.spec().is_some() && self.take('>')).then_some(1)
     }
 
-    /// Takes the addresses of a group and its end.
+    /// Parses the addresses of a group and its end.
     fn group(&mut self) -> Option<usize> {
         let mut members = 0;
         self.skip_space();
@@ -61,7 +61,7 @@ impl<'s> AddressParser<'s> {
         Some(members)
     }
 
-    /// Takes `local@domain`.
+    /// Parses `local@domain`.
     fn spec(&mut self) -> Option<()> {
         self.skip_space();
         if self.0.starts_with('"') {
@@ -82,7 +82,7 @@ impl<'s> AddressParser<'s> {
         (plain && address::is_ip(literal)).then_some(())
     }
 
-    /// Takes one or more words.
+    /// Parses one or more words.
     fn phrase(&mut self) -> Option<()> {
         let mut words = 0;
         loop {
@@ -124,7 +124,7 @@ impl<'s> AddressParser<'s> {
         (!dotted).then_some(())
     }
 
-    /// Takes a quoted string and returns what stands between the quotes.
+    /// Parses a quoted string and returns its content.
     fn quoted(&mut self) -> Option<&'s str> {
         let inner = self.0.strip_prefix('"')?;
         let mut escaped = false;
@@ -142,7 +142,7 @@ impl<'s> AddressParser<'s> {
         None
     }
 
-    /// Takes the rest of a comment whose first parenthesis was taken.
+    /// Parses the rest of a comment after its first parenthesis.
     fn comment(&mut self) -> Option<()> {
         let mut depth = 1;
         let mut escaped = false;

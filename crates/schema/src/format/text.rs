@@ -1,4 +1,4 @@
-//! Formats that are a matter of characters.
+//! Formats that depend on characters only.
 
 use regex::Regex;
 use scantling_notation::timestamp;
@@ -8,7 +8,7 @@ pub(super) fn all(s: &str, test: impl Fn(u8) -> bool) -> bool {
     s.bytes().all(test)
 }
 
-/// Lower-case letters, digits and dashes, with neither end a dash.
+/// Returns whether a text has lower-case letters, digits and dashes, and no dash at either end.
 pub(super) fn is_label(s: &str) -> bool {
     let end = |b: Option<u8>| b.is_some_and(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
     let mut bytes = s.bytes();
@@ -17,10 +17,10 @@ pub(super) fn is_label(s: &str) -> bool {
         && bytes.all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
 }
 
-/// A host name as servers take it: one label with at most one dash, after its first character; or several labels of
-/// which the last has letters only.
+/// Returns whether a text is a host name as kube-apiserver accepts it: one label with at most one dash, after
+/// its first character; or several labels, the last with letters only.
 pub(super) fn is_hostname(s: &str) -> bool {
-    // Letters and symbols of all scripts count, so this is a matter for Unicode tables.
+    // Letters and symbols of all scripts are allowed, which requires Unicode tables.
     static HOSTNAME: LazyLock<Option<Regex>> = LazyLock::new(|| {
         const WORD: &str = r"[a-zA-Z0-9\p{S}\p{L}]";
         let single = format!(r"{WORD}(-?{WORD}{{0,62}})?");
@@ -33,7 +33,8 @@ pub(super) fn is_hostname(s: &str) -> bool {
         && HOSTNAME.as_ref().is_some_and(|regex| regex.is_match(s))
 }
 
-/// Thirty-two hexadecimal digits with or without dashes at the usual places, of any version or of that one.
+/// Returns whether a text is a UUID: 32 hexadecimal digits with or without dashes, of the given version if
+/// any.
 pub(super) fn is_uuid(s: &str, version: Option<u8>) -> bool {
     let mut bytes = s.bytes().peekable();
     let mut position = 0;
@@ -59,7 +60,8 @@ pub(super) fn is_uuid(s: &str, version: Option<u8>) -> bool {
     bytes.next().is_none()
 }
 
-/// Nine digits in groups of three, two and four, with a dash or space between them.
+/// Returns whether a text is a social security number: groups of three, two and four digits, separated by a
+/// dash or space.
 pub(super) fn is_ssn(s: &str) -> bool {
     s.len() == 11
         && s.bytes().enumerate().all(|(i, b)| match i {
@@ -83,7 +85,7 @@ pub(super) fn is_rgb_color(s: &str) -> bool {
     inner.is_some_and(|inner| inner.split(',').count() == 3 && inner.split(',').all(part))
 }
 
-/// Standard base64 with padding; the empty string is none.
+/// Returns whether a text is standard padded base64; the empty string is not.
 pub(super) fn is_base64(s: &str) -> bool {
     if s.is_empty() || !s.len().is_multiple_of(4) {
         return false;
@@ -92,8 +94,8 @@ pub(super) fn is_base64(s: &str) -> bool {
     all(digits, |b| b.is_ascii_alphanumeric() || b == b'+' || b == b'/')
 }
 
-/// A day, `T`, and a time with an offset. A server looks at what stands between the first two `t`s, whatever their
-/// case, and takes any character before the fraction.
+/// Returns whether a text is a date, `T`, and a time with an offset. UPSTREAM: the time is what follows the
+/// first `t` up to the second, in any letter case, and any character may precede the fraction.
 pub(super) fn is_date_time(s: &str) -> bool {
     let lower = s.to_lowercase();
     let mut parts = lower.split('t');
@@ -103,7 +105,7 @@ pub(super) fn is_date_time(s: &str) -> bool {
     s.len() >= 4 && timestamp::parse_date(date).is_ok() && is_time(time)
 }
 
-/// `15:04:05` with an optional fraction and `z` or an offset.
+/// Returns whether a text is `15:04:05` with an optional fraction and `z` or an offset.
 fn is_time(s: &str) -> bool {
     static TIME: LazyLock<Option<Regex>> = LazyLock::new(|| {
         Regex::new(r"^([0-9]{2}):([0-9]{2}):([0-9]{2})(.[0-9]+)?(z|([+-][0-9]{2}:[0-9]{2}))$").ok()

@@ -1,18 +1,18 @@
-//! The gates of Kubernetes 1.37 that a kube-apiserver knows, with their stages and defaults.
+//! The feature gates of kube-apiserver 1.37, with their stages and defaults.
 
 use super::Stage;
 
-/// Gates that have a stage and a default in common.
+/// Gates with the same stage and default.
 #[derive(Debug)]
 pub(super) struct KubernetesGate {
     pub(super) stage: Stage,
     pub(super) default: bool,
-    /// A locked gate cannot be set to anything but its default.
+    /// A locked gate can only be set to its default.
     pub(super) locked: bool,
     pub(super) names: &'static [&'static str],
 }
 
-/// All but those that this library can switch.
+/// All gates except the switchable ones.
 pub(super) const KUBERNETES: [KubernetesGate; 9] = [
     KubernetesGate {
         stage: Stage::Alpha,

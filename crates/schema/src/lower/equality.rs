@@ -18,7 +18,7 @@ pub(super) fn equal(schema: &Map, a: &str, b: &str) -> Result<String, Reason> {
     Ok(tests.join(" && "))
 }
 
-/// Whether values have fields that `==` does not compare.
+/// Returns whether values may have fields that `==` ignores.
 fn hides_fields(schema: &Map) -> bool {
     let keywords = [
         "x-kubernetes-preserve-unknown-fields",

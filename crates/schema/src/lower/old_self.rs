@@ -18,7 +18,7 @@ pub(super) fn rewrite(text: &str) -> Result<Option<String>, Reason> {
     if edits.is_empty() {
         return Ok(None);
     }
-    // A macro repeats its argument in the tree, so that one use can be found twice.
+    // A macro copies its argument in the tree, so one use may be found twice.
     edits.sort_by_key(|edit| edit.start);
     edits.dedup_by_key(|edit| edit.start);
     let source: Vec<char> = text.chars().collect();
@@ -106,7 +106,7 @@ fn collect(ast: &Ast, expr: &Expr, edits: &mut Vec<Edit>) -> Result<(), Reason> 
     result
 }
 
-/// Whether `oldSelf` stands at an offset of the source.
+/// Returns whether `oldSelf` is at an offset of the source.
 fn is_old_at(ast: &Ast, offset: usize) -> bool {
     ast.source.chars().skip(offset).take(OLD.len()).eq(OLD.chars())
 }

@@ -1,4 +1,4 @@
-//! What is wrong with `metadata`.
+//! Validates `metadata`.
 
 use super::coerce::unreadable;
 use super::{generation, string_field};
@@ -7,7 +7,7 @@ use scantling_value::{ErrorKind, ErrorList, FieldError, Map, Path, Value, go};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-/// Where objects of a kind live.
+/// The scope of a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// In namespaces.
@@ -16,19 +16,19 @@ pub enum Scope {
     Cluster,
 }
 
-/// What a name may look like.
+/// The syntax of names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NameRule {
     /// Lower-case labels joined by dots: the names of custom resources.
     Subdomain,
     /// One lower-case label: the names of namespaces.
     Label,
-    /// Whatever can stand in a path: the names of embedded resources, and the rule that all kinds share.
+    /// Any path segment: the names of embedded resources, and the rule that all kinds share.
     PathSegment,
 }
 
 impl NameRule {
-    /// Returns what is wrong with a name.
+    /// Returns the errors of a name.
     pub fn check(self, name: &str) -> Vec<String> {
         match self {
             NameRule::Subdomain => names::dns1123_subdomain(name),
@@ -38,11 +38,11 @@ impl NameRule {
         }
     }
 
-    /// ValueChecks what a generated name begins with. The dash that usually ends it stands for what will follow.
+    /// Checks the prefix of a generated name. A dash at its end is masked, because a suffix follows.
     fn check_prefix(self, prefix: &str) -> Vec<String> {
         match (self, prefix.strip_suffix('-')) {
             (NameRule::PathSegment, _) => path_prefix(prefix),
-            // A server masks the last two bytes with one letter; so does this.
+            // UPSTREAM: the last two bytes are replaced by one letter.
             (rule, Some(start)) if !start.is_empty() => {
                 let mut chars = start.chars();
                 chars.next_back();
@@ -58,7 +58,7 @@ fn path_prefix(name: &str) -> Vec<String> {
     bad.map(|c| format!("may not contain '{c}'")).collect()
 }
 
-/// The members of `metadata` that are checked, found in one pass.
+/// The validated members of `metadata`, found in one pass.
 #[derive(Default)]
 struct MetaFields<'v> {
     annotations: Option<&'v Value>,
@@ -94,12 +94,12 @@ impl<'v> MetaFields<'v> {
     }
 }
 
-/// A string; empty where absent.
+/// A string; empty if absent.
 fn string(field: Option<&Value>) -> &str {
     field.and_then(Value::as_str).unwrap_or("")
 }
 
-/// What is wrong with the `metadata` of a new object of a kind with that rule for names.
+/// Returns the errors of the `metadata` of a new object.
 pub fn check_new(metadata: Option<&Value>, scope: Scope, names: NameRule, at: &Path<'_>) -> ErrorList {
     let mut errors = ErrorList::new();
     let fields = MetaFields::read(metadata);
@@ -139,18 +139,18 @@ pub fn check_new(metadata: Option<&Value>, scope: Scope, names: NameRule, at: &P
     errors
 }
 
-/// What is wrong with the `metadata` of any object that is written: the rule that all kinds share.
+/// Returns the errors of the rule that all kinds share.
 pub fn check_common(metadata: Option<&Value>, scope: Scope, at: &Path<'_>) -> ErrorList {
     check_new(metadata, scope, NameRule::PathSegment, at)
 }
 
-/// What is wrong with `metadata` that cannot be read.
+/// Returns the error of `metadata` that cannot be decoded.
 pub fn check_readable(metadata: Option<&Value>, at: &Path<'_>) -> Option<FieldError> {
     let metadata = metadata?;
     unreadable(metadata).map(|why| FieldError::invalid(at, metadata.clone(), why))
 }
 
-/// What is wrong with a change of `metadata`.
+/// Returns the errors of a change of `metadata`.
 pub fn check_update(new: Option<&Value>, old: Option<&Value>, at: &Path<'_>) -> ErrorList {
     let mut errors = ErrorList::new();
     if old.and_then(|m| m.get("deletionTimestamp")).is_some() {
@@ -185,7 +185,7 @@ pub fn check_update(new: Option<&Value>, old: Option<&Value>, at: &Path<'_>) -> 
             errors.push_with(|| FieldError::invalid(&at.field(field), value, "field is immutable"));
         }
     }
-    // What cannot be read counts as if it was not there, which changes nothing.
+    // Metadata that cannot be decoded counts as absent, which changes nothing.
     let compared: &[&str] = match new.and_then(unreadable) {
         Some(_) => &[],
         None => &[
@@ -213,7 +213,7 @@ fn check_generation(fields: &MetaFields<'_>, at: &Path<'_>, errors: &mut ErrorLi
     }
 }
 
-/// The fields that are checked alike on every write.
+/// Checks the fields with the same rules for every write.
 fn check_shared(fields: &MetaFields<'_>, at: &Path<'_>, errors: &mut ErrorList) {
     check_labels(fields.labels, &at.field("labels"), errors);
     check_annotations(fields.annotations, &at.field("annotations"), errors);
@@ -231,12 +231,12 @@ fn strings(field: Option<&Value>) -> impl Iterator<Item = (&str, &str)> {
         .map(|(k, v)| (k.as_str(), v.as_str().unwrap_or_default()))
 }
 
-/// The elements of a list; none where it is absent.
+/// The elements of a list; empty if absent.
 fn list(field: Option<&Value>) -> &[Value] {
     field.and_then(Value::as_array).unwrap_or(&[])
 }
 
-/// ValueChecks the labels of an object.
+/// Checks the labels of an object.
 pub fn check_labels(labels: Option<&Value>, at: &Path<'_>, errors: &mut ErrorList) {
     for (key, value) in strings(labels) {
         for why in names::label_key(key) {
@@ -248,7 +248,7 @@ pub fn check_labels(labels: Option<&Value>, at: &Path<'_>, errors: &mut ErrorLis
     }
 }
 
-/// ValueChecks the annotations of an object.
+/// Checks the annotations of an object.
 pub fn check_annotations(annotations: Option<&Value>, at: &Path<'_>, errors: &mut ErrorList) {
     const MAX_SIZE: usize = 256 << 10;
     let mut size = 0usize;

@@ -2,8 +2,10 @@
 //!
 //! The texts of errors are those of Go's JSON decoder, names of Go types included.
 
+use scantling_apitypes::{Codec, FieldDef, GoType, Presence, TypeDef, TypeTable};
 use scantling_notation::timestamp::{self, Moment};
-use scantling_value::{Map, Path, Segment, TextList, Value, go, same_text};
+use scantling_value::{Finding, FindingList, Map, Path, Segment, Value, go, same_text};
+use std::sync::LazyLock;
 
 /// How `metadata` is brought into form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,17 +18,10 @@ pub enum MalformedFields {
     Keep,
 }
 
-/// What was found while bringing `metadata` into form.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub struct Coercion {
-    /// The unknown fields that were dropped, in order: `metadata.oops`.
-    pub unknown: TextList,
-}
-
 /// A type of the fields of `metadata`.
 enum MetaFieldType {
     /// A string, and the name of its Go type.
-    Text(&'static str),
+    Text(String),
     Integer,
     /// An integer of which 0 is not the same as none.
     OptionalInteger,
@@ -35,8 +30,8 @@ enum MetaFieldType {
     Time,
     TextMap,
     TextList,
-    /// A list of structures, and the name of their Go type.
-    Structs(&'static MetaStruct),
+    /// A list of structures.
+    Structs(MetaStruct),
     /// Any JSON but `null`.
     Raw,
 }
@@ -44,7 +39,7 @@ enum MetaFieldType {
 /// A structure: its fields, ascending by name.
 struct MetaStruct {
     name: &'static str,
-    fields: &'static [(&'static str, MetaFieldType, Empty)],
+    fields: Vec<(&'static str, MetaFieldType, Empty)>,
 }
 
 /// What becomes of an empty field.
@@ -54,74 +49,53 @@ enum Empty {
     Keep,
 }
 
-const STRING: MetaFieldType = MetaFieldType::Text("string");
+static OBJECT_META: LazyLock<MetaStruct> = LazyLock::new(|| {
+    let table = TypeTable::latest();
+    MetaStruct::new(table, table.known("meta/v1", "ObjectMeta"))
+});
 
-static OBJECT_META: MetaStruct = MetaStruct {
-    name: "ObjectMeta",
-    fields: &[
-        ("annotations", MetaFieldType::TextMap, Empty::Omit),
-        ("creationTimestamp", MetaFieldType::Time, Empty::Omit),
-        (
-            "deletionGracePeriodSeconds",
-            MetaFieldType::OptionalInteger,
-            Empty::Omit,
-        ),
-        ("deletionTimestamp", MetaFieldType::Time, Empty::Omit),
-        ("finalizers", MetaFieldType::TextList, Empty::Omit),
-        ("generateName", STRING, Empty::Omit),
-        ("generation", MetaFieldType::Integer, Empty::Omit),
-        ("labels", MetaFieldType::TextMap, Empty::Omit),
-        (
-            "managedFields",
-            MetaFieldType::Structs(&MANAGED_FIELDS_ENTRY),
-            Empty::Omit,
-        ),
-        ("name", STRING, Empty::Omit),
-        ("namespace", STRING, Empty::Omit),
-        (
-            "ownerReferences",
-            MetaFieldType::Structs(&OWNER_REFERENCE),
-            Empty::Omit,
-        ),
-        ("resourceVersion", STRING, Empty::Omit),
-        ("selfLink", STRING, Empty::Omit),
-        ("uid", MetaFieldType::Text("types.UID"), Empty::Omit),
-    ],
-};
+impl MetaStruct {
+    fn new(table: &'static TypeTable, definition: &'static TypeDef) -> MetaStruct {
+        let field = |field: &'static FieldDef| {
+            let empty = match field.presence {
+                Presence::Required => Empty::Keep,
+                Presence::OmitEmpty | Presence::Pointer => Empty::Omit,
+            };
+            (field.name, MetaFieldType::new(table, &field.ty), empty)
+        };
+        let mut fields: Vec<_> = definition.members().iter().map(field).collect();
+        fields.sort_unstable_by_key(|(name, ..)| *name);
+        MetaStruct {
+            name: definition.name,
+            fields,
+        }
+    }
+}
 
-static OWNER_REFERENCE: MetaStruct = MetaStruct {
-    name: "OwnerReference",
-    fields: &[
-        ("apiVersion", STRING, Empty::Keep),
-        ("blockOwnerDeletion", MetaFieldType::OptionalBoolean, Empty::Omit),
-        ("controller", MetaFieldType::OptionalBoolean, Empty::Omit),
-        ("kind", STRING, Empty::Keep),
-        ("name", STRING, Empty::Keep),
-        ("uid", MetaFieldType::Text("types.UID"), Empty::Keep),
-    ],
-};
+impl MetaFieldType {
+    fn new(table: &'static TypeTable, ty: &'static GoType) -> MetaFieldType {
+        let is_pointer = matches!(ty, GoType::Pointer(_));
+        match (table.codec_of(ty), table.underlying(ty)) {
+            (Some(Codec::Time), _) => MetaFieldType::Time,
+            (_, GoType::String) => MetaFieldType::Text(table.go_type(ty)),
+            (_, GoType::Int64) if is_pointer => MetaFieldType::OptionalInteger,
+            (_, GoType::Int64) => MetaFieldType::Integer,
+            (_, GoType::Bool) => MetaFieldType::OptionalBoolean,
+            (_, GoType::Map(_)) => MetaFieldType::TextMap,
+            (_, GoType::List(element)) => match element.as_ref() {
+                GoType::Named(id) => MetaFieldType::Structs(MetaStruct::new(table, table.get(*id))),
+                _ => MetaFieldType::TextList,
+            },
+            _ => MetaFieldType::Raw,
+        }
+    }
+}
 
-static MANAGED_FIELDS_ENTRY: MetaStruct = MetaStruct {
-    name: "ManagedFieldsEntry",
-    fields: &[
-        ("apiVersion", STRING, Empty::Omit),
-        ("fieldsType", STRING, Empty::Omit),
-        ("fieldsV1", MetaFieldType::Raw, Empty::Omit),
-        ("manager", STRING, Empty::Omit),
-        (
-            "operation",
-            MetaFieldType::Text("v1.ManagedFieldsOperationType"),
-            Empty::Omit,
-        ),
-        ("subresource", STRING, Empty::Omit),
-        ("time", MetaFieldType::Time, Empty::Omit),
-    ],
-};
-
-/// Brings the `metadata` of an object into form. Absent metadata stays absent.
-pub fn coerce(object: &mut Map, at: &Path<'_>, malformed: MalformedFields) -> Result<Coercion, String> {
+/// Brings the `metadata` of an object into form. Absent metadata stays absent. Returns the unknown fields that were
+/// dropped, in order.
+pub fn coerce(object: &mut Map, at: &Path<'_>, malformed: MalformedFields) -> Result<FindingList, String> {
     let Some(metadata) = object.get_mut("metadata") else {
-        return Ok(Coercion::default());
+        return Ok(FindingList::new());
     };
     if metadata.is_null() {
         *metadata = Value::Object(Map::new());
@@ -129,7 +103,7 @@ pub fn coerce(object: &mut Map, at: &Path<'_>, malformed: MalformedFields) -> Re
     let at = at.field("metadata");
     let mut coercer = Coercer {
         malformed,
-        unknown: TextList::new(),
+        unknown: FindingList::new(),
         metadata: &at,
     };
     let Value::Object(fields) = metadata else {
@@ -146,9 +120,7 @@ pub fn coerce(object: &mut Map, at: &Path<'_>, malformed: MalformedFields) -> Re
     };
     let coerced = coercer.fields(&OBJECT_META, fields, &at);
     coerced.map_err(|mismatch| mismatch.why)?;
-    Ok(Coercion {
-        unknown: coercer.unknown,
-    })
+    Ok(coercer.unknown)
 }
 
 /// Why metadata that an apply left as they were sent cannot be read. Of other fields, their types or what was stored
@@ -172,7 +144,7 @@ pub(super) fn unreadable(metadata: &Value) -> Option<String> {
 
 struct Coercer<'p> {
     malformed: MalformedFields,
-    unknown: TextList,
+    unknown: FindingList,
     /// Where the metadata stand.
     metadata: &'p Path<'p>,
 }
@@ -204,16 +176,16 @@ fn has_ended(first: Option<&TypeMismatch>) -> bool {
 }
 
 impl Coercer<'_> {
-    fn fields(&mut self, of: &'static MetaStruct, map: &mut Map, at: &Path<'_>) -> Result<(), TypeMismatch> {
+    fn fields(&mut self, of: &MetaStruct, map: &mut Map, at: &Path<'_>) -> Result<(), TypeMismatch> {
         let mut first = None;
         // Both are in order of their names.
-        let mut rest = of.fields;
+        let mut rest = of.fields.as_slice();
         map.retain(|name, value| {
             if has_ended(first.as_ref()) {
                 return true;
             }
             let Some(i) = rest.iter().position(|(field, ..)| same_text(field, name)) else {
-                self.unknown.push_with(|| format!("{at}.{name}"));
+                self.unknown.push_with(|| dropped(at, name));
                 return false;
             };
             let Some(((field, kind, empty), behind)) = rest.get(i..).and_then(<[_]>::split_first) else {
@@ -223,7 +195,7 @@ impl Coercer<'_> {
             let known = self.unknown.total();
             match self.field(of, kind, value, &at.field(field)) {
                 Ok(kept) => kept || *empty == Empty::Keep,
-                Err(_) if self.malformed != MalformedFields::Refuse && std::ptr::eq(of, &OBJECT_META) => {
+                Err(_) if self.malformed != MalformedFields::Refuse && std::ptr::eq(of, &*OBJECT_META) => {
                     self.unknown.truncate(known);
                     self.malformed == MalformedFields::Keep
                 }
@@ -236,7 +208,7 @@ impl Coercer<'_> {
         if let Some(mismatch) = first {
             return Err(mismatch);
         }
-        for (field, _, empty) in of.fields {
+        for (field, _, empty) in &of.fields {
             if *empty == Empty::Keep {
                 let value = map.get_or_insert_with(field, || Value::from(""));
                 if value.is_null() {
@@ -251,7 +223,7 @@ impl Coercer<'_> {
     fn field(
         &mut self,
         of: &MetaStruct,
-        kind: &'static MetaFieldType,
+        kind: &MetaFieldType,
         value: &mut Value,
         at: &Path<'_>,
     ) -> Result<bool, TypeMismatch> {
@@ -336,6 +308,16 @@ impl Coercer<'_> {
             (MetaFieldType::Raw, _) => Ok(true),
         }
     }
+}
+
+/// The finding about a field that is dropped. kube-apiserver writes the way to it as in errors, where a field without a
+/// name looks like a key.
+fn dropped(at: &Path<'_>, name: &str) -> Finding {
+    let way = at.segments().into_iter().map(|segment| match segment {
+        Segment::Field("") => Segment::Key(""),
+        segment => segment,
+    });
+    Finding::PrunedField(way.chain([Segment::Field(name)]).collect())
 }
 
 /// The fields that lead from one place to another below it.

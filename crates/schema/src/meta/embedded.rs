@@ -1,22 +1,23 @@
 //! Resources embedded in an object (`x-kubernetes-embedded-resource`).
 
 use super::check::{NameRule, Scope, check_new};
-use super::coerce::{Coercion, MalformedFields, coerce};
+use super::coerce::{MalformedFields, coerce};
 use super::string_field;
 use crate::names;
 use crate::plan::{Features, PlanNode, path};
-use scantling_value::{ErrorList, FieldError, Map, Path, Segment, Value};
+use scantling_value::{ErrorList, FieldError, FindingList, Map, Path, Segment, Value};
 
-/// Brings the metadata of embedded resources into form. An error names the resource's place.
+/// Brings the metadata of embedded resources into form. Returns the unknown fields that were dropped, in order. An error
+/// names the resource's place.
 pub fn coerce_embedded(
     node: &PlanNode,
     value: &mut Value,
     malformed: MalformedFields,
     at: &Path<'_>,
-) -> Result<Coercion, FieldError> {
-    let mut found = Coercion::default();
+) -> Result<FindingList, FieldError> {
+    let mut found = FindingList::new();
     walk_mut(node, value, malformed, at, &mut found)?;
-    found.unknown.sort();
+    found.sort();
     Ok(found)
 }
 
@@ -25,7 +26,7 @@ fn walk_mut(
     value: &mut Value,
     malformed: MalformedFields,
     at: &Path<'_>,
-    found: &mut Coercion,
+    found: &mut FindingList,
 ) -> Result<(), FieldError> {
     if !node.has(Features::EMBEDDED) {
         return Ok(());
@@ -59,7 +60,7 @@ fn coerce_resource(
     map: &mut Map,
     malformed: MalformedFields,
     at: &Path<'_>,
-    found: &mut Coercion,
+    found: &mut FindingList,
 ) -> Result<(), FieldError> {
     for field in ["apiVersion", "kind"] {
         match map.get(field) {
@@ -78,7 +79,7 @@ fn coerce_resource(
         MalformedFields::Drop | MalformedFields::Keep => None,
     };
     match coerce(map, at, malformed) {
-        Ok(coercion) => found.unknown.append(coercion.unknown, |path| path),
+        Ok(unknown) => found.append(unknown),
         Err(why) => {
             if let Some(before) = before {
                 return Err(FieldError::invalid(&at.field("metadata"), before, why));
@@ -90,7 +91,7 @@ fn coerce_resource(
 
 /// Brings the metadata of one resource into form.
 pub(crate) fn coerce_one(map: &mut Map, at: &Path<'_>) -> Result<(), FieldError> {
-    coerce_resource(map, MalformedFields::Refuse, at, &mut Coercion::default())
+    coerce_resource(map, MalformedFields::Refuse, at, &mut FindingList::new())
 }
 
 /// What the metadata of a resource keep of a value at a place in them; `null` if nothing.
@@ -109,7 +110,7 @@ pub(crate) fn typed_fields(value: &Value, at: &Path<'_>) -> Value {
             resource,
             MalformedFields::Drop,
             &Path::ROOT,
-            &mut Coercion::default(),
+            &mut FindingList::new(),
         );
     }
     let rest = steps.iter().try_fold(&around, |rest, step| match (step, rest) {

@@ -1,4 +1,4 @@
-//! From structural schemas to nodes.
+//! Compiles structural schemas to plan nodes.
 
 use super::members::FieldHeader;
 use super::{
@@ -17,14 +17,14 @@ use scantling_cel::kubernetes::KubernetesVersion;
 use scantling_value::{Path, Str, Value};
 use std::sync::{Arc, Weak};
 
-/// Compiles plans, and remembers what plans of different definitions share: nodes and patterns.
+/// Compiles plans, and caches nodes and patterns that plans of different CRDs share.
 ///
-/// It lives as long as the definitions of a process. Schemas come from one [`Interner`](crate::structural::Interner),
-/// so that equal ones have one address, and one node.
+/// It lives as long as the CRDs of a process. Schemas come from one
+/// [`Interner`](crate::structural::Interner), so equal schemas have the same address, and one node.
 #[derive(Debug)]
 pub struct PlanCompiler {
-    /// Nodes by the address of their schema. A node keeps its schema alive, so that an address whose node lives
-    /// belongs to that schema; entries whose node is gone are replaced or swept.
+    /// Nodes by the address of their schema. A node keeps its schema alive, so the address of a live node
+    /// belongs to that schema; entries of dropped nodes are replaced or swept.
     nodes: HashMap<(usize, RuleScope), Weak<PlanNode>>,
     patterns: HashMap<Str, Weak<Pattern>>,
     rules: Arc<rules::RuleContext>,
@@ -38,17 +38,17 @@ impl Default for PlanCompiler {
 }
 
 impl PlanCompiler {
-    /// A compiler that shares nothing yet.
+    /// Creates a compiler with an empty cache.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A compiler for rules as that version of Kubernetes understands them.
+    /// Creates a compiler with the CEL environments of a Kubernetes version.
     pub fn for_version(version: KubernetesVersion) -> Self {
         Self::with(Environments::for_version(version), PlanPurpose::Values)
     }
 
-    /// A compiler of schemas whose defaults are to be checked.
+    /// Creates a compiler for schemas whose defaults are to be validated.
     pub(crate) fn for_defaults(environments: &Environments) -> Self {
         Self::with(environments.clone(), PlanPurpose::Defaults)
     }
@@ -69,17 +69,17 @@ impl PlanCompiler {
         }
     }
 
-    /// The number of different nodes that are in use.
+    /// The number of live nodes.
     pub fn len(&self) -> usize {
         self.nodes.values().filter(|n| n.strong_count() > 0).count()
     }
 
-    /// Whether no node is in use.
+    /// Returns whether there are no live nodes.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Forgets what no plan uses any more.
+    /// Drops cache entries that no plan uses.
     pub fn sweep(&mut self) {
         self.nodes.retain(|_, n| n.strong_count() > 0);
         self.patterns.retain(|_, p| p.strong_count() > 0);
@@ -96,8 +96,8 @@ impl PlanCompiler {
         node
     }
 
-    /// The node of a sub-schema; `metadata` is its scope in the metadata of a resource. What a default is there
-    /// depends on the scope, so that such a node is shared with no other.
+    /// The node of a sub-schema; `metadata` is its path within the metadata of a resource. The treatment of a
+    /// default depends on that, so such a node is not shared.
     fn child(&mut self, schema: &Arc<Structural>, metadata: Option<&Path<'_>>) -> Arc<PlanNode> {
         match metadata.filter(|_| has_defaults(schema)) {
             Some(_) => Arc::new(self.build(schema, RuleScope::Nested, metadata)),
@@ -196,7 +196,8 @@ impl PlanCompiler {
         };
         let (all_of, any_of, one_of) = (branches(&v.all_of), branches(&v.any_of), branches(&v.one_of));
         let not = v.not.as_ref().map(|s| self.branch(s));
-        // Servers drop formats that they do not support for a type, and support none for types that they do not know.
+        // kube-apiserver ignores formats that it does not support for a type, and supports none for unknown
+        // types.
         let known = v.unknown_type.is_empty() || self.purpose == PlanPurpose::Defaults;
         let format = Some(&v.format).filter(|_| known);
         let format = format.and_then(|format| Format::parse(format, types, self.purpose));
@@ -252,7 +253,7 @@ fn slots(nodes: &[Arc<PlanNode>], test: impl Fn(&PlanNode) -> bool) -> Box<[u32]
     found.map(|(slot, _)| slot).collect()
 }
 
-/// The schema without `additionalProperties: false`, which is all that junctors may say of other fields.
+/// The schema without `additionalProperties: false`, the only value that junctors allow.
 fn opened(schema: &Arc<Structural>) -> Arc<Structural> {
     let property = |(name, s): &(Str, Arc<Structural>)| (name.clone(), opened(s));
     Arc::new(Structural {
@@ -283,7 +284,7 @@ fn pruned_default(node: &PlanNode, metadata: Option<&Path<'_>>) -> Option<Box<Va
         return None;
     }
     let mut pruned = declared.clone();
-    // Nothing is refused: what is malformed is dropped.
+    // Never fails: malformed metadata is dropped.
     let _ = meta::coerce_embedded(node, &mut pruned, MalformedFields::Drop, &Path::ROOT);
     prune::prune(
         node,

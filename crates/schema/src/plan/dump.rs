@@ -1,4 +1,4 @@
-//! A stable text of a plan, for people and for snapshots.
+//! A stable text dump of a plan, for debugging and snapshots.
 
 use super::{Features, Plan, PlanNode};
 use crate::structural::{Additional, ListType, Mutability, ValueValidation};
@@ -44,7 +44,7 @@ fn write_node(f: &mut fmt::Formatter<'_>, node: &PlanNode, depth: usize) -> fmt:
     Ok(())
 }
 
-/// A node without its children, in one line.
+/// A node without its children, on one line.
 fn head(node: &PlanNode) -> String {
     let schema = node.schema();
     let mut words = vec![match node.types().names() {

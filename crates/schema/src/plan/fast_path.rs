@@ -1,15 +1,16 @@
-//! What can be told of a value at a glance.
+//! The cheapest validity checks of a value.
 
 use super::{Types, ValueChecks};
 use crate::structural::ValueValidation;
 use scantling_value::Value;
 
-/// Which values fit, as far as that can be told at a glance.
+/// A check that accepts valid values by their type or byte length alone. What it does not accept needs a full
+/// check.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum FastCheck {
-    /// All values of these types.
+    /// Accepts all values of these types.
     Types(Types),
-    /// Texts with so many bytes, at least and at most.
+    /// Accepts strings with a byte length in this range.
     Texts(u32, u32),
 }
 
@@ -30,7 +31,7 @@ impl FastCheck {
         }
     }
 
-    /// Whether a value fits for sure.
+    /// Returns whether a value is certainly valid.
     #[inline]
     pub(crate) fn fits(self, value: &Value) -> bool {
         match (self, value) {
@@ -43,16 +44,16 @@ impl FastCheck {
     }
 }
 
-/// How a value is looked at that does not fit at a glance.
+/// The check for a value that the fast check does not accept.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum CheckKind {
-    /// A text: at its length, its pattern, its format and its enumeration.
+    /// A string: length, pattern, format and enumeration.
     Text,
-    /// An object: at the number of its members, and at each of them.
+    /// An object: the number of members, and each member.
     Object,
-    /// A list: at the number of its elements, and at each of them.
+    /// A list: the number of elements, and each element.
     List,
-    /// At all that can be said of a value.
+    /// All keywords.
     Full,
 }
 
@@ -72,7 +73,7 @@ impl CheckKind {
     }
 }
 
-/// The fewest and the most bytes of texts that surely have so many characters: each takes one to four.
+/// The byte lengths that guarantee the character limits: a character takes one to four bytes.
 fn bytes(min: Option<i64>, max: Option<i64>) -> (u32, u32) {
     let least = match min.unwrap_or(0) {
         ..=0 => 0,
@@ -81,7 +82,7 @@ fn bytes(min: Option<i64>, max: Option<i64>) -> (u32, u32) {
     let most = max.unwrap_or(i64::MAX).min(i64::from(u32::MAX));
     match (u32::try_from(least), u32::try_from(most)) {
         (Ok(least), Ok(most)) => (least, most),
-        // No text has so many bytes, or has so few.
+        // No string has such a length, so the fast check never accepts.
         _ => (u32::MAX, 0),
     }
 }
@@ -91,10 +92,10 @@ mod tests {
     use super::bytes;
 
     #[test]
-    fn so_many_bytes_are_surely_so_many_characters() {
+    fn byte_length_bounds_the_character_count() {
         assert_eq!(bytes(None, None), (0, u32::MAX));
         assert_eq!(bytes(Some(1), Some(63)), (1, 63));
-        // Five bytes may be two characters, four may be one.
+        // Five bytes are at least two characters; four may be one.
         assert_eq!(bytes(Some(2), None), (5, u32::MAX));
         assert_eq!(bytes(None, Some(-1)), (u32::MAX, 0));
         assert_eq!(bytes(Some(i64::MAX), None), (u32::MAX, 0));

@@ -1,22 +1,22 @@
-//! Walks the members of an object beside the fields that its node declares.
+//! Walks the members of an object together with the declared fields of its node.
 //!
-//! Both are in order of their names, so that one pass over both finds the node of every member.
+//! Both are sorted by name, so one merge pass finds the node of every member.
 
 use super::{FastCheck, Features, PlanNode};
 use scantling_value::{Path, Str, same_text};
 use std::sync::Arc;
 
-/// What a walk reads of a declared field before it looks any closer.
+/// The facts about a declared field that a walk reads first.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FieldHeader {
     word: NamePrefix,
     /// The last eight bytes of a longer name.
     ending: u64,
-    /// What there is to do at the field or below it.
+    /// The algorithms that have work at the field or below it.
     within: Features,
-    /// Whether the field is required.
+    /// True if the field is required.
     pub(crate) required: bool,
-    /// Which values fit without a closer look.
+    /// The fast check of its values.
     pub(crate) fast_check: FastCheck,
 }
 
@@ -31,14 +31,14 @@ impl FieldHeader {
         }
     }
 
-    /// Whether an algorithm has anything to do at the field or below it.
+    /// Returns whether an algorithm has work at the field or below it.
     #[inline]
     pub(crate) fn has(&self, feature: Features) -> bool {
         self.within.contains(feature)
     }
 }
 
-/// How a name begins, and how long it is.
+/// The first bytes of a name, and its length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct NamePrefix {
     beginning: u64,
@@ -46,8 +46,8 @@ struct NamePrefix {
 }
 
 impl NamePrefix {
-    /// The first eight bytes of a name, as a number that orders as names do. Short names are read in as few steps as
-    /// long ones: most walks do little else.
+    /// The first eight bytes of a name, as a number with the same order as names. Short names take as few
+    /// instructions as long ones, because this dominates most walks.
     #[inline(always)]
     fn new(name: &str) -> Self {
         let bytes = name.as_bytes();
@@ -56,7 +56,7 @@ impl NamePrefix {
             u64::from_be_bytes(*word)
         } else if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {
             let (first, last) = (u32::from_be_bytes(*first), u32::from_be_bytes(*last));
-            // The last four bytes, without those that are among the first four.
+            // The last four bytes, without those already in the first four.
             let rest = (u64::from(last) << (8 * (8 - len))) & u64::from(u32::MAX);
             (u64::from(first) << 32) | rest
         } else {
@@ -74,10 +74,10 @@ fn ending(name: &str) -> u64 {
         .map_or(0, |word| u64::from_be_bytes(*word))
 }
 
-/// Finds the declared fields of members one after the other.
+/// Finds the declared fields of consecutive members.
 pub(crate) struct FieldLookup<'n> {
     node: &'n PlanNode,
-    /// The fields that no name has passed yet.
+    /// The fields after the last name.
     rest: &'n [FieldHeader],
 }
 
@@ -90,15 +90,15 @@ impl<'n> FieldLookup<'n> {
         }
     }
 
-    /// The node of the declared field of that name. Names must come in ascending order.
+    /// The node of a declared field. Names must be ascending.
     #[inline]
     pub(crate) fn declared(&mut self, name: &str) -> Option<&'n Arc<PlanNode>> {
         self.find(name)?;
         self.found()
     }
 
-    /// What is known of the declared field of that name. Names must come in ascending order.
-    // A call would take as long as what it does.
+    /// The facts about a declared field. Names must be ascending.
+    // Inlined, because a call would take as long as its work.
     #[inline(always)]
     pub(crate) fn find(&mut self, name: &str) -> Option<&'n FieldHeader> {
         let wanted = NamePrefix::new(name);
@@ -119,7 +119,7 @@ impl<'n> FieldLookup<'n> {
         }
     }
 
-    /// The field of that name, if several begin like it. Those that do follow each other.
+    /// Finds a field among several with the same prefix, which are adjacent.
     #[inline(never)]
     fn find_alike(&mut self, wanted: NamePrefix, name: &str) -> Option<&'n FieldHeader> {
         let slot = self.node.named(self.next_slot(), wanted, name, |_| true)?;
@@ -127,7 +127,7 @@ impl<'n> FieldLookup<'n> {
         self.node.names.get(slot)
     }
 
-    /// The node of the field that was found last.
+    /// The node of the field found last.
     #[inline]
     pub(crate) fn found(&self) -> Option<&'n Arc<PlanNode>> {
         self.node.properties.get(self.next_slot().checked_sub(1)?)
@@ -139,23 +139,23 @@ impl<'n> FieldLookup<'n> {
     }
 }
 
-/// A member of an object in which an algorithm has something to do. Its value is there to be read, or to be changed.
+/// A member in which an algorithm has work, by shared or mutable reference.
 pub(crate) struct VisitedMember<'n, 'm, V> {
     pub(crate) name: &'m Str,
     pub(crate) value: V,
     pub(crate) node: &'n Arc<PlanNode>,
-    /// Whether the schema declares a field of that name.
+    /// True if the schema declares the field.
     pub(crate) declared: bool,
 }
 
 impl<V> VisitedMember<'_, '_, V> {
-    /// The path of the member of an object.
+    /// The path of the member.
     pub(crate) fn at<'p>(&'p self, object: &'p Path<'p>) -> Path<'p> {
         path(object, self.name, self.declared)
     }
 }
 
-/// The path of a member of an object: what is not declared is a key of a map.
+/// The path of a member: undeclared ones are keys of a map.
 pub(crate) fn path<'p>(object: &'p Path<'p>, name: &'p str, declared: bool) -> Path<'p> {
     if declared {
         object.field(name)
@@ -164,7 +164,7 @@ pub(crate) fn path<'p>(object: &'p Path<'p>, name: &'p str, declared: bool) -> P
     }
 }
 
-/// The fields from the first one on in which there is something to do.
+/// The fields from the first one on in which an algorithm has work.
 #[inline(always)]
 fn from_first(mut fields: &[FieldHeader], feature: Features) -> &[FieldHeader] {
     while let Some((first, behind)) = fields.split_first()
@@ -176,8 +176,8 @@ fn from_first(mut fields: &[FieldHeader], feature: Features) -> &[FieldHeader] {
 }
 
 impl PlanNode {
-    /// Whether a field has that name, of which the beginning is known to be the same. Two words and the length tell up
-    /// to sixteen bytes.
+    /// Compares a name with a field whose prefix is equal. Two words and the length decide for up to sixteen
+    /// bytes.
     #[inline]
     fn is_name(&self, slot: usize, known: &FieldHeader, wanted: NamePrefix, name: &str) -> bool {
         known.word.len == wanted.len
@@ -194,9 +194,9 @@ impl PlanNode {
         declared.is_some_and(|(declared, _)| same_text(declared, name))
     }
 
-    /// Whether a test holds of all members of an object of this node in which an algorithm has something to do. They
-    /// come in order, until it does not.
-    // Walks do little else, and each with a test of its own.
+    /// Returns whether a predicate holds for all members in which an algorithm has work. Visits them in order
+    /// and stops at the first failure.
+    // Generic over the predicate, because walks do little else.
     #[inline]
     pub(crate) fn all_members<'n, 'm, V>(
         &'n self,
@@ -210,7 +210,7 @@ impl PlanNode {
         }
     }
 
-    /// Where there is something to do beside the declared fields, and every member must be looked at.
+    /// For algorithms with work beyond the declared fields: visits every member.
     fn all_with<'n, 'm, V>(
         &'n self,
         additional: &'n Arc<PlanNode>,
@@ -232,7 +232,7 @@ impl PlanNode {
         })
     }
 
-    /// Fields in which there is nothing to do are passed over without a look at the object.
+    /// Skips fields without work without looking at the object.
     #[inline]
     fn all_declared<'n, 'm, V>(
         &'n self,
@@ -281,8 +281,8 @@ impl PlanNode {
         true
     }
 
-    /// The slot of the field of that name, from a slot on, if it counts. Few names begin alike; those that do follow each
-    /// other.
+    /// The slot of a field with this name, from a slot on, if the algorithm has work there. Fields with equal
+    /// prefixes are adjacent.
     #[inline(never)]
     fn named(
         &self,
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn beginnings_order_as_names_do() {
+    fn prefixes_order_like_names() {
         let names = [
             "",
             "a",
@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_begin_alike_are_told_apart() {
+    fn names_with_equal_prefixes_are_distinguished() {
         let set = r#"{"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}}"#;
         let text = r#"{"type": "string"}"#;
         let schema = format!(

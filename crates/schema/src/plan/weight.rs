@@ -1,16 +1,16 @@
-//! How much there is to check.
+//! Estimates the work of validating a value.
 
 use super::PlanNode;
 use crate::structural::ValidationRule;
 
-/// How many checks are made of one value at a node or below it, at most. Branches of junctors check it all over again,
-/// and so does every branch below them; a few bytes may ask for many defaults, and for a loop within a loop.
+/// An upper bound of the checks for one value at a node or below it. Branches of junctors check it again, and
+/// so do branches below them; a few bytes can require many defaults, or nested loops.
 pub(super) fn weight_of_node(node: &PlanNode) -> u32 {
     let schema = &node.schema;
     let limits = schema.validation.as_deref();
     let names = node.properties.len() + limits.map_or(0, |v| v.required.len() + v.enumeration.len());
     let unions: usize = schema.unions().iter().map(|union| union.fields.len()).sum();
-    // Looking for a name, or for one of many values, is a small part of a check.
+    // Looking up a name or an enumeration value is a small part of a check.
     let own = 1 + node.defaults.len() + unions + names / 16;
     let rules = schema.rules.iter().map(of_rule).fold(0, u32::saturating_add);
     let own = u32::try_from(own).unwrap_or(u32::MAX).saturating_add(rules);
@@ -24,7 +24,7 @@ pub(super) fn weight_of_node(node: &PlanNode) -> u32 {
     branches.fold(own.max(heaviest), |all, branch| all.saturating_add(branch.weight))
 }
 
-/// What a rule adds: one with a loop may look at a list for each of its elements, one with several for each pair.
+/// The weight of a rule: one loop may visit a list for each element, several loops for each pair.
 fn of_rule(rule: &ValidationRule) -> u32 {
     const LOOPS: [&str; 8] = [
         ".all(",
@@ -67,7 +67,7 @@ mod tests {
             (format!("{{type: integer, oneOf: [{}], not: {anything}}}", branches(3)), 5),
             // A branch of a branch checks the value once more.
             (format!("{{type: integer, allOf: [{{anyOf: [{0}]}}, {{anyOf: [{0}]}}]}}", branches(3)), 9),
-            // What stands in a list is checked by its own schema and by the branches around it.
+            // Elements of a list are checked by their own schema and by the branches around it.
             (format!("{{type: array, items: {{type: integer, anyOf: [{}]}}}}", branches(9)), 10),
             ("{type: object, properties: {a: {type: string, default: x}, b: {type: string, default: y}}}".to_owned(), 3),
             (r#"{type: array, items: {type: string}, x-kubernetes-validations: [{rule: "self.all(x, x != '')"}]}"#.to_owned(), 129),

@@ -1,9 +1,9 @@
-//! What OpenAPI v2, and the clients that read it, can bear.
+//! Restricts schemas to what OpenAPI v2 and its clients support.
 
 use super::children;
 use scantling_value::{Map, Value};
 
-/// Leaves out of a schema, and of all below it, what OpenAPI v2 cannot say.
+/// Removes unsupported keywords from a schema and all schemas below it.
 pub(super) fn weaken(schema: &mut Map) {
     for junctor in ["allOf", "oneOf", "anyOf", "not"] {
         schema.remove(junctor);
@@ -17,7 +17,7 @@ pub(super) fn weaken(schema: &mut Map) {
         schema.remove("nullable");
     }
     if nullable || preserves {
-        // Clients check everything against what is listed here.
+        // Clients validate everything against what is listed here.
         schema.remove("items");
         schema.remove("properties");
     }

@@ -1,4 +1,4 @@
-//! What is wrong with the rules of a definition.
+//! Validates the rules of a CRD.
 
 use super::compile::{CompiledRule, Environments, PreviouslyAccepted, compile};
 use super::cost::{CostTotal, EXPRESSION_LIMIT, exceeds};
@@ -10,29 +10,29 @@ use foldhash::HashMap;
 use scantling_value::{BadValue, ErrorList, FieldError, Path};
 use std::sync::Arc;
 
-/// How the rules of a definition are checked.
+/// The settings for checking the rules of a CRD.
 #[derive(Debug)]
 pub struct RuleCheck<'a> {
-    /// The environments of the server's version.
+    /// The environments of the Kubernetes version.
     pub environments: &'a Environments,
-    /// Which expressions have been accepted before.
+    /// The expressions that were accepted before.
     pub accepted: PreviouslyAccepted<'a>,
-    /// Whether the limit on the cost of a single expression holds.
+    /// Whether the cost limit of a single expression is enforced.
     pub expression_limit: ExpressionLimit,
 }
 
-/// Whether the limit on the cost of a single expression holds.
+/// Whether the cost limit of a single expression is enforced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExpressionLimit {
-    /// It does.
+    /// It is.
     Enforced,
-    /// It does not: the schema is the one that was accepted before.
+    /// It is not: the schema was accepted before.
     Lifted,
 }
 
 impl RuleCheck<'_> {
-    /// Compiles all rules of a schema and adds up their cost. `at` is the path of the schema; `is_flawed` tells of
-    /// the path of a node whether there are other errors at it or below it: its rules are then left alone.
+    /// Compiles all rules of a schema and adds up their cost. `at` is the path of the schema. `is_flawed`
+    /// returns whether a node has other errors at or below its path; its rules are then skipped.
     pub fn schema(
         &self,
         schema: &Arc<Structural>,
@@ -75,7 +75,7 @@ struct RuleChecker<'a> {
     errors: ErrorList,
 }
 
-/// Tells whether schemas, or any below them, have rules. Equal schemas are one, wherever they stand.
+/// Caches whether schemas, or any schemas below them, have rules. Equal schemas share an entry.
 #[derive(Default)]
 struct RulePresence {
     /// By the address of the schema.
@@ -101,13 +101,13 @@ impl RulePresence {
     }
 }
 
-/// What is known of a node from the way to it.
+/// The context of a node from its parents.
 struct SchemaLocation<'a> {
-    /// What expressions see, where there are rules here or above.
+    /// The view of expressions, if there are rules here or above.
     view: Option<View>,
-    /// How often there may be such a value; `None` where a list or map above is not limited.
+    /// The maximum number of such values; `None` if a list or map above is unbounded.
     cardinality: Option<u64>,
-    /// The topmost list whose elements cannot be told to be the same before and after an update.
+    /// The topmost list whose elements cannot be correlated between old and new object.
     uncorrelatable: Option<&'a str>,
 }
 
@@ -179,7 +179,7 @@ impl RuleChecker<'_> {
         }
     }
 
-    /// The view of a node with rules that has none above it.
+    /// The view of a node with rules that has no rules above it.
     fn fresh(&mut self, schema: &Arc<Structural>) -> Option<View> {
         (!schema.rules.is_empty()).then(|| View::of_schema(schema, self.shapes))
     }
@@ -260,7 +260,7 @@ impl RuleChecker<'_> {
     }
 }
 
-/// How many values of a child there may be for one of this schema; `None` where nothing limits that.
+/// The maximum number of values of a child per value of this schema; `None` if unbounded.
 fn max_children(schema: &Structural) -> Option<u64> {
     let limits = schema.validation.as_deref();
     let max = match schema.ty {

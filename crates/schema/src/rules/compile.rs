@@ -1,4 +1,4 @@
-//! From a rule's text to programs and their cost.
+//! Compiles rules to programs and estimates their cost.
 
 use super::shape::MAX_REQUEST_BYTES;
 use crate::structural::ValidationRule;
@@ -13,17 +13,17 @@ use scantling_value::Str;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// The environments of a Kubernetes version.
+/// The CEL environments of a Kubernetes version.
 #[derive(Clone, Debug)]
 pub struct Environments {
-    /// For expressions that are new: what the version before also understands, so that one can go back to it.
+    /// For new expressions: only what the previous version understands, so that a downgrade is possible.
     new: Arc<BaseEnv>,
     /// For expressions that were accepted before.
     stored: Arc<BaseEnv>,
 }
 
 impl Environments {
-    /// The environments of a server of that version.
+    /// The environments of a Kubernetes version.
     pub fn for_version(version: KubernetesVersion) -> Self {
         Environments {
             new: Arc::new(kubernetes::for_new_expressions(version)),
@@ -32,18 +32,18 @@ impl Environments {
     }
 }
 
-/// Which expressions have been accepted before.
+/// The expressions that were accepted before.
 #[derive(Clone, Copy, Debug)]
 pub enum PreviouslyAccepted<'a> {
-    /// None: a definition is created.
+    /// None: the CRD is new.
     None,
-    /// All: a stored definition is compiled.
+    /// All: a stored CRD is compiled.
     All,
-    /// Those of the definition that is being replaced.
+    /// Those of the stored CRD that is updated.
     These(&'a Expressions),
 }
 
-/// The expressions of a definition.
+/// The expressions of a CRD.
 #[derive(Debug, Default)]
 pub struct Expressions {
     /// The rules.
@@ -52,16 +52,16 @@ pub struct Expressions {
     pub messages: BTreeSet<Str>,
 }
 
-/// A compiled rule: with the cost of its expressions, or their programs alone.
+/// A compiled rule: expressions with their costs, or programs only.
 #[derive(Debug)]
 pub struct CompiledRule<E = Expression> {
-    /// The rule; `None` where it is blank.
+    /// The rule; `None` if it is blank.
     pub rule: Option<Result<E, String>>,
-    /// The expression of its message; `None` where there is none, or where the rule has failed to compile.
+    /// The message expression; `None` if there is none, or if the rule does not compile.
     pub message: Option<Result<E, String>>,
-    /// Whether the rule uses the old value.
+    /// True if the rule uses the old value.
     pub uses_old_self: bool,
-    /// How often the rule may be evaluated at most, as far as the size of requests limits that.
+    /// The maximum number of evaluations, as limited by the size of requests.
     pub max_cardinality: u64,
 }
 
@@ -70,14 +70,14 @@ pub struct CompiledRule<E = Expression> {
 pub struct Expression {
     /// The program; its inputs are `self` and `oldSelf`.
     pub program: Program,
-    /// The most that one evaluation is estimated to cost.
+    /// The maximum estimated cost of one evaluation.
     pub max_cost: u64,
 }
 
-/// The name of the type of `self`. Servers add a number that changes with every compilation.
+/// The type name of `self`. kube-apiserver appends a number that changes with every compilation.
 const SELF_TYPE: &str = "selfType1";
 
-/// Compiles the rules of a place of a schema; `shape` is what `self` is there.
+/// Compiles the rules of a schema node; `shape` is the shape of `self`.
 pub fn compile(
     rules: &[ValidationRule],
     shape: &Arc<Shape>,
@@ -92,8 +92,7 @@ pub fn compile(
     rules.iter().map(|rule| compiler.rule(rule, &estimated)).collect()
 }
 
-/// Compiles the rules of a place of a schema that has been accepted, to run them: what they may cost at most is known to
-/// be bearable.
+/// Compiles the rules of an accepted schema node for evaluation, without estimating their cost.
 pub(super) fn programs(
     rules: &[ValidationRule],
     shape: &Arc<Shape>,
@@ -121,7 +120,7 @@ impl<'a> RuleCompiler<'a> {
         }
     }
 
-    /// `make` makes of a program and the expression that it was compiled from what is wanted of them.
+    /// Compiles a rule; `make` converts each program and its checked expression to the result.
     fn rule<E>(&self, rule: &ValidationRule, make: &impl Fn(Program, &CheckedExpr) -> E) -> CompiledRule<E> {
         let mut compiled = CompiledRule {
             rule: None,
@@ -193,7 +192,7 @@ fn program(env: &Env, checked: &CheckedExpr, role: &ExpressionRole) -> Result<Pr
     Program::compile(env, checked).map_err(|e| failed(e.to_string()))
 }
 
-/// What an expression is there for: the type it must have, and the texts of errors.
+/// The purpose of an expression: its required type, and its error messages.
 struct ExpressionRole {
     ty: CelType,
     wrong_type: &'static str,
@@ -215,7 +214,7 @@ const MESSAGE: ExpressionRole = ExpressionRole {
     not_made: "messageExpression instantiation failed",
 };
 
-/// How often values of a shape fit into a request, each followed by a comma.
+/// The number of values of a shape that fit into a request, each followed by a comma.
 fn max_cardinality(shape: &Shape) -> u64 {
     MAX_REQUEST_BYTES.unsigned_abs() / (shape.min_serialized_size + 1)
 }
@@ -243,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_that_applies_on_create_may_ask_for_null() {
+    fn applies_on_create_allows_null_old_self() {
         for schema in [
             r#"{"type": "string"}"#,
             r#"{"type": "array", "items": {"type": "string"}}"#,
@@ -263,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn new_expressions_know_what_the_version_before_knew() {
+    fn new_expressions_use_the_previous_version() {
         let rule = ValidationRule {
             rule: "self.includes('a')".into(),
             ..ValidationRule::default()

@@ -1,4 +1,4 @@
-//! LazyRules that are ready to run.
+//! Rules that are compiled on first use.
 
 use super::compile::{Environments, programs};
 use super::shape::Shapes;
@@ -10,7 +10,7 @@ use scantling_value::deadline;
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-/// What the rules of all definitions share.
+/// The state shared by the rules of all CRDs.
 #[derive(Debug)]
 pub(crate) struct RuleContext {
     environments: Environments,
@@ -25,14 +25,14 @@ impl RuleContext {
         }
     }
 
-    /// Forgets the shapes of schemas that are gone.
+    /// Drops the shapes of dropped schemas.
     pub(crate) fn sweep(&self) {
         self.shapes.lock().unwrap_or_else(PoisonError::into_inner).sweep();
     }
 }
 
-/// The rules of a node. They are compiled when the first value comes: most rules of a cluster's definitions never run,
-/// and a program takes more memory than its text.
+/// The rules of a node. They are compiled when the first value is validated: most rules of a cluster's CRDs
+/// never run, and a program takes more memory than its text.
 #[derive(Debug)]
 pub(crate) struct LazyRules {
     context: Arc<RuleContext>,
@@ -40,36 +40,36 @@ pub(crate) struct LazyRules {
     compiled_rules: OnceLock<Option<CompiledRules>>,
 }
 
-/// Where a schema stands.
+/// The scope of a schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum RuleScope {
-    /// At the root of a definition: its rules also see `apiVersion`, `kind` and names.
+    /// The root of a CRD: its rules also see `apiVersion`, `kind` and names.
     Root,
     /// Anywhere below.
     Nested,
 }
 
-/// Compiled rules, and what they see of a value.
+/// Compiled rules, and the shape they see.
 #[derive(Debug)]
 pub(crate) struct CompiledRules {
     pub(crate) shape: Arc<Shape>,
-    /// Beside the schema's rules, one by one.
+    /// The rules, in the order of the schema.
     pub(crate) rules: Box<[ExecutableRule]>,
-    /// Those that see nothing but the value, as fused.
+    /// The fused rules: those that read only the new value.
     pub(crate) fused: FusedRules,
-    /// Whether there are others.
+    /// True if there are rules that are not fused.
     pub(crate) has_others: bool,
 }
 
 #[derive(Debug)]
 pub(crate) struct ExecutableRule {
-    /// `None` where the rule is blank.
+    /// `None` if the rule is blank.
     pub(crate) program: Option<Result<Arc<Program>, String>>,
     pub(crate) message: Option<Program>,
     pub(crate) uses_old_self: bool,
-    /// Whether `oldSelf`, if it is used, is the old value as such: neither an optional nor `null`.
+    /// True if `oldSelf`, if used, is the old value itself: neither an optional nor `null`.
     pub(crate) sees_plain_old_self: bool,
-    /// Where below the value a failure is shown, in the notation of errors.
+    /// The path below the value that a failure is reported at, in the notation of errors.
     pub(crate) field_path: Option<Box<str>>,
 }
 
@@ -82,9 +82,9 @@ impl LazyRules {
         }
     }
 
-    /// The compiled rules; `None` where expressions cannot see such values.
+    /// The compiled rules; `None` if expressions cannot see such values.
     pub(crate) fn compiled(&self, schema: &Arc<Structural>) -> Option<&CompiledRules> {
-        // Others wait for the same rules: whoever compiles them does so to the end.
+        // Other threads wait for the same rules, so compiling must not be interrupted.
         let compile = || deadline::suspended(|| self.compile(schema));
         self.compiled_rules.get_or_init(compile).as_ref()
     }
@@ -122,7 +122,7 @@ impl LazyRules {
 }
 
 impl ExecutableRule {
-    /// The program, if it sees nothing but the value.
+    /// The program, if it reads only the new value.
     fn predicate(&self) -> Option<Arc<Program>> {
         let program = self.program.as_ref().filter(|_| !self.uses_old_self)?;
         program.as_ref().ok().cloned()
@@ -146,7 +146,7 @@ fn error_path(rule: &ValidationRule, schema: &Arc<Structural>) -> Option<Box<str
     Some(out.into())
 }
 
-/// Whether expressions see values of a schema at all. Fields that they do not see have no rules.
+/// Returns whether expressions can see values of a schema. Fields that they cannot see have no rules.
 pub(crate) fn is_visible(schema: &Structural) -> bool {
     if schema.is_int_or_string() {
         return true;
@@ -159,7 +159,7 @@ pub(crate) fn is_visible(schema: &Structural) -> bool {
     }
 }
 
-/// Whether expressions see the fields of a schema. What is no object has none, whatever else its schema says.
+/// Returns whether expressions can see the fields of a schema: only those of objects.
 pub(crate) fn shows_fields(schema: &Structural) -> bool {
     schema.ty == Some(Type::Object) && !schema.is_int_or_string()
 }

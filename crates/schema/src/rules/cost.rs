@@ -1,21 +1,21 @@
-//! The limits on what rules may cost, and the texts of their errors.
+//! The cost limits of rules, and their error messages.
 
 use scantling_value::{ErrorList, FieldError, Path};
 
-/// The most that an expression may be estimated to cost, over all the values it may be evaluated for.
+/// The maximum estimated cost of an expression, over all values it may be evaluated for.
 pub(super) const EXPRESSION_LIMIT: u64 = 10_000_000;
-/// The most that all expressions of a schema together may.
+/// The maximum estimated cost of all expressions of a schema.
 const SCHEMA_LIMIT: u64 = 100_000_000;
-/// Expressions that cost less than one hundredth of the schema's limit are not named as offenders.
+/// Expressions that cost less than one hundredth of the schema's limit are not named in the error.
 const OFFENCE: u64 = SCHEMA_LIMIT / 100;
-/// So many offenders are named, the worst ones.
+/// The maximum number of expressions named in the error, the most expensive ones.
 const MAX_OFFENDERS: usize = 4;
 
-/// What the expressions of a schema cost together.
+/// The total cost of the expressions of a schema.
 #[derive(Debug, Default)]
 pub(super) struct CostTotal {
     cost: u64,
-    /// The dearest expressions, and what to say of them should the schema cost too much.
+    /// The most expensive expressions, with their errors in case the total exceeds the limit.
     offenders: Vec<(u64, FieldError)>,
 }
 
@@ -33,7 +33,7 @@ impl CostTotal {
         self.offenders.truncate(MAX_OFFENDERS);
     }
 
-    /// The errors of a schema at `at` whose expressions cost too much together.
+    /// The errors of a schema at `at` whose total cost exceeds the limit.
     pub(super) fn errors(self, at: &Path<'_>) -> ErrorList {
         if self.cost <= SCHEMA_LIMIT {
             return ErrorList::new();
@@ -45,13 +45,13 @@ impl CostTotal {
     }
 }
 
-/// The text of an error about a cost beyond its limit.
+/// The message about a cost that exceeds its limit.
 pub(super) fn exceeds(name: &str, cost: u64, limit: u64) -> String {
     let times = cost as f64 / limit as f64;
     let factor = if times > 100.0 {
         "more than 100x".to_owned()
     } else if times < 1.5 {
-        // Not to say that it exceeds the limit by a factor of 1.0.
+        // Avoids the message "by a factor of 1.0".
         format!("{times:.6}x")
     } else {
         format!("{times:.1}x")
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_dearest_are_named() {
+    fn only_the_most_expensive_rules_are_named() {
         let at = Path::ROOT.field("schema");
         let mut total = CostTotal::default();
         for (n, cost) in [900_000, 30_000_000, 1_000_000, 50_000_000, 2_000_000, 40_000_000]

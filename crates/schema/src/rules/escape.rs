@@ -1,8 +1,8 @@
-//! Names of fields as identifiers of expressions.
+//! Escapes field names to identifiers of expressions.
 
 use scantling_cel::shape::is_reserved;
 
-/// The name by which expressions know a field, or `None` where it cannot be written as an identifier.
+/// The identifier of a field in expressions; `None` if it cannot be an identifier.
 pub(crate) fn escape(name: &str) -> Option<String> {
     if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) {
         return None;

@@ -1,4 +1,4 @@
-//! Runs rules over an object.
+//! Evaluates the rules of an object.
 
 mod fast_path;
 
@@ -15,48 +15,49 @@ use scantling_cel::val::{Arena, EvalError, Val, read};
 use scantling_value::{BadValue, ErrorKind, ErrorList, FieldError, Map, Path, TextList, Value, deadline, go};
 use std::cell::Cell;
 
-/// What all rules of one object may cost together.
+/// The cost budget of all rules of one object.
 pub const BUDGET: u64 = 10_000_000;
-/// What one run of one expression may cost.
+/// The limits of one evaluation.
 const LIMITS: Limits<'static> = Limits {
     cost: 1_000_000,
     interrupt: None,
 };
 const OUT_OF_BUDGET: &str =
     "validation failed due to running out of cost budget, no further validation rules will be run";
-/// What is said of rules about entries of a value whose type has none.
+/// The error about rules on entries of a value whose type has no entries.
 pub(crate) const NOT_COMPILED: &str =
     "rule compiler initialization error: failed to convert to declType for CEL validation rules";
-/// The longest message that an expression may make.
+/// The maximum length of a computed message.
 const MAX_MESSAGE: usize = 5 * 1024;
 
-/// What rules say about an object.
+/// The result of evaluating the rules of an object.
 #[derive(Debug, Default)]
 pub struct RuleReport {
-    /// What is wrong.
+    /// The errors.
     pub errors: ErrorList,
-    /// What is wrong but was so before, in the words of an error.
+    /// Failures that existed before, as warnings.
     pub warnings: TextList,
-    /// What the rules cost. Beyond the budget by one means that it ran out.
+    /// The cost of the rules. One more than the budget means that it was exhausted.
     pub cost: u64,
 }
 
-/// Is told of each rule that ran: the target of the value, the rule's index at that target, and what the run cost,
-/// with that of the message.
+/// Called after each rule with the path of the value, the index of the rule there, and its cost, including
+/// the message.
 pub type Meter<'a> = &'a dyn Fn(&Path<'_>, usize, u64);
 
-/// How rules are run.
+/// The options of rule evaluation.
 #[derive(Clone, Copy)]
 pub struct RuleOptions<'a> {
-    /// Where the value stands.
+    /// The path of the value.
     pub at: &'a Path<'a>,
-    /// Forgives failures of rules about values that are what they were before.
+    /// Tolerates failures of rules on unchanged values.
     pub ratchet: Option<&'a Ratchet<'a>>,
-    /// Whether rules that can do without an old value run without one (a part of ratcheting in servers).
+    /// True if rules with an optional `oldSelf` run without an old value (part of ratcheting in
+    /// kube-apiserver).
     pub optional_old_self: bool,
-    /// What the rules may cost.
+    /// The cost budget.
     pub budget: u64,
-    /// For those who want to know what each rule costs.
+    /// Receives the cost of each rule.
     pub meter: Option<Meter<'a>>,
 }
 
@@ -71,7 +72,7 @@ impl std::fmt::Debug for RuleOptions<'_> {
     }
 }
 
-/// Runs the rules of a node and of all below it over a value that was `old` before.
+/// Evaluates the rules of a node and of everything below it; `old` is the old value.
 pub fn run(node: &PlanNode, value: &Value, old: Option<&Value>, options: &RuleOptions<'_>) -> RuleReport {
     let mut run = RuleRunner::new(options);
     let start = run.budget;
@@ -85,7 +86,7 @@ pub fn run(node: &PlanNode, value: &Value, old: Option<&Value>, options: &RuleOp
     run.walk(node, value, old)
 }
 
-/// The budget is spent: no further rule runs.
+/// The budget is exhausted: no further rule runs.
 struct BudgetExhausted;
 
 /// A value and the old one that it goes back to.
@@ -177,7 +178,7 @@ impl<'o> RuleRunner<'o> {
             correlated: correlated.as_ref(),
             around: None,
         };
-        // Running out of budget is in the report.
+        // An exhausted budget is part of the report.
         let _ = self.value(node, value, old, ratchet_context, self.options.at);
         self.report.cost = start.abs_diff(self.budget);
         self.report
@@ -211,7 +212,7 @@ impl<'o> RuleRunner<'o> {
         if !node.has_below(Features::RULES) {
             return Ok(());
         }
-        // An integer or a string has no parts, whatever else its schema says.
+        // An integer or a string has no parts, whatever its schema declares.
         let has_parts = || !node.schema().is_int_or_string();
         match value {
             Value::Object(map) if node.types() == Types::OBJECT && has_parts() => {
@@ -228,8 +229,8 @@ impl<'o> RuleRunner<'o> {
         }
     }
 
-    /// The entries of a value that is not of its type, as a value may be that was stored before its definition changed:
-    /// rules cannot be compiled for entries of what has none.
+    /// Reports entries of a value of the wrong type, which may have been stored before its CRD changed: rules
+    /// cannot be compiled for them.
     fn report_uncompiled(&mut self, node: &PlanNode, value: &Value, at: &Path<'_>) {
         let mut entry = |node: &PlanNode, value: &Value, at: &Path<'_>| {
             if value.is_null() || !node.has(Features::RULES) {
@@ -313,7 +314,7 @@ impl<'o> RuleRunner<'o> {
         result
     }
 
-    /// Of the metadata of a resource, expressions see no more than names.
+    /// In the metadata of a resource, expressions see only names.
     fn names(
         &mut self,
         node: &PlanNode,
@@ -396,8 +397,7 @@ impl<'o> RuleRunner<'o> {
         Ok(())
     }
 
-    /// Whether all rules are kept that see nothing but the value, and that can be told in the quickest way; then they
-    /// are paid for.
+    /// Evaluates the fused rules; returns whether all hold. If so, charges their cost.
     #[inline]
     fn all_hold(&mut self, compiled_rules: &CompiledRules, value: &Value) -> bool {
         self.arena.reset();
@@ -405,7 +405,7 @@ impl<'o> RuleRunner<'o> {
         cost.is_some_and(|cost| self.pay(cost))
     }
 
-    /// Whether a rule is kept, and that can be told without a thought for errors; then it is paid for.
+    /// Evaluates a rule in fast mode; returns whether it holds. If so, charges its cost.
     fn holds<'v>(&mut self, program: &'v Program, inputs: &[Input<'v>]) -> bool {
         self.arena.reset();
         let Some((true, cost)) = program.test(&self.arena, inputs, LIMITS) else {
@@ -414,7 +414,7 @@ impl<'o> RuleRunner<'o> {
         self.pay(cost)
     }
 
-    /// Takes a cost from the budget, if there is enough left.
+    /// Charges a cost, if the budget suffices.
     #[inline]
     fn pay(&mut self, cost: u64) -> bool {
         deadline::tick_for(usize::try_from(cost).unwrap_or(usize::MAX));
@@ -461,7 +461,7 @@ impl<'o> RuleRunner<'o> {
                 }
                 self.fail(|| {
                     let why = error.to_string();
-                    // What the checker could not see: int-or-string may be either.
+                    // The checker cannot know the type of int-or-string.
                     target.error(&if why.starts_with("no such overload") {
                         format!(
                             "'{why}': call arguments did not match a supported operator, function or macro signature for rule: {rule_label}"
@@ -479,7 +479,7 @@ impl<'o> RuleRunner<'o> {
         rule.applies_on_create || (rule.optional_old_self == Some(true) && self.options.optional_old_self)
     }
 
-    /// A rule is false: makes the error that says so.
+    /// Builds the error of a rule that is false.
     fn failed(
         &mut self,
         target: &RuleTarget<'_>,
@@ -491,7 +491,7 @@ impl<'o> RuleRunner<'o> {
         let ratcheted = !compiled.uses_old_self && self.is_ratcheted(target.ratchet_context);
         let mut detail = None;
         if let Some(message) = &compiled.message {
-            // Messages never see an optional.
+            // Message expressions never see an optional.
             let answer = self.evaluate(
                 message,
                 compiled_rules,
@@ -568,7 +568,7 @@ impl<'o> RuleRunner<'o> {
         }
     }
 
-    /// Takes the cost of a run from the budget.
+    /// Charges the cost of an evaluation.
     fn charge(&mut self, evaluated: Evaluation) -> Result<Result<RuleResult, EvalError>, BudgetExhausted> {
         if self.pay(evaluated.cost) {
             return Ok(evaluated.answer);
@@ -606,7 +606,7 @@ enum RuleResult {
     Other,
 }
 
-/// What an expression sees as `oldSelf`.
+/// The value of `oldSelf`.
 enum OldSelf<'v> {
     Absent,
     Null,
@@ -654,7 +654,7 @@ impl RuleTarget<'_> {
         self.node.schema().ty.map_or("", Type::as_str)
     }
 
-    /// An error about the rule, not about the value: it shows the type.
+    /// An error about the rule rather than the value: it shows the type.
     fn error(&self, why: &str) -> FieldError {
         FieldError::invalid(self.at, self.type_name(), why)
     }
@@ -712,7 +712,7 @@ fn rule_label(rule: &ValidationRule) -> &str {
     }
 }
 
-/// A message that an expression made, if it is one line of bearable length.
+/// A computed message, if it is a single line of acceptable length.
 fn usable_message(message: &str) -> Option<String> {
     let message = message.trim();
     let fine = !message.is_empty() && message.len() <= MAX_MESSAGE && !message.contains('\n');

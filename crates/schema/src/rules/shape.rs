@@ -1,4 +1,4 @@
-//! The shapes that expressions see, made from schemas.
+//! Derives the shapes that expressions see from schemas.
 
 use super::escape::escape;
 use crate::structural::{self, Additional, Structural, ValueValidation};
@@ -7,27 +7,27 @@ use scantling_cel::shape::{ListType, Shape, ShapeField, ShapeKind};
 use scantling_value::Value;
 use std::sync::{Arc, Weak};
 
-/// The largest request.
+/// The maximum size of a request.
 pub(super) const MAX_REQUEST_BYTES: i64 = 3 * 1024 * 1024;
-/// The longest text in a request: the largest request less its quotes.
+/// The maximum length of a string in a request: the largest request without its quotes.
 const MAX_TEXT: i64 = MAX_REQUEST_BYTES - 2;
-/// The longest name of an object.
+/// The maximum length of an object's name.
 const MAX_NAME: i64 = 253;
 
-/// Makes shapes from schemas. Schemas that are one value give one shape.
+/// Derives shapes from schemas, and caches them by schema.
 #[derive(Debug, Default)]
 pub struct Shapes {
-    /// By the address of the schema, which stays its own as long as it is weakly held.
+    /// By the address of the schema, which is valid while it is weakly held.
     known: HashMap<usize, (Weak<Structural>, Option<Arc<Shape>>)>,
 }
 
 impl Shapes {
-    /// An empty store.
+    /// Creates an empty cache.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Forgets the shapes of schemas that are gone.
+    /// Drops the shapes of dropped schemas.
     pub fn sweep(&mut self) {
         self.known.retain(|_, (schema, _)| schema.strong_count() > 0);
     }
@@ -37,7 +37,7 @@ impl Shapes {
         self.make(schema, ShapeScope::Resource).map(Arc::new)
     }
 
-    /// The shape of a schema below the root; `None` where expressions cannot see such values at all.
+    /// The shape of a schema below the root; `None` if expressions cannot see such values.
     pub fn of_schema(&mut self, schema: &Arc<Structural>) -> Option<Arc<Shape>> {
         let address = Arc::as_ptr(schema).addr();
         if let Some((known, shape)) = self.known.get(&address)
@@ -166,13 +166,13 @@ struct ShapeMember<'s> {
     has_default: bool,
 }
 
-/// What stands at a scope.
+/// The scope of a shape.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ShapeScope {
-    /// A whole object, or one that is embedded: expressions always see its `apiVersion`, `kind`, `metadata.name` and
+    /// A whole or embedded object: expressions always see its `apiVersion`, `kind`, `metadata.name` and
     /// `metadata.generateName`.
     Resource,
-    /// A part of one.
+    /// A part of an object.
     Value,
 }
 
@@ -202,7 +202,7 @@ fn string_shape(schema: &Structural) -> Shape {
     }
 }
 
-/// The metadata of a resource whose schema does not declare all that expressions may see.
+/// The metadata of a resource whose schema does not declare all fields that expressions may see.
 fn metadata(resource: &Structural) -> Shape {
     let declared = resource.property("metadata");
     let name = |name: &'static str, longest: i64| {
@@ -223,7 +223,8 @@ fn metadata(resource: &Structural) -> Shape {
     shape(&Structural::default(), kind, 2, 0)
 }
 
-/// Whether a schema declares what expressions may always see of a resource: then they see all that it declares.
+/// Returns whether a schema declares the fields that expressions always see of a resource. Then they see
+/// everything it declares.
 pub(super) fn declares_metadata(schema: &Structural) -> bool {
     let is = |s: Option<&Arc<Structural>>, ty| s.is_some_and(|s| s.ty == Some(ty));
     let text = structural::Type::String;
@@ -242,7 +243,7 @@ fn max_length(schema: &Structural) -> Option<i64> {
     limits(schema).and_then(|v| v.max_length)
 }
 
-/// A limit in characters, of which each may take four bytes.
+/// Converts a limit in characters to bytes; a character may take four.
 fn in_bytes(characters: i64) -> i64 {
     characters.max(0).saturating_mul(4)
 }
@@ -260,7 +261,7 @@ fn has_default(schema: &Structural) -> bool {
         .is_some_and(|json| !matches!(*json.0, Value::Null))
 }
 
-/// How many entries fit into a request, each of at least `size` and `overhead` bytes.
+/// The number of entries that fit into a request, each with at least `size` and `overhead` bytes.
 fn fitting(size: u64, overhead: u64) -> i64 {
     MAX_TEXT / i64::try_from(size.saturating_add(overhead)).unwrap_or(i64::MAX)
 }

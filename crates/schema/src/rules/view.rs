@@ -1,4 +1,4 @@
-//! What expressions see, on the way down a schema.
+//! The shapes that expressions see, on the way down a schema.
 
 use super::escape::escape;
 use super::shape::Shapes;
@@ -6,13 +6,14 @@ use crate::structural::Structural;
 use scantling_cel::shape::{Shape, ShapeKind};
 use std::sync::Arc;
 
-/// What expressions see of the values at a node of a schema: a shape, or nothing at all.
+/// What expressions see of the values at a schema node: a shape, or nothing.
 ///
-/// The view of a child is part of its parent's, where its parent shows it: within `metadata`, only names are shown.
+/// The view of a child is part of its parent's view, if the parent shows it: within `metadata`, only names
+/// are visible.
 #[derive(Clone, Debug)]
 pub struct View(Result<Arc<Shape>, Unseen>);
 
-/// Why expressions see nothing of a value.
+/// The reason why expressions do not see a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Unseen {
     /// Its schema, or one above it, has no shape.
@@ -27,17 +28,17 @@ impl View {
         View(shapes.of_resource(schema).ok_or(Unseen::NoShape))
     }
 
-    /// The view of values below the root, seen on their own.
+    /// The view of values below the root on their own.
     pub fn of_schema(schema: &Arc<Structural>, shapes: &mut Shapes) -> Self {
         View(shapes.of_schema(schema).ok_or(Unseen::NoShape))
     }
 
-    /// The shape; `None` where expressions see nothing.
+    /// The shape; `None` if expressions see nothing.
     pub fn shape(&self) -> Option<&Arc<Shape>> {
         self.0.as_ref().ok()
     }
 
-    /// The shape, or why there is none, in the words of a server.
+    /// The shape, or kube-apiserver's error.
     pub(super) fn shape_or_problem(&self) -> Result<&Arc<Shape>, &'static str> {
         self.0.as_ref().map_err(|unseen| match unseen {
             Unseen::NoShape => {
@@ -48,7 +49,7 @@ impl View {
         })
     }
 
-    /// The view of a field. A field that its parent does not show is seen on its own.
+    /// The view of a field. A field that its parent does not show is viewed on its own.
     #[must_use]
     pub fn property(&self, name: &str, schema: &Arc<Structural>, shapes: &mut Shapes) -> Self {
         let Ok(shape) = &self.0 else {

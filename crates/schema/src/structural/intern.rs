@@ -1,4 +1,4 @@
-//! Stores equal schemas once.
+//! Interns schemas: equal ones are stored once.
 
 use super::{Additional, Extensions, Json, Structural, Type, ValidationRule, ValueValidation};
 use foldhash::fast::RandomState;
@@ -7,19 +7,19 @@ use scantling_value::{Map, Value};
 use std::hash::{BuildHasher, Hash, Hasher};
 use std::sync::Arc;
 
-/// A store of schemas in which equal ones are one.
+/// A store in which equal schemas are one.
 ///
-/// It lives as long as the definitions of a process; [`Interner::sweep`] forgets what no definition uses any more.
+/// It lives as long as the CRDs of a process; [`Interner::sweep`] drops schemas that no CRD uses.
 ///
-/// Most schemas of a definition stand in it many times. So they are looked for before they are made: what is looked
-/// for is a [`InternKey`], which borrows from the document, and names its children by their slots in it.
+/// Most schemas of a CRD occur many times, so they are looked up before they are built: an [`InternKey`]
+/// borrows from the document and refers to its children by their slots.
 #[derive(Debug, Default)]
 pub struct Interner {
     nodes: InternedSchemas,
-    /// The slots of the nodes by their hashes.
+    /// The slots of the nodes by hash.
     slots: HashTable<SchemaId>,
     hasher: RandomState,
-    /// The schemas that are no more than a type, which most leaves of a definition are: by type and nullability.
+    /// The schemas with only a type, which most leaves are, by type and nullability.
     types: [Option<SchemaId>; 2 * (Type::COUNT + 1)],
 }
 
@@ -27,19 +27,19 @@ pub struct Interner {
 #[derive(Debug, Default)]
 struct InternedSchemas(Vec<(u64, Arc<Structural>)>);
 
-/// The slot of a schema of an interner, until it is swept.
+/// The slot of a schema in an interner, valid until it is swept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SchemaId(u32);
 
-/// A schema that is looked for. What few schemas have is made already, the rest is still where it comes from.
+/// A lookup key. Rare parts of the schema are already built, the others are borrowed from the document.
 #[derive(Debug, Default)]
 pub(crate) struct InternKey<'d> {
     pub(crate) ty: Option<Type>,
     pub(crate) nullable: bool,
     pub(crate) default: Option<&'d Value>,
-    /// Of `properties`, the names.
+    /// The names of `properties`.
     pub(crate) names: Option<&'d Map>,
-    /// Beside the names, one by one.
+    /// The schemas of `properties`, in the same order.
     pub(crate) properties: &'d [SchemaId],
     pub(crate) additional: Option<InternKeyAdditional>,
     pub(crate) items: Option<SchemaId>,
@@ -48,7 +48,7 @@ pub(crate) struct InternKey<'d> {
     pub(crate) validation: Option<Box<ValueValidation>>,
 }
 
-/// What may stand beside the declared fields of a draft.
+/// The `additionalProperties` of a key.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum InternKeyAdditional {
     Any(bool),
@@ -60,7 +60,8 @@ impl InternedSchemas {
         self.0.get(usize::try_from(slot.0).ok()?)
     }
 
-    /// The hash of a stored schema. Equal schemas are one, so that their parents need no look at what is below them.
+    /// The hash of a stored schema. Equal schemas have the same slot, so parents do not hash what is below
+    /// it.
     fn hash_of(&self, slot: SchemaId) -> u64 {
         self.get(slot).map_or(0, |(hash, _)| *hash)
     }
@@ -85,7 +86,7 @@ impl<'d> InternKey<'d> {
             .map(|((name, _), slot)| (name.as_str(), *slot))
     }
 
-    /// Most nodes have little more than a type: what they lack is not hashed, nor are the ends of texts.
+    /// Most nodes have little more than a type, so absent parts and text terminators are not hashed.
     fn hash<H: Hasher>(&self, nodes: &InternedSchemas, state: &mut H) {
         state.write_u8(self.ty.map_or(0, |ty| ty as u8 + 1) << 1 | u8::from(self.nullable));
         if let Some(default) = self.default {
@@ -110,7 +111,7 @@ impl<'d> InternKey<'d> {
         }
     }
 
-    /// Whether a stored schema is what is looked for.
+    /// Returns whether a stored schema equals the key.
     fn is(&self, schema: &Structural, nodes: &InternedSchemas) -> bool {
         let Structural {
             ty,
@@ -191,7 +192,7 @@ fn hash_validation<H: Hasher>(v: &ValueValidation, state: &mut H) {
             state.write_i64(limit);
         }
     }
-    // The branches are in the store already: equal ones have one address.
+    // The branches are already interned, so equal ones have the same address.
     let branches = [&v.all_of, &v.one_of, &v.any_of].into_iter().flatten();
     for branch in branches.chain(&v.not) {
         Arc::as_ptr(branch).hash(state);
@@ -199,12 +200,12 @@ fn hash_validation<H: Hasher>(v: &ValueValidation, state: &mut H) {
 }
 
 impl Interner {
-    /// An empty store.
+    /// Creates an empty store.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The stored schema that a draft describes, whose children must come from this store.
+    /// Returns the stored schema for a key, whose children must come from this store.
     pub(crate) fn intern(&mut self, draft: InternKey<'_>) -> SchemaId {
         let Interner { nodes, slots, .. } = self;
         let mut state = self.hasher.build_hasher();
@@ -217,7 +218,7 @@ impl Interner {
         if let Some(known) = slots.find(hash, is_it) {
             return *known;
         }
-        // There is no room in memory for so many schemas.
+        // Memory cannot hold so many schemas.
         let slot = SchemaId(u32::try_from(nodes.0.len()).unwrap_or(u32::MAX));
         let schema = Arc::new(draft.make(nodes));
         nodes.0.push((hash, schema));
@@ -225,7 +226,7 @@ impl Interner {
         slot
     }
 
-    /// The stored schema that is no more than a type.
+    /// Returns the stored schema with only a type.
     pub(crate) fn type_alone(&mut self, ty: Option<Type>, nullable: bool) -> SchemaId {
         let place = 2 * ty.map_or(0, |ty| ty as usize + 1) + usize::from(nullable);
         if let Some(known) = self.types.get(place).copied().flatten() {
@@ -247,20 +248,20 @@ impl Interner {
         self.nodes.schema(slot)
     }
 
-    /// The number of different schemas.
+    /// The number of stored schemas.
     pub fn len(&self) -> usize {
         self.nodes.0.len()
     }
 
-    /// Whether no schema is stored.
+    /// Returns whether the store is empty.
     pub fn is_empty(&self) -> bool {
         self.nodes.0.is_empty()
     }
 
-    /// Forgets the schemas that nobody outside uses.
+    /// Drops the schemas without other owners.
     pub fn sweep(&mut self) {
         let Interner { nodes, slots, .. } = self;
-        // Children come before their parents, so that one look from the end frees whole trees.
+        // Children come before their parents, so one backward pass frees whole trees.
         let mut kept = Vec::new();
         while let Some((hash, schema)) = nodes.0.pop() {
             if Arc::strong_count(&schema) > 1 {

@@ -1,7 +1,8 @@
-//! The words of a server for what is wrong at a place.
+//! kube-apiserver's messages about a value.
 //!
-//! Two notations of a place meet here: the field of an error is the whole path; the text inside the message counts
-//! from the value that is checked (the object, a status, a default) and writes map keys like fields, `spec.map.key`.
+//! Two notations of a path are used: the field of an error is the whole path; the path inside the message
+//! starts at the validated value (the object, a status, a default) and writes map keys like fields,
+//! `spec.map.key`.
 
 use crate::pattern::Pattern;
 use crate::structural::Json;
@@ -9,16 +10,16 @@ use scantling_value::{BadValue, ErrorKind, FieldError, Path, Segment, Value, go}
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// Where something is wrong.
+/// The location of an error.
 pub(crate) struct ErrorSite<'a> {
-    /// Where the checked value stands.
+    /// The path of the validated value.
     pub(super) prefix: &'a Path<'a>,
-    /// The place in the checked value.
+    /// The path within the validated value.
     pub(super) at: &'a Path<'a>,
 }
 
 impl ErrorSite<'_> {
-    /// The place as the message writes it.
+    /// The path as the message writes it.
     pub(crate) fn name(&self) -> String {
         let mut out = String::new();
         for segment in self.at.segments() {
@@ -32,7 +33,7 @@ impl ErrorSite<'_> {
         out
     }
 
-    /// An error whose field is the place.
+    /// An error whose field is this path.
     pub(crate) fn error(
         &self,
         kind: ErrorKind,
@@ -61,7 +62,7 @@ impl ErrorSite<'_> {
         locate(error, &Path::ROOT, &steps)
     }
 
-    /// An error about no field in particular; the text names the place itself.
+    /// An error without a field; the message names the path.
     fn general(&self, detail: impl Into<String>) -> FieldError {
         FieldError::with_field(ErrorKind::Invalid, self.prefix.to_string(), "", detail).located(self.at)
     }
@@ -135,7 +136,7 @@ impl ErrorSite<'_> {
         self.general(format!("{} {text}", go::quote(&self.name())))
     }
 
-    /// A number, or a bound on numbers, that is none of its type.
+    /// A number, or a bound on numbers, that is out of range of its type.
     pub(crate) fn out_of_range(&self, what: &str, ty: &str, format: Option<&str>) -> FieldError {
         let place = self.name();
         self.general(match format {
@@ -146,7 +147,7 @@ impl ErrorSite<'_> {
         })
     }
 
-    /// A number out_of_bounds a bound.
+    /// The error about a number outside its bounds.
     pub(crate) fn out_of_bounds(&self, value: &Value, relation: &str, bound: &Value) -> FieldError {
         self.invalid(
             value.clone(),
@@ -154,7 +155,7 @@ impl ErrorSite<'_> {
         )
     }
 
-    /// A factor that nothing is a multiple of.
+    /// An invalid `multipleOf`.
     pub(crate) fn not_multiple_of(&self, factor: &Value) -> FieldError {
         let detail = format!(
             "factor MultipleOf declared for {} must be positive: {}",
@@ -172,7 +173,7 @@ fn number_v(v: &Value) -> String {
     }
 }
 
-/// Points an error at the end of the steps.
+/// Sets the location of an error.
 fn locate(error: FieldError, at: &Path<'_>, steps: &[Segment<'_>]) -> FieldError {
     match steps {
         [] => error.located(at),

@@ -10,7 +10,7 @@ use crate::plan::{CheckKind, Features, FieldLookup, PlanNode};
 use crate::structural::Additional;
 use scantling_value::{Map, Path, Value, deadline};
 
-/// Whether a value keeps every limit of a schema.
+/// Returns whether a value keeps every limit of a schema.
 pub fn is_valid(node: &PlanNode, value: &Value) -> bool {
     !needs_full_check(node, value) || fits(node, value)
 }
@@ -62,7 +62,7 @@ fn elements_fit(node: &PlanNode, list: &[Value]) -> bool {
     fits_list(node, list, is_valid)
 }
 
-/// Whether a value fits, told by the walk that knows every limit.
+/// Returns whether a value fits, told by the walk that knows every limit.
 #[inline(never)]
 pub(super) fn full_check(node: &PlanNode, value: &Value) -> bool {
     check(node, value, None, &Path::ROOT, &mut FirstFailure).is_ok()
@@ -87,7 +87,7 @@ fn fits_text(node: &PlanNode, text: &str) -> bool {
         && (limits.enumeration.is_empty() || checks.listed.contains_text(text))
 }
 
-/// Whether a list fits, of which `fits` looks at the elements.
+/// Returns whether a list fits, of which `fits` looks at the elements.
 #[inline]
 fn fits_list(node: &PlanNode, list: &[Value], mut fits: impl FnMut(&PlanNode, &Value) -> bool) -> bool {
     if let Some(limits) = node.limits()
@@ -100,7 +100,7 @@ fn fits_list(node: &PlanNode, list: &[Value], mut fits: impl FnMut(&PlanNode, &V
         .is_none_or(|items| list.iter().all(|item| fits(items, item)))
 }
 
-/// Whether an object fits whose members need a closer look by `fits`.
+/// Returns whether an object fits whose members need a closer look by `fits`.
 #[inline]
 fn fits_object(node: &PlanNode, map: &Map, fits: impl Fn(&str, &PlanNode, &Value) -> bool) -> bool {
     let limits = node.limits();
@@ -124,7 +124,7 @@ fn fits_object(node: &PlanNode, map: &Map, fits: impl Fn(&str, &PlanNode, &Value
             return false;
         }
     }
-    // A name may stand twice among those that are required.
+    // A name may be repeated in `required`.
     limits
         .is_none_or(|v| required >= v.required.len() || v.required.iter().all(|name| map.contains_key(name)))
 }

@@ -4,7 +4,7 @@ use super::sink::{Attempt, Sink, Stop};
 use crate::plan::ValueChecks;
 use scantling_value::{Path, Value};
 
-/// ValueChecks the junctors of a node. Fields below them are never forgiven for being unchanged.
+/// Validates the junctors of a node. Ratcheting does not apply to fields below them.
 pub(super) fn check<S: Sink>(
     checks: &ValueChecks,
     value: &Value,
@@ -29,7 +29,7 @@ pub(super) fn check<S: Sink>(
     Ok(matched)
 }
 
-/// Keeps the attempt of which most matched, the earlier one of equals.
+/// Keeps the attempt with the most matches; the earlier one of equals.
 fn keep_best(best: &mut Option<Attempt>, attempt: Attempt) {
     if best.as_ref().is_none_or(|b| attempt.matched > b.matched) {
         *best = Some(attempt);

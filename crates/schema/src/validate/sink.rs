@@ -1,4 +1,4 @@
-//! What a walk does with a failure.
+//! The treatment of failures by the validation walk.
 
 use super::error_site::ErrorSite;
 use crate::correlate::{self, OldList, UnchangedElements};
@@ -8,39 +8,39 @@ use std::cell::Cell;
 use std::collections::HashSet;
 use std::time::Duration;
 
-/// The walk has its answer.
+/// The walk stops early.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stop;
 
-/// What a walk does with a failure.
+/// The treatment of failures by the validation walk.
 pub(crate) trait Sink {
     /// Whether failures are wanted in words, all of them.
     const COLLECTS: bool;
 
-    /// Takes a failure.
+    /// Handles a failure.
     fn fail(&mut self, at: &Path<'_>, failure: impl FnOnce(&ErrorSite<'_>) -> FieldError)
     -> Result<(), Stop>;
 
-    /// The number of failures taken.
+    /// The number of failures.
     fn failures(&self) -> usize;
 
-    /// Forgets the failures after that number.
+    /// Drops the failures after the first `before`.
     fn forgive(&mut self, before: usize);
 
-    /// Whether the value is what it was before.
+    /// Returns whether the value is what it was before.
     fn unchanged(&self, node: &PlanNode, old: &Value, new: &Value) -> bool;
 
     /// The old elements of a keyed list, to be found by the new ones.
     fn correlate<'o>(&self, node: &'o PlanNode, old: &'o Value) -> Option<OldList<'o>>;
 
-    /// ValueChecks a branch of a junctor on its own.
+    /// Validates a branch of a junctor on its own.
     fn attempt(&self, branch: &PlanNode, value: &Value, at: &Path<'_>) -> Attempt;
 
-    /// Takes over the failures of an attempt, and returns how much matched in it.
+    /// Takes over the failures of an attempt, and returns its number of matches.
     fn absorb(&mut self, attempt: Attempt) -> usize;
 }
 
-/// How a branch of a junctor fared.
+/// The result of checking a branch of a junctor.
 pub(crate) struct Attempt {
     pub(crate) matched: usize,
     failed: bool,
@@ -91,7 +91,7 @@ impl Sink for FirstFailure {
     }
 }
 
-/// Collects failures in the words of a server.
+/// Collects failures with kube-apiserver's messages.
 pub(crate) struct CollectErrors<'a> {
     prefix: &'a Path<'a>,
     ratchet: Option<&'a Ratchet<'a>>,
@@ -107,7 +107,7 @@ impl<'a> CollectErrors<'a> {
         }
     }
 
-    /// The failures, each once: branches of junctors repeat what the schema around them says.
+    /// The failures without repetitions: branches of junctors repeat constraints of the schema around them.
     pub(crate) fn into_errors(self) -> ErrorList {
         let mut errors = self.errors;
         if errors.len() < 2 {
@@ -115,13 +115,14 @@ impl<'a> CollectErrors<'a> {
         }
         let mut seen = HashSet::new();
         errors.retain(|e| {
-            // The value is no part of it: a number may be shown as integer by one check and as float by another.
+            // The value is not part of the identity: one check may show a number as integer and another as
+            // float.
             let shown = matches!(e.kind(), ErrorKind::NotSupported).then(|| match e.value() {
                 BadValue::Value(v) => v.to_json(),
                 BadValue::Raw(text) => text.clone(),
                 BadValue::Omitted => String::new(),
             });
-            // A server writes a key of the root as `.a` and a field as `a`: to it, these are two places.
+            // kube-apiserver writes a key of the root as `.a` and a field as `a`, so they are different.
             let below_key = matches!(e.at().segments().next(), Some(Segment::Key(_)));
             seen.insert((
                 e.kind().reason(),
@@ -185,9 +186,9 @@ impl Sink for CollectErrors<'_> {
     }
 }
 
-/// Tells unchanged values from changed ones, and how long that took.
+/// Decides whether values are unchanged, and measures the time for it.
 ///
-/// This crate reads no clock: whoever wants to know the time brings one.
+/// This crate reads no clock; the caller may pass one.
 #[derive(Default)]
 pub struct Ratchet<'c> {
     clock: Option<&'c dyn Fn() -> Duration>,
@@ -204,7 +205,7 @@ impl std::fmt::Debug for Ratchet<'_> {
 }
 
 impl<'c> Ratchet<'c> {
-    /// A measure with or without a clock.
+    /// Creates a ratchet with or without a clock.
     pub fn new(clock: Option<&'c dyn Fn() -> Duration>) -> Self {
         Ratchet {
             clock,
@@ -212,7 +213,7 @@ impl<'c> Ratchet<'c> {
         }
     }
 
-    /// A measure that need not look at what is known to be unchanged.
+    /// Adds elements that are known to be unchanged and need not be compared.
     #[must_use]
     pub fn with_unchanged(self, unchanged: &'c UnchangedElements) -> Self {
         Ratchet {
@@ -225,7 +226,7 @@ impl<'c> Ratchet<'c> {
         self.unchanged
     }
 
-    /// Whether a value is what it was before.
+    /// Returns whether a value is unchanged.
     pub fn unchanged(&self, node: &PlanNode, old: &Value, new: &Value) -> bool {
         let start = self.clock.map(|now| now());
         let same = correlate::unchanged(node, old, new);
@@ -235,7 +236,7 @@ impl<'c> Ratchet<'c> {
         same
     }
 
-    /// The time spent on comparing.
+    /// The time spent on comparisons.
     pub fn spent(&self) -> Duration {
         self.spent.get()
     }

@@ -7,17 +7,17 @@ use base64::Engine as _;
 use scantling_value::{ErrorList, FieldError, Path, Str, Value, go};
 use std::collections::BTreeSet;
 
-/// The versions of the review kind that servers speak.
+/// The supported versions of conversion reviews.
 const REVIEW_VERSIONS: [&str; 2] = ["v1", "v1beta1"];
 
-/// Whether a list of review versions is empty or names one that servers speak.
+/// Returns whether a list of review versions is empty or contains a supported one.
 pub(super) fn is_recognised(versions: Option<&[Str]>) -> bool {
     versions.is_none_or(|versions| {
         versions.is_empty() || versions.iter().any(|v| REVIEW_VERSIONS.contains(&v.as_str()))
     })
 }
 
-/// What keeps a bundle of certificates from being used.
+/// The error of a CA bundle, if it cannot be used.
 pub(crate) fn bundle_fault(bundle: &str) -> Option<&'static str> {
     let bytes = base64::engine::general_purpose::STANDARD
         .decode(bundle)
@@ -41,7 +41,7 @@ pub(crate) fn bundle_fault(bundle: &str) -> Option<&'static str> {
     Some(fault.unwrap_or("no valid certificate authority data seen"))
 }
 
-/// The next block of a PEM text: its label, its content, and what follows it.
+/// The next block of a PEM text: its label, its content, and the rest.
 fn pem_block(text: &str) -> Option<(&str, Vec<u8>, &str)> {
     let (_, text) = text.split_once("-----BEGIN ")?;
     let (label, text) = text.split_once("-----")?;
@@ -51,7 +51,7 @@ fn pem_block(text: &str) -> Option<(&str, Vec<u8>, &str)> {
     Some((label, der, rest.trim_start()))
 }
 
-/// Whether bytes are one ASN.1 sequence from end to end.
+/// Returns whether bytes are exactly one ASN.1 sequence.
 fn is_der_sequence(bytes: &[u8]) -> bool {
     let [0x30, length, rest @ ..] = bytes else {
         return false;
@@ -68,7 +68,7 @@ fn is_der_sequence(bytes: &[u8]) -> bool {
     }
 }
 
-/// ValueChecks the conversion settings.
+/// Validates the conversion settings.
 pub(super) fn check(
     conversion: &Conversion,
     at: &Path<'_>,
@@ -244,7 +244,7 @@ impl<'a> UrlParts<'a> {
 
 /// Checks a reference to the service of a webhook.
 pub fn service(s: &Service, at: &Path<'_>, errors: &mut ErrorList) {
-    // The server hands name and namespace over in the wrong order, so each error names the other field.
+    // UPSTREAM: name and namespace are swapped, so each error names the other field.
     if s.namespace.is_empty() {
         errors.push_with(|| FieldError::required(&at.field("name"), ""));
     }
@@ -267,7 +267,7 @@ pub fn service(s: &Service, at: &Path<'_>, errors: &mut ErrorList) {
     if !path.starts_with('/') {
         errors.push_with(|| FieldError::invalid(&at, path, "must start with a '/'"));
     }
-    // The server drops the first byte, slash or not.
+    // UPSTREAM: the first byte is dropped, slash or not.
     let steps = path.as_bytes().get(1..).unwrap_or_default();
     let steps = String::from_utf8_lossy(steps);
     let steps = steps.strip_suffix('/').unwrap_or(&steps);

@@ -1,4 +1,4 @@
-//! The defaults of a definition as a whole.
+//! Checks the defaults of a CRD as a whole.
 
 use super::structural;
 use crate::document::Schema;
@@ -8,27 +8,27 @@ use crate::structural::{Interner, Structural};
 use scantling_value::Path;
 use std::sync::Arc;
 
-/// Whether a schema, or any below it, has a default.
+/// Returns whether a schema or any schema below it has a default.
 pub(super) fn has_default(s: Schema<'_>) -> bool {
     s.any(&mut |s| s.get("default").is_some())
 }
 
-/// Whether every default is an object or in one. Servers look at defaults as parts of whole objects, which elements of a
-/// root are not, nor is a default of a root that is something else.
+/// Returns whether every default is an object or inside one. kube-apiserver treats defaults as parts of whole
+/// objects; elements of a root and a non-object default of a root are not.
 pub(in crate::definition) fn are_in_objects(root: Schema<'_>) -> bool {
     root.get("default")
         .is_none_or(|default| default.as_object().is_some())
         && !root.item().is_some_and(has_default)
 }
 
-/// The schema with its root marked as the resource that it is: a default there has metadata.
+/// The schema with its root marked as a resource: a default there has metadata.
 pub(super) fn as_resource(root: &Arc<Structural>) -> Arc<Structural> {
     let mut root = Structural::clone(root);
     root.extensions.get_or_insert_default().embedded_resource = true;
     Arc::new(root)
 }
 
-/// Whether any default holds fields that its schema does not describe, or metadata that are none.
+/// Returns whether any default contains undeclared fields or malformed metadata.
 pub(super) fn has_unpruned(root: Schema<'_>, environments: &Environments) -> bool {
     if !has_default(root) || !are_in_objects(root) || !structural::check(root, &Path::ROOT).is_empty() {
         return false;
@@ -46,7 +46,7 @@ mod tests {
     use scantling_cel::kubernetes::KubernetesVersion;
     use scantling_value::{Limits, json};
 
-    /// What is known of the defaults of a schema whose root has these members.
+    /// The results for the defaults of a schema whose root has these members.
     fn judged(members: &str) -> (bool, bool) {
         let text = format!(r#"{{"type": "object", {members}}}"#);
         let document = json::decode(text.as_bytes(), Limits::default()).unwrap();
@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn defaults_that_servers_would_change() {
+    fn defaults_are_pruned_and_coerced() {
         let embedded = |members: &str| {
             format!(
                 r#""properties": {{"spec": {{"type": "object", "x-kubernetes-embedded-resource": true,
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn defaults_that_are_in_no_object() {
+    fn defaults_outside_any_object() {
         for members in [
             r#""default": ["a"]"#,
             r#""items": {"type": "string", "default": "a"}"#,

@@ -1,4 +1,4 @@
-//! The definition-time rules of our own extensions: immutability and unions.
+//! Validates the extensions that only Scantling has: immutability and unions.
 
 use crate::document::{Additional, Schema};
 use crate::structural::Mutability;
@@ -7,19 +7,19 @@ use std::collections::BTreeSet;
 
 const UNIONS: &str = "x-kubernetes-unions";
 
-/// Whether a schema, or any below it, uses immutability.
+/// Returns whether a schema or any schema below it uses immutability.
 pub(super) fn uses_immutability(s: Schema<'_>) -> bool {
     s.any(&mut |s| Mutability::ALL.iter().any(|m| s.get(m.keyword()).is_some()))
 }
 
-/// ValueChecks the extensions of one schema.
+/// Validates the extensions of one schema.
 pub(super) fn check(s: Schema<'_>, at: &Path<'_>, errors: &mut ErrorList) {
     mutability(s, at, errors);
     unions(s, at, errors);
 }
 
-/// Where immutability must not be: at the root, which would freeze the object, and in its metadata, which belongs to
-/// the API machinery.
+/// Refuses immutability at the root, which would freeze the object, and in its metadata, which belongs to the
+/// API machinery.
 pub(super) fn check_root(root: Schema<'_>, at: &Path<'_>, errors: &mut ErrorList) {
     for m in Mutability::ALL {
         if root.get(m.keyword()).is_some() {
@@ -97,7 +97,7 @@ fn mutability(s: Schema<'_>, at: &Path<'_>, errors: &mut ErrorList) {
     }
 }
 
-/// What serves as keys of the values of a schema.
+/// The keys of the values of a schema.
 enum KeySource {
     /// The keys of a map.
     Map,
@@ -126,7 +126,7 @@ fn keys(s: Schema<'_>) -> KeySource {
     }
 }
 
-/// A list whose keys are fixed needs elements that keep their keys.
+/// A list with immutable keys needs elements that keep their keys.
 fn immutable_keys(s: Schema<'_>, m: Mutability, at: &Path<'_>, errors: &mut ErrorList) {
     let Some(item) = s.item() else { return };
     let keyword = Mutability::Immutable.keyword();
@@ -213,7 +213,7 @@ fn unions(s: Schema<'_>, at: &Path<'_>, errors: &mut ErrorList) {
     }
 }
 
-/// The field that names the member in use is a string that can hold every member's value.
+/// The discriminator must be a string that can hold every member's value.
 fn discriminator(s: Schema<'_>, union: Schema<'_>, at: &Path<'_>, errors: &mut ErrorList) {
     let name = union.string("discriminator");
     let Some(property) = s.property(name) else {

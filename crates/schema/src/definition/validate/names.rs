@@ -1,4 +1,4 @@
-//! The names of a definition, and its licence to use a protected group.
+//! Checks the names of a CRD, and its approval to use a protected group.
 
 use crate::definition::{Definition, Names};
 use crate::meta::{self, NameRule, Scope};
@@ -7,7 +7,7 @@ use scantling_value::{ErrorList, FieldError, Path, Str, Value};
 
 const APPROVED: &str = "api-approved.kubernetes.io";
 
-/// The metadata of a new definition, whose name follows from its specification.
+/// Checks the metadata of a new CRD, whose name follows from its specification.
 pub(super) fn check_metadata(definition: &Definition) -> ErrorList {
     let at = Path::ROOT.field("metadata");
     let metadata = Value::from(definition.metadata.clone());
@@ -24,7 +24,7 @@ pub(super) fn check_metadata(definition: &Definition) -> ErrorList {
     errors
 }
 
-/// The names of the resource.
+/// Checks the names of the resource.
 pub(super) fn check(names: &Names, at: &Path<'_>, errors: &mut ErrorList) {
     let label = |name: &Str, at: &Path<'_>, errors: &mut ErrorList| {
         let faults = dns1035_label(name);
@@ -61,20 +61,20 @@ pub(super) fn check(names: &Names, at: &Path<'_>, errors: &mut ErrorList) {
     }
 }
 
-/// How a definition stands to the approval that the community's groups need.
+/// The approval of a CRD in a protected group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Approval {
     /// The annotation is missing.
     Missing,
-    /// The annotation says why there is none.
+    /// The annotation explains the lack of an approval.
     Bypassed(String),
-    /// The annotation says where it was given.
+    /// The annotation links the approval.
     Approved(String),
-    /// The annotation says neither.
+    /// The annotation is malformed.
     Invalid,
 }
 
-/// Whether a group belongs to the Kubernetes community.
+/// Returns whether a group belongs to the Kubernetes community.
 pub(crate) fn is_protected(group: &str) -> bool {
     ["k8s.io", "kubernetes.io"].iter().any(|own| {
         group
@@ -84,7 +84,7 @@ pub(crate) fn is_protected(group: &str) -> bool {
 }
 
 impl Approval {
-    /// What a definition's annotation says.
+    /// Reads the annotation of a CRD.
     pub(crate) fn from_annotation(definition: &Definition) -> Self {
         let text = definition.annotation(APPROVED).unwrap_or("");
         if text.is_empty() {
@@ -98,7 +98,7 @@ impl Approval {
         }
     }
 
-    /// The state in the words of conditions and errors.
+    /// The message for conditions and errors.
     pub(crate) fn reason(&self) -> String {
         match self {
             Approval::Missing => format!(
@@ -115,7 +115,7 @@ impl Approval {
     }
 }
 
-/// Whether a text is an absolute URL with a host.
+/// Returns whether a text is an absolute URL with a host.
 fn is_url(text: &str) -> bool {
     let Some((scheme, rest)) = text.split_once("://") else {
         return false;
@@ -129,7 +129,7 @@ fn is_url(text: &str) -> bool {
         && !text.bytes().any(|b| b.is_ascii_control() || b == b' ')
 }
 
-/// Definitions in the community's groups need approval; an update that leaves the state as it was needs none.
+/// CRDs in protected groups need approval, unless an update leaves the approval unchanged.
 pub(super) fn check_approval(definition: &Definition, old: Option<&Definition>) -> Option<FieldError> {
     if !is_protected(&definition.spec.group) {
         return None;

@@ -1,4 +1,4 @@
-//! What a schema may say, keyword by keyword.
+//! Validates a schema keyword by keyword.
 
 use super::extensions;
 use crate::definition::print;
@@ -17,32 +17,32 @@ const REASONS: [&str; 4] = [
     "FieldValueRequired",
 ];
 
-/// The most errors that are told about the keys of one list.
+/// The maximum number of errors about the keys of one list.
 const MAX_KEY_ERRORS: usize = 16;
 
-/// Which checks hold: an update is not held to those that the stored definition breaks already.
+/// The applicable checks: an update may keep violations of the stored CRD.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SchemaRequirements {
-    /// Types are known ones.
+    /// Types must be known.
     pub(super) types: bool,
-    /// The reason for which no schema may have a default, if there is one.
+    /// The reason why no schema may have a default, if any.
     pub(super) no_defaults: Option<&'static str>,
-    /// The elements of a set are atomic.
+    /// The elements of a set must be atomic.
     pub(super) atomic_sets: bool,
-    /// The elements of sets and keyed lists are not null, and keys are always there.
+    /// The elements of sets and keyed lists must not be null, and keys must be present.
     pub(super) keyed_lists: bool,
 }
 
-/// What is wrong with a schema.
+/// The errors of a schema.
 #[derive(Debug, Default)]
 pub(super) struct SchemaErrors {
     pub(super) errors: ErrorList,
-    /// The paths of the schemas that have errors of their own or below them. Some errors are shown at a part of a schema
-    /// but are not its own: that the elements of a keyed list must be objects is the list's.
+    /// The paths of schemas with errors at or below them. Some errors are reported at a sub-schema but belong
+    /// to its parent: that the elements of a keyed list must be objects is the list's.
     pub(super) flawed: BTreeSet<String>,
 }
 
-/// ValueChecks a schema and all below it, junctors and unsupported keywords included.
+/// Validates a schema and all below it, junctors and unsupported keywords included.
 pub(super) fn check(root: Schema<'_>, at: &Path<'_>, requirements: SchemaRequirements) -> SchemaErrors {
     let mut check = SchemaValidator {
         requirements,
@@ -64,17 +64,17 @@ pub(super) fn check(root: Schema<'_>, at: &Path<'_>, requirements: SchemaRequire
     }
 }
 
-/// Whether any schema has a type that is no type.
+/// Returns whether any schema has an unknown type.
 pub(crate) fn has_unknown_type(s: Schema<'_>) -> bool {
     s.any(&mut |s| !s.ty().is_empty() && !TYPES.contains(&s.ty()))
 }
 
-/// Whether any set holds elements that are merged field by field.
+/// Returns whether any set has elements that are merged field by field.
 pub(super) fn has_granular_set(s: Schema<'_>) -> bool {
     s.any(&mut |s| granular_element(s).is_some())
 }
 
-/// Whether any set or keyed list has elements or keys that may be missing.
+/// Returns whether any set or keyed list has elements or keys that may be missing.
 pub(super) fn has_loose_list(s: Schema<'_>) -> bool {
     s.any(&mut |s| {
         let mut errors = ErrorList::new();
@@ -83,13 +83,13 @@ pub(super) fn has_loose_list(s: Schema<'_>) -> bool {
     })
 }
 
-/// What the place of a schema says about it.
+/// The context of a schema.
 #[derive(Clone, Copy, Default)]
 struct SchemaContext<'a> {
     is_root: bool,
-    /// Inside of the metadata of a resource, embedded or not.
+    /// True inside the metadata of a resource, embedded or not.
     in_meta: bool,
-    /// Why defaults are refused.
+    /// The reason why defaults are refused.
     no_defaults: Option<&'a str>,
 }
 
@@ -197,7 +197,7 @@ impl SchemaValidator {
         self.rules(s, at);
     }
 
-    /// The keywords that do not look at other schemas.
+    /// Checks the keywords that do not depend on other schemas.
     fn keywords(&mut self, s: Schema<'_>, at: &Path<'_>, context: SchemaContext<'_>) {
         if self.requirements.types && !s.ty().is_empty() && !TYPES.contains(&s.ty()) {
             self.errors
@@ -297,7 +297,7 @@ impl SchemaValidator {
         }
     }
 
-    /// Whether the type was wrong.
+    /// Checks the type; returns whether it was wrong.
     fn must_have_type(&mut self, s: Schema<'_>, ty: &str, detail: &str, at: &Path<'_>) -> bool {
         let at = at.field("type");
         match s.ty() {
@@ -308,7 +308,7 @@ impl SchemaValidator {
         true
     }
 
-    /// The keys of a keyed list.
+    /// Checks the keys of a keyed list.
     fn keys(&mut self, s: Schema<'_>, keys: &[&str], at: &Path<'_>) {
         let at_keys = at.field("x-kubernetes-list-map-keys");
         let at_items = at.field("items");
@@ -330,7 +330,7 @@ impl SchemaValidator {
             self.invalid(&at_items.field("type"), item.ty(), detail);
             return;
         }
-        // Every error shows all keys, so that a long list of bad ones would tell more than anyone can read.
+        // Every error shows all keys, so a long list of invalid keys would produce an unreadable report.
         let end = self.errors.total() + MAX_KEY_ERRORS;
         let shown = || Value::from(keys.to_vec());
         let mut seen = BTreeSet::new();
@@ -356,7 +356,7 @@ impl SchemaValidator {
         }
     }
 
-    /// The texts of rules; what they say is checked when they are compiled.
+    /// Checks the texts of rules; their expressions are checked when they are compiled.
     fn rules(&mut self, s: Schema<'_>, at: &Path<'_>) {
         let at = at.field("x-kubernetes-validations");
         let rules: Vec<_> = s.rules().collect();
@@ -399,7 +399,7 @@ impl SchemaValidator {
         if let Some(reason) = &rule.reason
             && !REASONS.contains(&reason.as_str())
         {
-            // A text with a type of its own prints as JSON.
+            // UPSTREAM: a string of a named type is printed as JSON.
             let shown = BadValue::Raw(Value::from(reason.clone()).to_json());
             self.errors
                 .push(FieldError::not_supported(&at.field("reason"), shown, REASONS));
@@ -423,10 +423,10 @@ impl SchemaValidator {
     }
 }
 
-/// The keyword that makes the elements of a set merge field by field, and what the error shows of it.
+/// The keyword that makes the elements of a set merge field by field, and the value that the error shows.
 fn granular_element(s: Schema<'_>) -> Option<(&'static str, BadValue)> {
     let item = s.item().filter(|_| s.list_type() == Some("set"))?;
-    // The server shows the list type of the element in both cases.
+    // UPSTREAM: the list type of the element is shown in both cases.
     let shown = item.list_type().map_or(BadValue::Raw("null".into()), |t| {
         BadValue::Raw(Value::from(t).to_json())
     });
@@ -437,7 +437,7 @@ fn granular_element(s: Schema<'_>) -> Option<(&'static str, BadValue)> {
     }
 }
 
-/// Elements of sets and keyed lists are never null, and every element has its keys.
+/// Elements of sets and keyed lists must not be null, and every element must have its keys.
 fn keyed_list(s: Schema<'_>, at: &Path<'_>, errors: &mut ErrorList) {
     let (Some(item), Some(list_type @ ("set" | "map"))) = (s.item(), s.list_type()) else {
         return;

@@ -1,4 +1,4 @@
-//! The specification of a definition, from top to bottom.
+//! Validates the specification of a CRD.
 
 use super::defaults::{as_resource, has_default};
 use super::{MAX_SELECTABLE_FIELDS, Requirements, conversion, extensions, names, schema, structural};
@@ -16,7 +16,7 @@ use scantling_value::{BadValue, ErrorList, FieldError, Path, Str, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// ValueChecks a specification.
+/// Validates a specification.
 pub(super) fn check(spec: &Spec, requirements: &Requirements<'_>, errors: &mut ErrorList) {
     let at = Path::ROOT.field("spec");
     group_and_scope(spec, &at, errors);
@@ -42,7 +42,7 @@ pub(super) fn check(spec: &Spec, requirements: &Requirements<'_>, errors: &mut E
     check.top_level(&at, errors);
 }
 
-/// The settings that an update may not change.
+/// Checks the immutable settings.
 pub(super) fn check_fixed(
     spec: &Spec,
     stored: &Spec,
@@ -58,7 +58,7 @@ pub(super) fn check_fixed(
     };
     let quoted = |s: &Str| BadValue::from(s.clone());
     if requirements.fixed_names {
-        // The scope has a type of its own and prints as JSON.
+        // UPSTREAM: the scope has a named type and is printed as JSON.
         let shown = BadValue::Raw(Value::from(spec.scope.clone()).to_json());
         fixed(&spec.scope, &stored.scope, &at.field("scope"), shown);
         fixed(
@@ -82,8 +82,8 @@ pub(super) fn check_fixed(
     );
 }
 
-/// Whether a schema uses an extension that only structural schemas may use. Servers of `v1` let stored schemas that are
-/// not structural have map types.
+/// Returns whether a schema uses an extension that requires a structural schema. In `v1`, stored
+/// non-structural schemas may have map types.
 fn uses_extension(s: Schema<'_>, api: ApiVersion) -> bool {
     s.flag("x-kubernetes-embedded-resource")
         || s.get("x-kubernetes-preserve-unknown-fields").is_some()
@@ -117,7 +117,8 @@ fn group_and_scope(spec: &Spec, at: &Path<'_>, errors: &mut ErrorList) {
     }
 }
 
-/// Every version has a schema; where stored ones had none, at least what is served and pruned has one.
+/// Every version must have a schema. If the stored CRD lacks some, at least served and pruned versions must
+/// have one.
 fn schemas_present(spec: &Spec, requirements: &Requirements<'_>, at: &Path<'_>, errors: &mut ErrorList) {
     let has_schema = |v: Option<&Validation>| v.is_some_and(|v| v.schema.is_some());
     let pruned = spec.preserve_unknown_fields != Some(true);
@@ -142,9 +143,9 @@ fn schemas_present(spec: &Spec, requirements: &Requirements<'_>, at: &Path<'_>, 
 struct SpecValidator<'a> {
     spec: &'a Spec,
     requirements: &'a Requirements<'a>,
-    /// Whether schemas must be structural.
+    /// True if schemas must be structural.
     structural: bool,
-    /// The expressions of the stored definition.
+    /// The expressions of the stored CRD.
     known: Option<Expressions>,
 }
 
@@ -163,7 +164,7 @@ impl SpecValidator<'_> {
             if !faults.is_empty() {
                 errors.push_with(|| FieldError::invalid(&at.field("name"), v.name.clone(), faults.join(",")));
             }
-            // The subresources that count are those of the first version of that name.
+            // The subresources of the first version with that name apply.
             let subresources = if own_subresources {
                 first_of_name.get(&v.name).copied().flatten()
             } else {
@@ -175,7 +176,7 @@ impl SpecValidator<'_> {
 
     fn version(&self, v: &CrdVersion, has_status: bool, at: &Path<'_>, errors: &mut ErrorList) {
         if let Some(warning) = &v.deprecation_warning {
-            // An optional text prints as JSON.
+            // UPSTREAM: an optional string is printed as JSON.
             let shown = || BadValue::Raw(Value::from(warning.clone()).to_json());
             for fault in deprecation_faults(v.deprecated, warning) {
                 errors.push_with(|| FieldError::invalid(&at.field("deprecationWarning"), shown(), fault));
@@ -278,7 +279,7 @@ impl SpecValidator<'_> {
         }
     }
 
-    /// A context stands at the top or with versions, and with versions only where they differ.
+    /// A setting is at the top or with versions, and with versions only if they differ.
     fn agreement(&self, at: &Path<'_>, errors: &mut ErrorList) {
         let spec = self.spec;
         let versions = spec.versions();
@@ -354,7 +355,7 @@ impl SpecValidator<'_> {
                 errors.push_with(|| FieldError::invalid(&at.field("selectableFields"), "", detail));
             }
             Some(schema) => {
-                // A place without a schema describes no fields.
+                // Without a schema, no fields are declared.
                 let schema = schema.unwrap_or(Schema::new(&Value::Null));
                 self.selectable_fields(fields, schema, None, at, errors);
             }
@@ -389,7 +390,7 @@ impl SpecValidator<'_> {
         }
     }
 
-    /// The schema of one place.
+    /// Checks the schema of a version or of all versions.
     fn validation(
         &self,
         place: Option<&Validation>,
@@ -442,13 +443,13 @@ impl SpecValidator<'_> {
         } else {
             errors.extend(faults.errors);
         }
-        // What keeps a schema from having a structural form is mostly told in better words already.
+        // The reason why a schema has no structural form is mostly reported by a better error already.
         if errors.total() == before {
             errors.extend(fault);
         }
     }
 
-    /// The rules of a schema that is sound otherwise; those of schemas that are flawed are left alone.
+    /// Checks the rules of a schema; those of schemas with errors are skipped.
     fn rules(
         &self,
         schema: &Arc<Structural>,
@@ -472,7 +473,7 @@ impl SpecValidator<'_> {
         check.schema(schema, at, &mut Shapes::new(), &is_flawed)
     }
 
-    /// Immutability came after `v1beta1`: there, only what a stored definition has may be unchanged.
+    /// Immutability is newer than `v1beta1`, where only stored CRDs may keep it.
     fn immutability_version(&self, root: Schema<'_>, at: &Path<'_>, errors: &mut ErrorList) {
         let kept = self
             .requirements
@@ -547,7 +548,7 @@ fn check_subresources(s: Option<&Subresources>, at: &Path<'_>, errors: &mut Erro
         detail,
     );
     if let Some(path) = label_selector_path.as_ref().filter(|p| !p.is_empty()) {
-        // An optional text prints as JSON.
+        // UPSTREAM: an optional string is printed as JSON.
         let shown = BadValue::Raw(Value::from(path.clone()).to_json());
         let detail = "should be a json path under either .spec or .status";
         check(
@@ -630,7 +631,7 @@ fn selectable_field(
     }
 }
 
-/// With a status subresource the root may only say what holds for `properties.status` on its own.
+/// With a status subresource, the root may only have keywords that also apply to `properties.status` alone.
 fn root_with_status(root: Schema<'_>, at: &Path<'_>, errors: &mut ErrorList) {
     const ALLOWED: [&str; 22] = [
         "Description",

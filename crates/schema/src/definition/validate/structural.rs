@@ -1,11 +1,11 @@
-//! What makes a schema structural: every type and every field is apparent without reading the logical junctors.
+//! Checks that a schema is structural: all types and fields are declared outside junctors.
 
 use crate::document::{Additional, Schema};
 use foldhash::HashSet;
 use scantling_notation::regex::Pattern;
 use scantling_value::{ErrorList, FieldError, Path, Value};
 
-/// Everything that keeps a schema from being structural, sorted by text.
+/// Returns the reasons why a schema is not structural, sorted by text.
 pub(crate) fn check(root: Schema<'_>, at: &Path<'_>) -> ErrorList {
     let mut out = StructuralValidator::default();
     out.node(root, SchemaPosition::Root, at);
@@ -15,7 +15,7 @@ pub(crate) fn check(root: Schema<'_>, at: &Path<'_>) -> ErrorList {
     errors
 }
 
-/// Where a schema stands.
+/// The position of a schema.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum SchemaPosition {
     Root,
@@ -23,7 +23,7 @@ enum SchemaPosition {
     Field,
 }
 
-/// Which types in junctors are let pass because they spell out `x-kubernetes-int-or-string`.
+/// The types in junctors that are allowed because they spell out `x-kubernetes-int-or-string`.
 #[derive(Clone, Copy, Default)]
 struct IntOrStringExemption {
     any_of: bool,
@@ -33,7 +33,7 @@ struct IntOrStringExemption {
 #[derive(Default)]
 struct StructuralValidator<'s> {
     errors: ErrorList,
-    /// The patterns that are regular expressions: generated schemas say the same ones over and over.
+    /// The valid patterns so far: generated schemas repeat them often.
     patterns: HashSet<&'s str>,
 }
 
@@ -46,7 +46,7 @@ impl<'s> StructuralValidator<'s> {
         self.errors.push_with(|| FieldError::forbidden(at, detail));
     }
 
-    /// A schema outside of junctors, and all below it.
+    /// Checks a schema outside junctors and all schemas below it.
     fn node(&mut self, s: Schema<'s>, position: SchemaPosition, at: &Path<'_>) {
         if s.ty() == "array" && s.item().is_none() {
             self.required(&at.field("items"), "must be specified");
@@ -138,7 +138,7 @@ impl<'s> StructuralValidator<'s> {
         }
     }
 
-    /// The fields that every resource has: a schema may say little about them.
+    /// Checks the fields that every resource has: a schema may say little about them.
     fn metadata(&mut self, s: Schema<'s>, position: SchemaPosition, at: &Path<'_>) {
         let is_resource = position == SchemaPosition::Root || s.flag("x-kubernetes-embedded-resource");
         let properties = at.field("properties");
@@ -163,7 +163,7 @@ impl<'s> StructuralValidator<'s> {
         }
     }
 
-    /// The junctors and the pattern of a schema.
+    /// Checks the junctors and the pattern of a schema.
     fn limits(&mut self, s: Schema<'s>, tolerated: IntOrStringExemption, at: &Path<'_>) {
         if !tolerated.any_of {
             for (i, s) in s.schemas("anyOf").enumerate() {
@@ -201,7 +201,7 @@ impl<'s> StructuralValidator<'s> {
         }
     }
 
-    /// A schema inside of a junctor: it may limit values, but says nothing of types and fields.
+    /// Checks a schema inside a junctor: it may constrain values, but not declare types and fields.
     fn nested(&mut self, s: Schema<'s>, tolerated: IntOrStringExemption, at: &Path<'_>) {
         const EMPTY: &str = "must be empty to be structural";
         const UNDEFINED: &str = "must be undefined to be structural";
@@ -260,7 +260,7 @@ impl<'s> StructuralValidator<'s> {
         }
     }
 
-    /// What the junctors of a schema speak of must be declared beside them; `declared` is that nesting.
+    /// Checks that fields mentioned in junctors are declared outside; `declared` is the corresponding schema.
     fn completeness(&mut self, s: Schema<'s>, declared: Schema<'s>, at_declared: &Path<'_>, at: &Path<'_>) {
         if let Some(s) = s.schema("not") {
             self.complete(s, Some(declared), at_declared, &at.field("not"));
@@ -304,7 +304,7 @@ impl<'s> StructuralValidator<'s> {
     }
 }
 
-/// Whether `anyOf` is `[{type: integer}, {type: string}]` and nothing else.
+/// Returns whether `anyOf` is exactly `[{type: integer}, {type: string}]`.
 pub(crate) fn is_int_or_string(s: Schema<'_>) -> bool {
     let is = |s: Schema<'_>, ty| {
         s.ty() == ty
@@ -333,7 +333,7 @@ enum Nesting {
     Junctor,
 }
 
-/// Whether a keyword leaves no trace in the structural form of a schema.
+/// Returns whether a keyword has no effect on the structural schema.
 fn is_unset(key: &str, v: &Value, nesting: Nesting) -> bool {
     match v {
         Value::Null => true,

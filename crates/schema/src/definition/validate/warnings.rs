@@ -1,10 +1,10 @@
-//! What a server remarks on in a definition that it accepts.
+//! Warnings about accepted CRDs.
 
 use crate::definition::{Definition, Spec};
 use crate::document::Schema;
 use std::collections::BTreeSet;
 
-/// The remarks on a definition that those on the stored one do not contain already.
+/// Returns the warnings about a CRD that the stored one does not have.
 pub fn warnings(new: &Definition, old: Option<&Definition>) -> Vec<String> {
     let mut remarks = WarningCollector::collect(&new.spec);
     if let Some(old) = old {
@@ -25,14 +25,14 @@ pub fn warnings(new: &Definition, old: Option<&Definition>) -> Vec<String> {
     formats.chain(sets).collect()
 }
 
-/// What there is to remark on in the schemas of a definition.
+/// Collects warnings about the schemas of a CRD.
 #[derive(Default)]
 struct WarningCollector<'a> {
-    /// The formats that nobody knows, in the order of the document.
+    /// The unknown formats, in document order.
     formats: Vec<&'a str>,
-    /// The same, to look them up.
+    /// The same, for lookups.
     seen: BTreeSet<&'a str>,
-    /// The types of the elements of sets that are no scalars.
+    /// The non-scalar element types of sets.
     compounds: BTreeSet<&'a str>,
 }
 
@@ -61,7 +61,7 @@ impl<'a> WarningCollector<'a> {
     }
 }
 
-/// Whether a server checks a format on values of a type.
+/// Returns whether kube-apiserver validates a format for values of a type.
 fn is_known_format(format: &str, ty: &str) -> bool {
     const TEXT: &[&str] = &[
         "bsonobjectid",

@@ -14,8 +14,8 @@ pub(super) enum Before {
 }
 
 impl RuleRunner<'_> {
-    /// Whether all rules of a node and of those below it are kept; then they are paid for. Where that depends on an old
-    /// value, on a broken rule being ratcheted, or on anything else that takes a closer check_kind, the answer is no.
+    /// Returns whether all rules of a node and of those below it hold; then their cost is counted. False
+    /// where that depends on an old value, on ratcheting, or on anything else that the full path decides.
     pub(super) fn fast_path(&mut self, node: &PlanNode, value: &Value, before: Before) -> bool {
         if value.is_null() {
             return true;
@@ -58,7 +58,7 @@ impl RuleRunner<'_> {
                 || before == Before::Absent && self.all_require_old_value(node, compiled_rules))
     }
 
-    /// Whether no rule runs without an old value that is not among those that are asked together.
+    /// Returns whether no rule runs without an old value that is not among those that are asked together.
     fn all_require_old_value(&self, node: &PlanNode, compiled_rules: &CompiledRules) -> bool {
         let rules = node.schema().rules.iter().zip(&compiled_rules.rules);
         rules.enumerate().all(|(index, (rule, compiled))| {

@@ -11,13 +11,13 @@
 
 use scantling_admit::{AdmitOptions, Gates, Resource, ResourceCompiler, check};
 use scantling_schema::default;
-use scantling_schema::definition::{ApiVersion, Definition};
+use scantling_schema::definition::{Accepted, ApiVersion, Definition};
 use scantling_schema::prune::{self, NullPolicy, UnknownFields, ValueRole};
 use scantling_value::{Limits, Map, Value, json};
 use std::io::BufRead;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let mut workshop = ResourceCompiler::default();
+    let mut compiler = ResourceCompiler::default();
     let mut known: Option<(Value, String, Resource)> = None;
     for line in std::io::stdin().lock().lines() {
         let request = json::decode(line?.as_bytes(), Limits::SERVER)?;
@@ -25,7 +25,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let crd = request.get("crd").ok_or("no definition")?;
         let fresh = known.as_ref().is_none_or(|(c, v, _)| c != crd || v != version);
         if fresh {
-            let resource = resource(crd, version, &mut workshop).ok_or("no such version")?;
+            let resource = resource(crd, version, &mut compiler).ok_or("no such version")?;
             known = Some((crd.clone(), version.to_owned(), resource));
         }
         if let Some((_, _, resource)) = &known {
@@ -63,8 +63,8 @@ fn answer(resource: &Resource, request: &Value) -> Result<Value, default::TooLar
     Ok(Value::Object(out))
 }
 
-fn resource(crd: &Value, version: &str, workshop: &mut ResourceCompiler) -> Option<Resource> {
+fn resource(crd: &Value, version: &str, compiler: &mut ResourceCompiler) -> Option<Resource> {
     let received = Definition::decode(crd.clone(), ApiVersion::V1, Gates::default()).ok()?;
-    let spec = received.definition.spec;
-    workshop.resource(&spec, spec.version(version)?).ok()
+    let accepted = Accepted::assume_accepted(received.definition);
+    compiler.compile(&accepted, version).ok()
 }

@@ -5,7 +5,7 @@ use crate::{AdmitOutcome, FieldValidation, Gates, NewObjectMeta};
 use scantling_builtin::{Context, Subresource, User};
 use scantling_schema::gates::is_on_by_default;
 use scantling_schema::rules::Meter;
-use scantling_value::Value;
+use scantling_value::{Finding, Value};
 use std::time::Duration;
 
 /// A request to write an object.
@@ -13,10 +13,10 @@ use std::time::Duration;
 pub struct Request<'a> {
     /// The operation, with the stored object.
     pub operation: WriteOperation<'a>,
-    /// The object as it was sent, or as a patch or an apply made it.
+    /// The object as sent, or as a patch or an apply produced it.
     pub object: Value,
-    /// The findings of strict decoding of the text: `duplicate field "spec.a"`.
-    pub findings: &'a [String],
+    /// The findings of strict decoding of the text, which are duplicate fields.
+    pub findings: &'a [Finding],
 }
 
 /// The operation of a request.
@@ -46,10 +46,10 @@ pub struct AdmitOptions<'a> {
     pub meter: Option<Meter<'a>>,
 }
 
-/// What the rules of built-in kinds may depend on besides the object.
+/// The inputs of the rules of built-in kinds besides the object.
 #[derive(Clone, Copy, Debug)]
 pub struct RequestContext<'a> {
-    /// Reports whether a feature gate of Kubernetes is enabled.
+    /// Returns whether a feature gate of Kubernetes is enabled.
     pub enabled: fn(&str) -> bool,
     /// The time of the request: `2006-01-02T15:04:05Z`.
     pub now: &'a str,

@@ -1,24 +1,29 @@
-//! Built-in kinds in the pipeline: the table of API types decodes them, `scantling_builtin` gives them their behaviour.
+//! Built-in kinds in the pipeline: the table of API types decodes them, `scantling_builtin` has their
+//! behaviour.
 //!
-//! Behaviour applies to the hub version of a kind. An object of another version is converted before and after.
+//! Behaviour applies to the hub version of a kind. An object of another version is converted before and
+//! after.
 
 use crate::metadata::keep_system_fields;
 use crate::pipeline::{Admitted, NormalizeMode, Rejected, StageResult, report_findings};
-use crate::{AdmissionError, AdmitOptions, FieldValidation, Stats, WriteOperation};
-use scantling_apitypes::{DecodeError, Extensions, TypeDef, TypeTable, decode::Finding};
+use crate::{AdmissionError, AdmitOptions, FieldValidation, RequestContext, Stats, Warning, WriteOperation};
+use scantling_apitypes::decode::DecodeSource;
+use scantling_apitypes::{DecodeError, Extensions, TypeDef, TypeTable};
 use scantling_builtin::{BuiltinKind, Context, KindFacts, Operation, Subresource, Write};
 use scantling_schema::meta::{self, Scope};
-use scantling_value::{ErrorList, FieldError, Map, Path, Value};
+use scantling_value::{ErrorList, FieldError, Finding, FindingList, Map, Path, Value};
 use std::collections::BTreeSet;
 
 /// One served version of a built-in kind.
 #[derive(Clone, Copy, Debug)]
 pub struct BuiltinResource {
+    /// The table of the release that decodes the version. The hub version is that of the latest release.
     table: &'static TypeTable,
     version: &'static str,
     definition: &'static TypeDef,
     /// The type of the hub version, in which objects are stored.
     hub: &'static TypeDef,
+    is_hub: bool,
     facts: &'static KindFacts,
     /// `None` for a kind that is only decoded.
     behavior: Option<&'static dyn BuiltinKind>,
@@ -35,10 +40,11 @@ impl BuiltinResource {
     /// objects are stored. `scope` is that of a kind without behaviour of its own.
     pub fn new(
         table: &'static TypeTable,
-        (group, version, kind): (&str, &'static str, &str),
+        (group, version, kind): (&str, &str, &str),
         hub: (&str, &str),
         scope: Scope,
     ) -> Option<BuiltinResource> {
+        let definition = table.kind(group, version, kind)?;
         let behavior = scantling_builtin::kind(group, kind);
         let facts = match (behavior, scope) {
             (Some(behavior), _) => behavior.facts(),
@@ -47,9 +53,10 @@ impl BuiltinResource {
         };
         Some(BuiltinResource {
             table,
-            version,
-            definition: table.kind(group, version, kind)?,
-            hub: table.kind(hub.0, hub.1, kind)?,
+            version: table.package(definition).version(),
+            definition,
+            hub: TypeTable::latest().kind(hub.0, hub.1, kind)?,
+            is_hub: (group, version) == hub,
             facts,
             behavior,
         })
@@ -60,39 +67,47 @@ impl BuiltinResource {
         self.facts
     }
 
-    /// The type of the version.
-    pub fn definition(&self) -> &'static TypeDef {
-        self.definition
+    /// The behaviour of the kind, if it has any.
+    pub fn behavior(&self) -> Option<&'static dyn BuiltinKind> {
+        self.behavior
+    }
+
+    /// Decodes an object of the version.
+    pub fn decode(&self, document: impl DecodeSource) -> Result<TypedObject, DecodeError> {
+        decode_typed(self.table, self.definition, document)
+    }
+
+    /// Converts the values of an object that a patch or an apply made to their types. Removes unknown fields and
+    /// returns them.
+    pub fn convert(&self, object: &mut Value) -> Result<FindingList, DecodeError> {
+        self.table.convert(self.definition, object, Extensions::NONE)
     }
 
     /// Normalizes an object: decodes it by its type, fills in defaults, reports findings.
     pub(crate) fn normalize(
         &self,
         object: &mut Value,
-        findings: &[String],
+        findings: &[Finding],
         mode: NormalizeMode,
         options: &AdmitOptions<'_>,
-    ) -> Result<Vec<String>, AdmissionError> {
+    ) -> Result<FindingList, AdmissionError> {
         let undecodable = |e: DecodeError| AdmissionError::Undecodable(e.to_string());
-        let (decoded, unknown) = self
-            .decode(self.definition, std::mem::take(object))
-            .map_err(undecodable)?;
-        let mut hub = self.version_to_hub(decoded).map_err(undecodable)?;
+        let decoded = self.decode(std::mem::take(object)).map_err(undecodable)?;
+        let unknown = decoded.findings;
+        let mut hub = self.version_to_hub(decoded.object).map_err(undecodable)?;
         self.default(&mut hub, &options.request.builtin());
         *object = self.hub_to_version(hub).map_err(undecodable)?;
         let field_validation = match mode {
             NormalizeMode::Applied => FieldValidation::Ignore,
-            NormalizeMode::Request | NormalizeMode::OtherKind | NormalizeMode::UnknownVersion => {
-                options.field_validation
-            }
+            _ => options.field_validation,
         };
-        report_findings(join_findings(findings, &unknown), field_validation)
+        report_findings(FindingList::join(findings, unknown), field_validation)
     }
 
     /// Normalizes an object of the store, which another server may have written without defaults.
-    pub fn load(&self, stored: Value, context: &Context<'_>) -> Result<Value, DecodeError> {
-        let (mut object, _) = self.decode(self.hub, stored)?;
-        self.default(&mut object, context);
+    pub fn load(&self, stored: Value) -> Result<Value, DecodeError> {
+        let mut object = self.decode_hub(stored)?;
+        self.default(&mut object, &RequestContext::default().builtin());
         self.hub_to_version(object)
     }
 
@@ -105,9 +120,8 @@ impl BuiltinResource {
         options: &AdmitOptions<'_>,
     ) -> Result<Option<Value>, AdmissionError> {
         let internal = |e: DecodeError| AdmissionError::Internal(e.to_string());
-        let is_hub = self.definition.id == self.hub.id;
         let converted = match stored(operation) {
-            Some(old) if !is_hub => Some(self.version_to_hub(old.clone()).map_err(internal)?),
+            Some(old) if !self.is_hub => Some(self.version_to_hub(old.clone()).map_err(internal)?),
             _ => None,
         };
         let old = converted.as_ref().or(stored(operation));
@@ -141,7 +155,7 @@ impl BuiltinResource {
         operation: WriteOperation<'_>,
         old: Option<&Value>,
         object: Value,
-        mut warnings: Vec<String>,
+        mut warnings: Vec<Warning>,
         options: &AdmitOptions<'_>,
     ) -> StageResult<Admitted> {
         let write = write(operation, old, options);
@@ -159,11 +173,17 @@ impl BuiltinResource {
         errors.retain(|error| seen.insert(error.to_string()));
         let error = if errors.is_empty() {
             if let Some(behavior) = self.behavior {
-                behavior.warn(&object, &write, &mut warnings);
+                let mut own = Vec::new();
+                behavior.warn(&object, &write, &mut own);
+                warnings.extend(own.into_iter().map(Warning::Text));
             }
             None
         } else {
             Some(AdmissionError::Invalid(errors))
+        };
+        let object = match error {
+            None => self.as_stored(object, &write.context),
+            Some(_) => object,
         };
         let (object, error) = match self.hub_to_version(object) {
             Ok(object) => (object, error),
@@ -194,7 +214,7 @@ impl BuiltinResource {
             None => meta::check_new(metadata, scope, names, &at),
             Some(old) => {
                 let mut errors = meta::check_common(metadata, scope, &at);
-                if subresource == Subresource::None {
+                if subresource == Subresource::None && self.facts.validates_name_on_update {
                     errors.extend(meta::check_new(metadata, scope, names, &at));
                 }
                 errors.extend(meta::check_update(metadata, old.get("metadata"), &at));
@@ -207,29 +227,35 @@ impl BuiltinResource {
         errors
     }
 
-    fn decode(&self, definition: &TypeDef, object: Value) -> Result<(Value, Vec<Finding>), DecodeError> {
-        let mut decoded = self.table.decode(definition, object, Extensions::NONE)?;
-        keep_empty_managed_fields(&mut decoded.members);
-        let members = self.table.canonical(definition, decoded.members);
-        Ok((members.into(), decoded.findings))
+    fn decode_hub(&self, object: Value) -> Result<Value, DecodeError> {
+        Ok(decode_typed(TypeTable::latest(), self.hub, object)?.object)
     }
 
-    fn version_to_hub(&self, object: Value) -> Result<Value, DecodeError> {
+    /// Returns a valid object as it comes back from the store: empty lists are absent, and defaults are filled in
+    /// again.
+    fn as_stored(&self, object: Value, context: &Context<'_>) -> Value {
+        let Value::Object(members) = object else {
+            return object;
+        };
+        let mut object = TypeTable::latest().stored(self.hub, members).into();
+        self.default(&mut object, context);
+        object
+    }
+
+    /// Converts an object of the version to the hub version.
+    pub fn version_to_hub(&self, object: Value) -> Result<Value, DecodeError> {
         match self.behavior {
-            Some(behavior) if self.definition.id != self.hub.id => {
-                // Versions differ in the fields that are always written.
-                let (object, _) = self.decode(self.hub, behavior.version_to_hub(self.version, object))?;
-                Ok(object)
-            }
+            // Versions differ in the fields that are always written.
+            Some(behavior) if !self.is_hub => self.decode_hub(behavior.version_to_hub(self.version, object)),
             _ => Ok(object),
         }
     }
 
-    fn hub_to_version(&self, object: Value) -> Result<Value, DecodeError> {
+    /// Converts an object of the hub version to the version.
+    pub fn hub_to_version(&self, object: Value) -> Result<Value, DecodeError> {
         match self.behavior {
-            Some(behavior) if self.definition.id != self.hub.id => {
-                let object = behavior.hub_to_version(self.version, object);
-                Ok(self.decode(self.definition, object)?.0)
+            Some(behavior) if !self.is_hub => {
+                Ok(self.decode(behavior.hub_to_version(self.version, object))?.object)
             }
             _ => Ok(object),
         }
@@ -240,6 +266,29 @@ impl BuiltinResource {
             behavior.default(members, context);
         }
     }
+}
+
+/// An object of an API type.
+#[derive(Debug)]
+pub struct TypedObject {
+    /// The object, without unset and empty fields.
+    pub object: Value,
+    /// Unknown and duplicate fields, in document order.
+    pub findings: Vec<Finding>,
+}
+
+/// Decodes a document of an API type.
+pub fn decode_typed(
+    table: &TypeTable,
+    definition: &TypeDef,
+    document: impl DecodeSource,
+) -> Result<TypedObject, DecodeError> {
+    let mut decoded = table.decode(definition, document, Extensions::NONE)?;
+    keep_empty_managed_fields(&mut decoded.members);
+    Ok(TypedObject {
+        object: table.canonical_input(definition, decoded.members)?.into(),
+        findings: decoded.findings,
+    })
 }
 
 /// The stored object of an update.
@@ -277,7 +326,8 @@ fn restore_metadata(metadata: &mut Map, old: &Value) {
     }
 }
 
-/// The members of an object with metadata, which is added if it is absent; the object itself if either is no object.
+/// The members of an object with metadata, which is added if absent; the object itself if either is not an
+/// object.
 fn with_metadata(object: Value) -> Result<Map, Value> {
     let Value::Object(mut members) = object else {
         return Err(object);
@@ -317,25 +367,4 @@ fn unqualified_finalizers(object: &Value) -> ErrorList {
             FieldError::invalid(&at.index(i), f, why)
         })
         .collect()
-}
-
-/// Joins the findings of a text with those of decoding. An unknown field is skipped as a whole, so duplicates within it
-/// are not reported.
-fn join_findings(in_text: &[String], decoded: &[Finding]) -> Vec<String> {
-    let unknown: Vec<String> = decoded.iter().map(ToString::to_string).collect();
-    let seen = in_text
-        .iter()
-        .filter(|finding| !unknown.iter().any(|unknown| is_within(finding, unknown)));
-    let mut all: Vec<String> = seen.cloned().collect();
-    all.extend(unknown);
-    all
-}
-
-/// Reports whether a duplicate field is an unknown field, or inside one.
-fn is_within(duplicate: &str, unknown: &str) -> bool {
-    let path = duplicate.strip_prefix("duplicate field \"");
-    let rest = unknown
-        .strip_prefix("unknown field \"")
-        .and_then(|unknown| path?.strip_prefix(unknown.strip_suffix('"')?));
-    rest.is_some_and(|rest| rest == "\"" || rest.starts_with(['.', '[']))
 }

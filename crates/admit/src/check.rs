@@ -1,19 +1,19 @@
-//! What is wrong with an object of a kind, apart from its own metadata.
+//! Validates an object against its schema, apart from its own metadata.
 
 use crate::{AdmitOptions, Resource, Stats, scale};
 use scantling_schema::immutable::UnchangedElements;
 use scantling_schema::validate::{self, Ratchet};
 use scantling_schema::{listtype, meta, rules, union};
-use scantling_value::{ErrorKind, ErrorList, FieldError, Path, Value};
+use scantling_value::{BoundedItem, ErrorKind, ErrorList, FieldError, Path, Value};
 
-/// What was found.
+/// The result of a validation.
 #[derive(Debug, Default)]
 pub struct ValidationResult {
-    /// What is wrong.
+    /// The errors.
     pub errors: ErrorList,
-    /// What is wrong but was so before.
+    /// Failures that existed before, as warnings.
     pub warnings: Vec<String>,
-    /// What it took.
+    /// The cost.
     pub stats: Stats,
 }
 
@@ -31,7 +31,7 @@ pub fn check(
     check.finish()
 }
 
-/// The checks of one object, one stage after the other.
+/// Validates one object, stage by stage.
 pub(crate) struct ObjectValidator<'a> {
     resource: &'a Resource,
     new: &'a Value,
@@ -42,7 +42,7 @@ pub(crate) struct ObjectValidator<'a> {
 }
 
 impl<'a> ObjectValidator<'a> {
-    /// `found` is what is known to be wrong already; it may keep rules from running.
+    /// `found` are the errors so far; they may keep rules from running.
     pub(crate) fn new(
         resource: &'a Resource,
         new: &'a Value,
@@ -63,8 +63,8 @@ impl<'a> ObjectValidator<'a> {
         }
     }
 
-    /// With what is known to be what it was: that need not be looked at. (It may have members that no schema describes
-    /// where nothing is pruned, and then it does not count as unchanged.)
+    /// Adds elements that are known to be unchanged and need not be checked. (Without pruning they may have
+    /// undeclared members, and then do not count as unchanged.)
     pub(crate) fn with_unchanged(mut self, unchanged: &'a UnchangedElements) -> Self {
         if !unchanged.is_empty() && !self.resource.preserve_unknown_fields {
             self.ratchet = Ratchet::new(self.options.clock).with_unchanged(unchanged);
@@ -72,7 +72,7 @@ impl<'a> ObjectValidator<'a> {
         self
     }
 
-    /// Limits on the values of the whole object.
+    /// Checks the values of the whole object.
     pub(crate) fn values(&mut self) {
         let old = self.old.filter(|_| self.options.gates.ratcheting);
         let errors = validate::validate(
@@ -84,14 +84,14 @@ impl<'a> ObjectValidator<'a> {
         self.extend_errors(errors);
     }
 
-    /// Takes note of what is wrong, which mostly is nothing.
+    /// Adds errors, of which there are mostly none.
     fn extend_errors(&mut self, errors: ErrorList) {
         if !errors.is_empty() {
             self.checked.errors.extend(errors);
         }
     }
 
-    /// Limits on the values of the status. The texts count from the status on.
+    /// Checks the values of the status. Paths in messages start at the status.
     pub(crate) fn status_values(&mut self) {
         let (Some(node), Some(status)) = (
             self.resource.plan.root().property("status"),
@@ -100,34 +100,34 @@ impl<'a> ObjectValidator<'a> {
             return;
         };
         let old = self.old.filter(|_| self.options.gates.ratcheting);
-        // Where there was no status, a null is no change.
+        // Without an old status, a null is not a change.
         let old = old.map(|old| old.get("status").unwrap_or(&Value::Null));
         let prefix = Path::ROOT.field("status");
         let errors = validate::validate(node, status, &prefix, old.map(|old| (&self.ratchet, old)));
         self.extend_errors(errors);
     }
 
-    /// The number that `/scale` wants.
+    /// Checks the desired replicas of `/scale`.
     pub(crate) fn scale_spec(&mut self) {
         if let Some(scale) = &self.resource.scale {
             scale::check_spec(scale, self.new, &mut self.checked.errors);
         }
     }
 
-    /// The number that `/scale` reports.
+    /// Checks the observed replicas of `/scale`.
     pub(crate) fn scale_status(&mut self) {
         if let Some(scale) = &self.resource.scale {
             scale::check_status(scale, self.new, &mut self.checked.errors);
         }
     }
 
-    /// The metadata of embedded resources.
+    /// Checks the metadata of embedded resources.
     pub(crate) fn embedded(&mut self) {
         let errors = meta::check_embedded(self.resource.plan.root(), self.new, &Path::ROOT);
         self.extend_errors(errors);
     }
 
-    /// Unions, unique elements, then rules.
+    /// Checks unions, unique elements, then rules.
     pub(crate) fn finish(mut self) -> ValidationResult {
         if self.options.gates.unions {
             let old = self.old.filter(|_| self.options.gates.ratcheting);
@@ -141,7 +141,7 @@ impl<'a> ObjectValidator<'a> {
         self.checked
     }
 
-    /// Elements that stand twice. Once an object has any, its lists are not checked for more.
+    /// Checks for duplicates. Once an object has any, its lists are not checked further.
     fn duplicates(&mut self) {
         let root = self.resource.plan.root();
         let found = listtype::duplicates(root, self.new);
@@ -174,7 +174,7 @@ impl<'a> ObjectValidator<'a> {
             self.checked.stats.rules = Some(now().saturating_sub(started));
         }
         self.extend_errors(report.errors);
-        self.checked.warnings.extend(report.warnings.into_texts());
+        self.checked.warnings.extend(report.warnings.into_vec());
         self.checked.stats.rule_cost = report.cost;
     }
 }
@@ -182,8 +182,8 @@ impl<'a> ObjectValidator<'a> {
 const NOT_CHECKED: &str = "some validation rules were not checked because the object was invalid; correct the \
     existing errors to complete validation";
 
-/// Whether rules cannot be trusted beside this error: they may meet types and sizes that they were not made for. An error
-/// that was omitted may be of any kind.
+/// Returns whether an error keeps rules from running: they may see values of types and sizes they were not
+/// compiled for. An omitted error may be of any kind.
 fn blocks_rules(error: &FieldError) -> bool {
     error.omitted() > 0
         || matches!(

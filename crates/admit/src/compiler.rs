@@ -1,31 +1,31 @@
-//! From a definition to what admission knows about a kind.
+//! Compiles accepted CRDs to resources.
 
 use crate::{Resource, ScalePaths};
 use scantling_cel::kubernetes::KubernetesVersion;
-use scantling_schema::definition::{CrdVersion, Spec};
+use scantling_schema::definition::Accepted;
 use scantling_schema::document::{Schema, UnsupportedKeyword};
 use scantling_schema::meta::Scope;
 use scantling_schema::plan::PlanCompiler;
 use scantling_schema::structural::{Interner, Structural};
 use std::sync::Arc;
 
-/// Makes the resources of definitions, and remembers what they share.
+/// Compiles versions of CRDs to resources, which share equal schemas and rules.
 #[derive(Debug)]
 pub struct ResourceCompiler {
     interner: Interner,
     compiler: PlanCompiler,
 }
 
-/// Why the objects of a version cannot be checked.
+/// The reason why a version of an accepted CRD does not compile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CompileError {
-    /// The version has no schema, and fields that no schema describes are dropped.
-    #[error("there is no schema")]
-    NoSchema,
-    /// Its schema uses a keyword that definitions may not use.
+    /// The CRD does not have the version.
+    #[error("the CRD has no such version")]
+    UnknownVersion,
+    /// A schema of a stored CRD uses a keyword that CRDs may not use any more.
     #[error("{0}")]
     Unsupported(UnsupportedKeyword),
-    /// No server serves objects of the definition.
+    /// The default is unreachable; kube-apiserver does not serve this kind.
     #[error("a default stands in no object, and servers serve no such kind")]
     NotServable,
 }
@@ -37,7 +37,7 @@ impl Default for ResourceCompiler {
 }
 
 impl ResourceCompiler {
-    /// A compiler for rules as that version of Kubernetes understands them.
+    /// Returns a compiler for the rules of a version of Kubernetes.
     pub fn for_version(version: KubernetesVersion) -> Self {
         ResourceCompiler {
             interner: Interner::new(),
@@ -45,33 +45,22 @@ impl ResourceCompiler {
         }
     }
 
-    /// The resource of a version of a definition.
-    pub fn resource(&mut self, spec: &Spec, version: &CrdVersion) -> Result<Resource, CompileError> {
-        let Some(schema) = spec.schema_of(version) else {
-            return if spec.preserves_unknown_fields() {
-                Ok(self.resource_without_schema(spec, version))
-            } else {
-                Err(CompileError::NoSchema)
-            };
+    /// Compiles a version of an accepted CRD. Without a schema, only metadata is checked.
+    pub fn compile(&mut self, accepted: &Accepted, version: &str) -> Result<Resource, CompileError> {
+        let spec = &accepted.spec;
+        let version = spec.version(version).ok_or(CompileError::UnknownVersion)?;
+        let schema = match spec.schema_of(version) {
+            Some(schema) => Schema::new(schema)
+                .for_values(&mut self.interner)
+                .map_err(CompileError::Unsupported)?,
+            None => Arc::new(Structural::default()),
         };
-        let schema = Schema::new(schema).for_values(&mut self.interner);
-        let schema = schema.map_err(CompileError::Unsupported)?;
         if !spec.has_usable_defaults() {
             return Err(CompileError::NotServable);
         }
-        Ok(self.with_schema(spec, version, &schema))
-    }
-
-    /// The resource of a version without a schema: only the metadata of its objects are checked.
-    pub fn resource_without_schema(&mut self, spec: &Spec, version: &CrdVersion) -> Resource {
-        self.with_schema(spec, version, &Arc::new(Structural::default()))
-    }
-
-    fn with_schema(&mut self, spec: &Spec, version: &CrdVersion, schema: &Arc<Structural>) -> Resource {
         let subresources = spec.subresources_of(version);
-        let scale = subresources.and_then(|s| s.scale.as_ref()).map(ScalePaths::from);
-        Resource {
-            plan: self.compiler.compile(schema),
+        Ok(Resource {
+            plan: self.compiler.compile(&schema),
             kind: spec.names.kind.clone(),
             api_version: format!("{}/{}", spec.group, version.name).into(),
             scope: if spec.scope == "Cluster" {
@@ -80,8 +69,8 @@ impl ResourceCompiler {
                 Scope::Namespaced
             },
             status: subresources.is_some_and(|s| s.status),
-            scale,
+            scale: subresources.and_then(|s| s.scale.as_ref()).map(ScalePaths::from),
             preserve_unknown_fields: spec.preserves_unknown_fields(),
-        }
+        })
     }
 }

@@ -7,12 +7,15 @@
 //! The crate reads no clock and draws no random numbers: the caller passes the time, the `uid` of a new object and the
 //! suffix of a generated name.
 //!
-//! A [`ResourceCompiler`] compiles the versions of a CRD to [`Resource`]s; a [`BuiltinResource`] is a version of a
-//! built-in kind. [`prune_and_default_stored`] normalizes objects of the store, [`check`] validates values alone.
+//! A [`ResourceCompiler`] compiles the versions of an accepted CRD to [`Resource`]s; a [`BuiltinResource`] is a version of a
+//! built-in kind; a [`DefinitionResource`] is a version of CRDs themselves. [`prune_and_default_stored`] normalizes
+//! objects of the store, [`check`] validates values alone.
 //!
 //! ```
+//! use scantling_cel::kubernetes::KubernetesVersion;
 //! use scantling_admit::{Gates, NewObjectMeta, WriteOperation, AdmitOptions, Request, ResourceCompiler, admit};
-//! use scantling_schema::definition::{ApiVersion, Definition};
+//! use scantling_schema::definition::{Accepted, ApiVersion, Definition, ValidationContext};
+//! use scantling_schema::rules::Environments;
 //! use scantling_value::{Limits, yaml};
 //!
 //! let definition = br#"
@@ -40,8 +43,13 @@
 //! "#;
 //! let definition = yaml::decode(definition, Limits::SAFE)?;
 //! let definition = Definition::decode(definition, ApiVersion::V1, Gates::default())?.definition;
-//! let mut compiler = ResourceCompiler::default();
-//! let resource = compiler.resource(&definition.spec, &definition.spec.versions()[0])?;
+//! let context = ValidationContext {
+//!     api: ApiVersion::V1,
+//!     gates: Gates::default(),
+//!     environments: &Environments::for_version(KubernetesVersion::LATEST),
+//! };
+//! let accepted = Accepted::create(definition, &context).map_err(|errors| errors[0].clone())?.accepted;
+//! let resource = ResourceCompiler::default().compile(&accepted, "v1")?;
 //!
 //! let meta = NewObjectMeta {
 //!     uid: "7a1c".into(),
@@ -74,6 +82,7 @@ mod builtin;
 mod check;
 mod compiler;
 mod custom;
+mod definition;
 mod metadata;
 mod normalize;
 mod outcome;
@@ -83,12 +92,13 @@ mod resource;
 mod scale;
 
 pub use admit::{AdmitOptions, Request, RequestContext, WriteOperation, admit};
-pub use builtin::BuiltinResource;
+pub use builtin::{BuiltinResource, TypedObject, decode_typed};
 pub use check::{ValidationResult, check};
 pub use compiler::{CompileError, ResourceCompiler};
-pub use metadata::{NewObjectMeta, keep_system_fields};
+pub use definition::DefinitionResource;
+pub use metadata::{NewObjectMeta, keep_system_fields, remove_system_fields};
 pub use normalize::{prune, prune_and_default, prune_and_default_stored};
-pub use outcome::{AdmissionError, AdmitOutcome, Stats};
+pub use outcome::{AdmissionError, AdmitOutcome, Stats, Warning};
 pub use pipeline::{
     Admitted, AnyResource, NormalizeMode, Normalized, Prepared, Rejected, StageResult, report_findings,
 };

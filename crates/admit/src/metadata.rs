@@ -13,16 +13,21 @@ pub struct NewObjectMeta {
     pub suffix: Str,
 }
 
+/// The metadata that deletion sets, and a field that servers no longer set.
+const DELETION_FIELDS: [&str; 3] = ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"];
+
+/// Removes the metadata that no request can set on a new object.
+pub fn remove_system_fields(metadata: &mut Map) {
+    for field in DELETION_FIELDS.iter().chain(&["uid", "creationTimestamp"]) {
+        metadata.remove(field);
+    }
+}
+
 impl NewObjectMeta {
     /// Sets the metadata of a new object: `uid`, `creationTimestamp` and, if it is generated, the name. Removes the
     /// fields that only deletion sets.
     pub fn apply_to(&self, metadata: &mut Map) {
-        let is_set_later = |name: &str| {
-            matches!(
-                name,
-                "deletionTimestamp" | "deletionGracePeriodSeconds" | "selfLink"
-            )
-        };
+        let is_set_later = |name: &str| DELETION_FIELDS.contains(&name);
         if metadata.keys().any(|name| is_set_later(name)) {
             metadata.retain(|name, _| !is_set_later(name));
         }

@@ -1,20 +1,20 @@
 //! Normalization of custom resources: metadata is coerced, unknown fields are pruned, defaults are filled in.
 
-use crate::pipeline::{NormalizeMode, report_findings, with_unknown_fields};
+use crate::pipeline::{NormalizeMode, report_findings};
 use crate::{AdmissionError, AdmitOptions, FieldValidation, Resource};
 use scantling_schema::default::{self, TooLarge};
 use scantling_schema::meta::{self, MalformedFields};
 use scantling_schema::prune::{self, NullPolicy, UnknownFields, ValueRole};
-use scantling_value::{Path, TextList, Value};
+use scantling_value::{Finding, FindingList, Path, Value};
 
-/// Normalizes an object in a mode. Returns findings as warnings.
+/// Normalizes an object in a mode. Returns the findings that are warnings.
 pub(crate) fn custom(
     resource: &Resource,
     object: &mut Value,
-    findings: &[String],
+    findings: &[Finding],
     mode: NormalizeMode,
     options: &AdmitOptions<'_>,
-) -> Result<Vec<String>, AdmissionError> {
+) -> Result<FindingList, AdmissionError> {
     let field_validation = if options.gates.field_validation {
         options.field_validation
     } else {
@@ -32,7 +32,7 @@ pub(crate) fn custom(
                 meta::coerce(members, &Path::ROOT, MalformedFields::Keep)
                     .map_err(AdmissionError::Undecodable)?;
             }
-            return Ok(Vec::new());
+            return Ok(FindingList::new());
         }
         NormalizeMode::OtherKind => coerce_metadata(object)?,
         NormalizeMode::UnknownVersion => {
@@ -41,45 +41,48 @@ pub(crate) fn custom(
                 members.retain(|name, _| {
                     let is_meta = matches!(name, "apiVersion" | "kind" | "metadata");
                     if !is_meta {
-                        unknown.push_with(|| name.to_owned());
+                        unknown.push_with(|| Finding::pruned(&Path::ROOT.field(name)));
                     }
                     is_meta
                 });
             }
             unknown
         }
+        NormalizeMode::List => FindingList::new(),
     };
     if field_validation == FieldValidation::Ignore {
-        return Ok(Vec::new());
+        return Ok(FindingList::new());
     }
-    report_findings(with_unknown_fields(findings, unknown), field_validation)
+    let mut all: FindingList = findings.iter().cloned().collect();
+    all.append(unknown);
+    report_findings(all, field_validation)
 }
 
-fn coerce_metadata(object: &mut Value) -> Result<TextList, AdmissionError> {
+fn coerce_metadata(object: &mut Value) -> Result<FindingList, AdmissionError> {
     let Some(members) = object.as_object_mut() else {
-        return Ok(TextList::new());
+        return Ok(FindingList::new());
     };
     let coerced = meta::coerce(members, &Path::ROOT, MalformedFields::Refuse);
-    Ok(coerced.map_err(AdmissionError::Undecodable)?.unknown)
+    coerced.map_err(AdmissionError::Undecodable)
 }
 
 /// Normalizes an object of a request: coerces metadata, removes unknown fields and superfluous `null`s, fills in
-/// defaults. Returns the paths of the unknown fields.
+/// defaults. Returns the unknown fields.
 pub fn prune_and_default(
     resource: &Resource,
     object: &mut Value,
     unknown: UnknownFields,
-) -> Result<TextList, AdmissionError> {
-    let paths = prune_and_coerce(resource, object, unknown, MalformedFields::Refuse)
+) -> Result<FindingList, AdmissionError> {
+    let found = prune_and_coerce(resource, object, unknown, MalformedFields::Refuse)
         .map_err(AdmissionError::Undecodable)?;
     default::fill(resource.plan.root(), object)?;
-    Ok(paths)
+    Ok(found)
 }
 
-/// Normalizes an object of the store: like [`prune_and_default`], but malformed metadata is dropped, and a generation is
-/// filled in, which objects of very old servers lack.
+/// Normalizes an object of the store: like [`prune_and_default`], but malformed metadata is dropped, and a generation
+/// is filled in, which objects of very old servers lack.
 pub fn prune_and_default_stored(resource: &Resource, object: &mut Value) -> Result<(), TooLarge> {
-    // No error is possible, since malformed fields are dropped.
+    // Cannot fail, because malformed fields are dropped.
     let _ = prune_and_coerce(resource, object, UnknownFields::Ignore, MalformedFields::Drop);
     if let Some(metadata) = object.as_object_mut().and_then(|o| o.get_mut("metadata"))
         && meta::generation(Some(metadata)) == 0
@@ -106,21 +109,20 @@ fn prune_and_coerce(
     object: &mut Value,
     unknown: UnknownFields,
     malformed: MalformedFields,
-) -> Result<TextList, String> {
+) -> Result<FindingList, String> {
     let root = resource.plan.root();
-    let mut paths = TextList::new();
+    let mut found = FindingList::new();
     if let Some(map) = object.as_object_mut() {
-        paths = meta::coerce(map, &Path::ROOT, malformed)?.unknown;
+        found = meta::coerce(map, &Path::ROOT, malformed)?;
     }
     if !resource.preserve_unknown_fields {
         let options = prune::PruneOptions {
             nulls: NullPolicy::Drop,
             unknown,
         };
-        let pruned = prune::prune(root, object, ValueRole::Resource, &options);
-        paths.append(pruned, |path| path);
+        found.append(prune::prune(root, object, ValueRole::Resource, &options));
     }
     let embedded = meta::coerce_embedded(root, object, malformed, &Path::ROOT).map_err(|e| e.to_string())?;
-    paths.append(embedded.unknown, |path| path);
-    Ok(paths)
+    found.append(embedded);
+    Ok(found)
 }

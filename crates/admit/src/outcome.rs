@@ -1,36 +1,56 @@
-//! What comes of a request.
+//! The outcome of a request.
 
 use scantling_schema::default::TooLarge;
-use scantling_value::{ErrorList, FieldError, Value};
+use scantling_value::{ErrorList, FieldError, Finding, FindingList, Value};
+use std::fmt;
 use std::time::Duration;
 
-/// What comes of a request.
+/// The outcome of a request.
 #[derive(Debug)]
 pub struct AdmitOutcome {
-    /// The object to store; of a refused request, what it would have been.
+    /// The object to store; if the request is rejected, the object as far as it was processed.
     pub object: Value,
-    /// Why the request is refused, if it is.
+    /// The reason for a rejection.
     pub error: Option<AdmissionError>,
-    /// What the client should know either way.
-    pub warnings: Vec<String>,
-    /// What it took.
+    /// Warnings for the client.
+    pub warnings: Vec<Warning>,
+    /// The work done.
     pub stats: Stats,
 }
 
-/// Why a request is refused. Each kind has its own status and text.
+/// A warning for the client. `Display` is its text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Warning {
+    /// An unknown or duplicate field.
+    Finding(Finding),
+    /// Any other warning.
+    Text(String),
+}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Warning::Finding(finding) => finding.fmt(f),
+            Warning::Text(text) => f.write_str(text),
+        }
+    }
+}
+
+/// The reason why a request is rejected. Each kind has its own status and text.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AdmissionError {
-    /// The object cannot be read as one of its kind (400): `json: cannot unmarshal …`.
+    /// The object cannot be decoded (400): `json: cannot unmarshal …`.
     Undecodable(String),
-    /// Strict reading found something (400): `unknown field "spec.x"`, `duplicate field "spec.y"`.
-    Strict(Vec<String>),
+    /// Strict decoding rejects unknown or duplicate fields (400).
+    Strict(FindingList),
     /// Immutable fields would change (400).
     Immutable(ErrorList),
     /// The object is invalid (422).
     Invalid(ErrorList),
-    /// Defaults make the object larger than a request may be (413). A server without this bound would fail to store it.
+    /// Defaults make the object larger than a request may be (413). Without this bound, storing it would
+    /// fail.
     TooLarge(TooLarge),
-    /// The server cannot prepare_and_validate (500): something of its own is not as it should be.
+    /// An impossible state of the server itself (500).
     Internal(String),
 }
 
@@ -63,13 +83,15 @@ impl AdmissionError {
     }
 }
 
-/// What a request took.
+/// The work that a request took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
     /// The cost of the rules that ran, in the units of their budget.
     pub rule_cost: u64,
-    /// The time spent on telling unchanged values from changed ones, if the caller brought a clock.
+    /// The time spent on ratcheting, if the caller brought a clock.
     pub ratcheting: Duration,
-    /// The time that the rules took, if any ran and the caller brought a clock.
+    /// The time that the rules took, if any ran and the caller passed a clock.
     pub rules: Option<Duration>,
+    /// The time that validating a CRD took, which compiles its rules, if the caller brought a clock.
+    pub compilation: Option<Duration>,
 }

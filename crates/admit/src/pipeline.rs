@@ -1,24 +1,27 @@
 //! The stages of a write as types: [`Normalized`] → [`Prepared`] → [`Admitted`].
 //!
 //! A caller acts between stages on the object of the stage: a server records field ownership on a normalized object and
-//! runs admission plugins on a prepared one. [`admit`](crate::admit) runs all stages in a row.
+//! runs mutating admission plugins on it. [`admit`](crate::admit) runs all stages in a row.
 
 use crate::builtin::{self, BuiltinResource};
+use crate::definition::DefinitionResource;
 use crate::{
-    AdmissionError, AdmitOptions, AdmitOutcome, FieldValidation, Resource, Stats, WriteOperation, custom,
-    normalize,
+    AdmissionError, AdmitOptions, AdmitOutcome, FieldValidation, Resource, Stats, Warning, WriteOperation,
+    custom, normalize,
 };
 use scantling_schema::immutable::UnchangedElements;
-use scantling_value::{TextList, Value};
+use scantling_value::{Finding, FindingList, Value};
 use std::sync::Arc;
 
-/// A kind whose objects can be written: compiled from a CRD, or built in.
+/// A kind whose objects can be written: compiled from a CRD, built in, or CRDs themselves.
 #[derive(Clone, Copy, Debug)]
 pub enum AnyResource<'r> {
     /// A version of a kind that a CRD defines.
     Custom(&'r Resource),
     /// A version of a built-in kind.
     Builtin(&'r BuiltinResource),
+    /// A version of CRDs themselves.
+    Definition(&'r DefinitionResource),
 }
 
 impl<'r> From<&'r Resource> for AnyResource<'r> {
@@ -39,21 +42,29 @@ impl<'r> From<&'r BuiltinResource> for AnyResource<'r> {
     }
 }
 
-/// How an object is normalized.
+impl<'r> From<&'r DefinitionResource> for AnyResource<'r> {
+    fn from(resource: &'r DefinitionResource) -> Self {
+        AnyResource::Definition(resource)
+    }
+}
+
+/// The mode of normalization.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum NormalizeMode {
-    /// The object of a create, an update or a patch: metadata is coerced, unknown fields are pruned and reported, defaults
-    /// are filled in.
+    /// The object of a create, an update or a patch: metadata is coerced, unknown fields are pruned and reported,
+    /// defaults are filled in.
     #[default]
     Request,
     /// The result of a server-side apply: defaults are filled in. Unknown fields and malformed metadata stay, so that
     /// validation sees them.
     Applied,
-    /// An object of another kind than the requested one: only its metadata is coerced, since it will be rejected for its
-    /// kind.
+    /// An object of another kind than the requested one: only its metadata is coerced, since it will be rejected for
+    /// its kind.
     OtherKind,
     /// An object in a version that the kind does not have: every field but the metadata is unknown.
     UnknownVersion,
+    /// A list of another kind: nothing is changed, since it will be rejected for its kind.
+    List,
 }
 
 /// A write that was rejected.
@@ -64,7 +75,7 @@ pub struct Rejected {
     /// The reason.
     pub error: AdmissionError,
     /// Warnings for the client.
-    pub warnings: Vec<String>,
+    pub warnings: Vec<Warning>,
     /// The work done.
     pub stats: Stats,
 }
@@ -77,15 +88,15 @@ pub type StageResult<T> = Result<T, Box<Rejected>>;
 pub struct Normalized<'r> {
     resource: AnyResource<'r>,
     object: Value,
-    warnings: Vec<String>,
+    findings: FindingList,
 }
 
 impl<'r> Normalized<'r> {
-    /// Normalizes the object of a request. `findings` are those of decoding its text: `duplicate field "spec.a"`.
+    /// Normalizes the object of a request. `findings` are those of decoding its text.
     pub fn new(
         resource: impl Into<AnyResource<'r>>,
         mut object: Value,
-        findings: &[String],
+        findings: &[Finding],
         mode: NormalizeMode,
         options: &AdmitOptions<'_>,
     ) -> StageResult<Normalized<'r>> {
@@ -95,12 +106,13 @@ impl<'r> Normalized<'r> {
                 normalize::custom(resource, &mut object, findings, mode, options)
             }
             AnyResource::Builtin(resource) => resource.normalize(&mut object, findings, mode, options),
+            AnyResource::Definition(resource) => resource.normalize(&mut object, findings, mode, options),
         };
         match reported {
-            Ok(warnings) => Ok(Normalized {
+            Ok(findings) => Ok(Normalized {
                 resource,
                 object,
-                warnings,
+                findings,
             }),
             Err(error) => Err(Box::new(Rejected {
                 object,
@@ -111,12 +123,12 @@ impl<'r> Normalized<'r> {
         }
     }
 
-    /// Resumes the pipeline with an object that was normalized before, without its warnings.
+    /// Resumes the pipeline with an object that was normalized before, without its findings.
     pub fn resume(resource: impl Into<AnyResource<'r>>, object: Value) -> Normalized<'r> {
         Normalized {
             resource: resource.into(),
             object,
-            warnings: Vec::new(),
+            findings: FindingList::new(),
         }
     }
 
@@ -130,9 +142,9 @@ impl<'r> Normalized<'r> {
         &mut self.object
     }
 
-    /// The object, and the warnings about it.
-    pub fn into_parts(self) -> (Value, Vec<String>) {
-        (self.object, self.warnings)
+    /// Returns the object, and the findings that are warnings.
+    pub fn into_parts(self) -> (Value, FindingList) {
+        (self.object, self.findings)
     }
 
     /// Sets the fields that a request cannot write. The object of a built-in kind is in the hub version from here on.
@@ -144,8 +156,9 @@ impl<'r> Normalized<'r> {
         let Normalized {
             resource,
             mut object,
-            warnings,
+            findings,
         } = self;
+        let warnings = findings.into_iter().map(Warning::Finding).collect();
         let prepared = match resource {
             AnyResource::Custom(resource) => {
                 custom::prepare(resource, operation, &mut object, options).map(Preparation::Custom)
@@ -154,6 +167,9 @@ impl<'r> Normalized<'r> {
                 let prepared = resource.prepare(operation, &mut object, options);
                 prepared.map(|old| Preparation::Builtin(old.map(Box::new)))
             }
+            AnyResource::Definition(resource) => resource
+                .prepare(operation, &mut object)
+                .map(|()| Preparation::Definition),
         };
         match prepared {
             Ok(preparation) => Ok(Prepared {
@@ -174,13 +190,14 @@ impl<'r> Normalized<'r> {
     }
 }
 
-/// What preparation passes on to validation.
+/// The results of preparation that validation uses.
 #[derive(Debug)]
 enum Preparation {
     /// The elements that the update is known to leave unchanged.
     Custom(UnchangedElements),
     /// The stored object in the hub version, if it had to be converted.
     Builtin(Option<Box<Value>>),
+    Definition,
 }
 
 /// An object with all its system fields, ready to be validated.
@@ -190,7 +207,7 @@ pub struct Prepared<'r, 'o> {
     operation: WriteOperation<'o>,
     options: &'o AdmitOptions<'o>,
     object: Value,
-    warnings: Vec<String>,
+    warnings: Vec<Warning>,
     preparation: Preparation,
 }
 
@@ -222,7 +239,7 @@ impl Prepared<'_, '_> {
         match (resource, preparation) {
             (AnyResource::Custom(resource), Preparation::Custom(unchanged)) => {
                 let result = custom::validate(resource, operation, &object, &unchanged, options);
-                warnings.extend(result.warnings);
+                warnings.extend(result.warnings.into_iter().map(Warning::Text));
                 if !result.errors.is_empty() {
                     return Err(Box::new(Rejected {
                         object,
@@ -241,6 +258,9 @@ impl Prepared<'_, '_> {
                 let old = old.as_deref().or(builtin::stored(operation));
                 resource.validate(operation, old, object, warnings, options)
             }
+            (AnyResource::Definition(resource), Preparation::Definition) => {
+                resource.validate(operation, object, warnings, options)
+            }
             _ => Err(Box::new(Rejected {
                 object,
                 error: AdmissionError::Internal("a preparation of another kind of resource".into()),
@@ -257,7 +277,7 @@ pub struct Admitted {
     /// The object.
     pub object: Value,
     /// Warnings for the client.
-    pub warnings: Vec<String>,
+    pub warnings: Vec<Warning>,
     /// The work done.
     pub stats: Stats,
 }
@@ -288,18 +308,11 @@ impl From<StageResult<Admitted>> for AdmitOutcome {
     }
 }
 
-/// Turns findings into an error, warnings or nothing, as field validation asks.
-pub fn report_findings(findings: Vec<String>, mode: FieldValidation) -> Result<Vec<String>, AdmissionError> {
+/// Turns findings into an error, into warnings, or drops them, as field validation asks.
+pub fn report_findings(findings: FindingList, mode: FieldValidation) -> Result<FindingList, AdmissionError> {
     match mode {
         FieldValidation::Strict if !findings.is_empty() => Err(AdmissionError::Strict(findings)),
-        FieldValidation::Ignore => Ok(Vec::new()),
+        FieldValidation::Ignore => Ok(FindingList::new()),
         FieldValidation::Strict | FieldValidation::Warn => Ok(findings),
     }
-}
-
-/// Adds the paths of unknown fields to the findings of a text.
-pub(crate) fn with_unknown_fields(findings: &[String], unknown: TextList) -> Vec<String> {
-    let mut all: TextList = findings.iter().cloned().collect();
-    all.append(unknown, |path| format!("unknown field \"{path}\""));
-    all.into_texts()
 }

@@ -3,19 +3,19 @@
 use crate::ScalePaths;
 use scantling_value::{ErrorKind, ErrorList, FieldError, Map, Value, go};
 
-/// What `/scale` shows of an object.
+/// The values of `/scale` of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ScaleValues<'v> {
-    /// The wanted number, if the object says one.
+    /// The desired replicas, if set.
     pub wanted: Option<i64>,
-    /// The actual number.
+    /// The observed replicas.
     pub actual: i64,
     /// The selector as text.
     pub selector: &'v str,
 }
 
 impl ScalePaths {
-    /// What `/scale` shows of an object. A value of another type has no scale: the text says so.
+    /// Reads the values of `/scale` of an object. Fails with a message if a value has the wrong type.
     pub fn read<'v>(&self, object: &'v Value) -> Result<ScaleValues<'v>, String> {
         Ok(ScaleValues {
             wanted: number_at(object, &self.spec_replicas)?,
@@ -27,7 +27,8 @@ impl ScalePaths {
         })
     }
 
-    /// The object with another wanted number: what a write to `/scale` makes of the stored one, if that has a scale.
+    /// Returns the stored object with another number of desired replicas, as a write to `/scale` does; fails
+    /// if it has no scale.
     pub fn with_replicas(&self, stored: &Value, replicas: i64) -> Result<Value, String> {
         self.read(stored)?;
         let mut object = stored.clone();
@@ -45,18 +46,18 @@ impl ScalePaths {
         Ok(object)
     }
 
-    /// The names of the fields on the way to the wanted number.
+    /// The path of the desired replicas, as field names.
     pub fn spec_replicas_path(&self) -> impl Iterator<Item = &str> {
         steps(&self.spec_replicas)
     }
 }
 
-/// What is wrong with the wanted number.
+/// Checks the desired replicas.
 pub(crate) fn check_spec(scale: &ScalePaths, object: &Value, errors: &mut ErrorList) {
     check_number(&scale.spec_replicas, object, errors);
 }
 
-/// What is wrong with the actual number and the selector.
+/// Checks the observed replicas and the selector.
 pub(crate) fn check_status(scale: &ScalePaths, object: &Value, errors: &mut ErrorList) {
     check_number(&scale.status_replicas, object, errors);
     if let Some(path) = &scale.label_selector
@@ -81,7 +82,7 @@ fn check_number(path: &str, object: &Value, errors: &mut ErrorList) {
     }
 }
 
-/// How Go's accessors name an object that they look for something in.
+/// The name of an object in the errors of Go's accessors.
 const OBJECT: &str = "map[string]interface{}";
 
 fn steps(path: &str) -> impl Iterator<Item = &str> {
@@ -96,7 +97,7 @@ fn text_at<'v>(object: &'v Value, path: &str) -> Result<Option<&'v str>, String>
     lookup(object, path, "string", Value::as_str)
 }
 
-/// The value at a path, if everything on the way is there. The texts are those of Go's accessors.
+/// The value at a path, if it exists. The errors are those of Go's accessors.
 fn lookup<'v, T>(
     object: &'v Value,
     path: &str,
@@ -133,7 +134,7 @@ fn dotted<'p>(steps: impl Iterator<Item = &'p str>) -> String {
     steps.flat_map(|step| [".", step]).collect()
 }
 
-/// A value as Go's `%v` writes it.
+/// Formats a value as Go's `%v` does.
 pub fn go_text(value: &Value) -> String {
     match value {
         Value::Null => "<nil>".into(),

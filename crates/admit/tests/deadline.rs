@@ -1,16 +1,12 @@
 //! A write that runs out of time has no outcome: at whichever step of whichever walk the deadline passes, the answer is
 //! the one without a deadline or none.
-#![expect(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    reason = "a test may panic, and reads best so"
-)]
+#![expect(clippy::unwrap_used, reason = "a test may panic, and reads best so")]
 
 use scantling_admit::{
     AdmitOptions, Gates, NewObjectMeta, Request, Resource, ResourceCompiler, WriteOperation, admit,
     prune_and_default_stored,
 };
-use scantling_schema::definition::{ApiVersion, Definition};
+use scantling_schema::definition::{Accepted, ApiVersion, Definition};
 use scantling_value::deadline::testing::at_every_step;
 use scantling_value::{Limits, Value, yaml};
 
@@ -26,10 +22,8 @@ fn resource(spec: &str, gates: Gates) -> Resource {
           properties: {{spec: {spec}}}}}}}}}]}}}}"
     );
     let definition = Definition::decode(read(&definition), ApiVersion::V1, gates).unwrap();
-    let spec = definition.definition.spec;
-    ResourceCompiler::default()
-        .resource(&spec, &spec.versions()[0])
-        .unwrap()
+    let accepted = Accepted::assume_accepted(definition.definition);
+    ResourceCompiler::default().compile(&accepted, "v1").unwrap()
 }
 
 fn object(spec: &str) -> Value {
@@ -130,7 +124,7 @@ const CASES: &[Case] = &[
 ];
 
 #[test]
-fn writes_and_reads_end_with_their_deadline() {
+fn writes_and_reads_observe_the_deadline() {
     let gates = Gates {
         immutability: true,
         unions: true,

@@ -6,24 +6,24 @@
 )]
 
 use expect_test::{Expect, expect};
-use scantling_admit::{AdmitOptions, Gates, ResourceCompiler, check};
-use scantling_schema::definition::{ApiVersion, Definition};
+use scantling_admit::{AdmitOptions, Gates, Resource, ResourceCompiler, check};
+use scantling_schema::definition::{Accepted, ApiVersion, Definition};
 use scantling_value::{Limits, Value, json};
 
 fn decode(text: &str) -> Value {
     json::decode(text.as_bytes(), Limits::SERVER).unwrap()
 }
 
-fn definition(schema: &str) -> Definition {
+fn resource(schema: &str) -> Resource {
     let document = format!(
         r#"{{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         "metadata": {{"name": "widgets.example.com"}}, "spec": {{"group": "example.com", "scope": "Namespaced",
         "names": {{"plural": "widgets", "kind": "Widget"}}, "versions": [{{"name": "v1", "served": true, "storage": true,
         "schema": {{"openAPIV3Schema": {schema}}}}}]}}}}"#
     );
-    Definition::decode(decode(&document), ApiVersion::V1, Gates::default())
-        .unwrap()
-        .definition
+    let decoded = Definition::decode(decode(&document), ApiVersion::V1, Gates::default()).unwrap();
+    let accepted = Accepted::assume_accepted(decoded.definition);
+    ResourceCompiler::default().compile(&accepted, "v1").unwrap()
 }
 
 /// Checks an object whose `spec` was `old`, if it was anything, and of which something else has changed.
@@ -34,10 +34,7 @@ fn update(schema: &str, old: Option<&str>, new: &str, expect: &Expect) {
 }
 
 fn judge(schema: &str, old: Option<&str>, new: &str, expect: &Expect) {
-    let spec = definition(schema).spec;
-    let resource = ResourceCompiler::default()
-        .resource(&spec, spec.version("v1").unwrap())
-        .unwrap();
+    let resource = resource(schema);
     let object = |other: &str, spec: &str| {
         let text = format!(
             r#"{{"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {{"name": "a", "namespace": "b"}},
@@ -61,7 +58,7 @@ fn list(element: &str, list_type: &str, rule: &str) -> String {
 }
 
 #[test]
-fn an_element_that_cannot_be_read_is_like_no_other() {
+fn an_unreadable_element_equals_nothing() {
     let schema = list(r#"{"type": "string"}"#, "set", "self == oldSelf");
     update(
         &schema,
@@ -82,13 +79,9 @@ fn an_element_is_selected_before_it_is_read() {
         ("self[?0].?c.orValue('') == 'a'", 3),
     ] {
         let schema = list(element, "atomic", rule);
-        let resource = definition(&format!(
+        let resource = resource(&format!(
             r#"{{"type": "object", "properties": {{"spec": {schema}}}}}"#
-        ))
-        .spec;
-        let resource = ResourceCompiler::default()
-            .resource(&resource, resource.version("v1").unwrap())
-            .unwrap();
+        ));
         let object = decode(
             r#"{"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "a"}, "spec": [1, "a"]}"#,
         );
@@ -98,7 +91,7 @@ fn an_element_is_selected_before_it_is_read() {
 }
 
 #[test]
-fn an_optional_field_that_cannot_be_read_costs_nothing() {
+fn an_unreadable_optional_field_costs_nothing() {
     let schema = r#"{"type": "object", "properties": {"url": {"type": "string"}},
         "x-kubernetes-validations": [{"rule": "self.?url.orValue('').size() > 0"}]}"#;
     update(
@@ -112,7 +105,7 @@ fn an_optional_field_that_cannot_be_read_costs_nothing() {
 }
 
 #[test]
-fn an_integer_or_a_string_has_no_fields_whose_rules_would_run() {
+fn int_or_string_has_no_field_rules() {
     judge(
         r#"{"type": "object", "x-kubernetes-int-or-string": true,
             "properties": {"spec": {"type": "string", "x-kubernetes-validations": [{"rule": "self != 'a'"}]}}}"#,
@@ -136,7 +129,7 @@ fn an_integer_or_a_string_has_no_fields_whose_rules_would_run() {
 }
 
 #[test]
-fn a_time_ends_the_reading_of_metadata() {
+fn an_invalid_time_stops_metadata_decoding() {
     let schema = r#"{"type": "object", "x-kubernetes-embedded-resource": true, "x-kubernetes-preserve-unknown-fields": true}"#;
     let resource = |metadata: &str| format!(r#"{{"apiVersion": "v1", "kind": "K", "metadata": {metadata}}}"#);
     update(

@@ -34,6 +34,7 @@ mod taint_nodes_by_condition;
 use crate::{Context, Subresource};
 use scantling_value::{Map, Value, go};
 use std::fmt::Debug;
+use std::sync::Arc;
 
 /// The plugins that run before webhooks and policies, in kube-apiserver's order.
 pub const PLUGINS: &[&dyn Plugin] = &[
@@ -58,17 +59,43 @@ pub const PLUGINS: &[&dyn Plugin] = &[
 /// The plugins that run after webhooks and policies.
 pub const LAST_PLUGINS: &[&dyn Plugin] = &[&resource_quota::ResourceQuota];
 
+/// Returns the plugins that run, in their order: those that run by default, and those that are enabled, without those that
+/// are disabled. Fails if a name is unknown, or both enabled and disabled.
+pub fn select(enabled: &[String], disabled: &[String]) -> Result<Vec<&'static dyn Plugin>, String> {
+    let all = || PLUGINS.iter().chain(LAST_PLUGINS).copied();
+    for (flag, names) in [("enable", enabled), ("disable", disabled)] {
+        for name in names {
+            if !all().any(|plugin| plugin.name() == name) {
+                return Err(format!(
+                    "{flag}-admission-plugins plugin {} is unknown",
+                    go::quote(name)
+                ));
+            }
+        }
+    }
+    if let Some(name) = enabled.iter().find(|name| disabled.contains(name)) {
+        return Err(format!(
+            "{name} is in both enable-admission-plugins and disable-admission-plugins"
+        ));
+    }
+    let is_named = |names: &[String], plugin: &dyn Plugin| names.iter().any(|name| name == plugin.name());
+    let runs = |plugin: &&dyn Plugin| {
+        (plugin.is_on_by_default() || is_named(enabled, *plugin)) && !is_named(disabled, *plugin)
+    };
+    Ok(all().filter(runs).collect())
+}
+
 /// An admission plugin. Defaults of the methods fit a plugin that does nothing in that phase.
 pub trait Plugin: Debug + Sync {
     /// The name, as `--enable-admission-plugins` lists it.
     fn name(&self) -> &'static str;
 
-    /// Whether the plugin runs unless it is disabled.
+    /// Returns whether the plugin runs unless it is disabled.
     fn is_on_by_default(&self) -> bool {
         true
     }
 
-    /// Whether the plugin has anything to do for a request. The other methods are only called if it has.
+    /// Returns whether the plugin has anything to do for a request. The other methods are only called if it has.
     fn handles(&self, request: &Request<'_>) -> bool;
 
     /// The objects that the plugin must see to decide about a write of `object`.
@@ -119,7 +146,7 @@ pub struct Request<'a> {
     pub context: Context<'a>,
 }
 
-/// What a request does.
+/// The action of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     /// A create, or an update that creates.
@@ -140,12 +167,12 @@ pub enum RequestSubresource<'a> {
 }
 
 impl<'a> Request<'a> {
-    /// Whether the request is about objects of a resource themselves, not about a subresource.
+    /// Returns whether the request is about objects of a resource themselves, not about a subresource.
     pub fn is_for(&self, group: &str, resource: &str) -> bool {
         self.is_resource(group, resource) && self.subresource == RequestSubresource::Of(Subresource::None)
     }
 
-    /// Whether the request is about a resource or one of its subresources.
+    /// Returns whether the request is about a resource or one of its subresources.
     pub fn is_resource(&self, group: &str, resource: &str) -> bool {
         self.group == group && self.resource == resource
     }
@@ -218,31 +245,26 @@ impl Lookup {
 /// What the lookups of a plugin found: per lookup its objects, in the order of the lookups. A lookup by name finds at
 /// most one.
 #[derive(Clone, Copy, Debug)]
-pub struct Found<'a>(&'a [Vec<Value>]);
+pub struct Found<'a>(&'a [Vec<Arc<Value>>]);
 
 impl<'a> Found<'a> {
     /// The results of the lookups.
-    pub fn new(results: &'a [Vec<Value>]) -> Self {
+    pub fn new(results: &'a [Vec<Arc<Value>>]) -> Self {
         Found(results)
     }
 
     /// The object that the first lookup found.
     fn one(&self) -> Option<&'a Value> {
-        self.all().first()
+        self.all().next()
     }
 
     /// The objects that the first lookup found.
-    fn all(&self) -> &'a [Value] {
-        self.nth(0)
-    }
-
-    /// The objects that a lookup found.
-    fn nth(&self, lookup: usize) -> &'a [Value] {
-        self.0.get(lookup).map_or(&[], Vec::as_slice)
+    fn all(&self) -> impl Iterator<Item = &'a Value> + use<'a> {
+        self.0.iter().take(1).flatten().map(|object| &**object)
     }
 }
 
-/// What admission adds to a write.
+/// The effects of admission on a write.
 #[derive(Debug, Default)]
 pub struct Effects {
     /// Warnings for the client.
@@ -283,6 +305,19 @@ pub struct Cause {
 }
 
 impl Denial {
+    /// 500 of a plugin that fails.
+    fn failed(message: String) -> Box<Denial> {
+        Box::new(Denial {
+            code: 500,
+            reason: "",
+            message,
+            group: String::new(),
+            kind: String::new(),
+            name: String::new(),
+            causes: Vec::new(),
+        })
+    }
+
     /// 404 of an object in the core group.
     fn not_found(resource: &str, name: &str) -> Box<Denial> {
         Box::new(Denial {

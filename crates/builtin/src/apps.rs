@@ -9,6 +9,7 @@ mod stateful_set;
 pub(crate) mod template;
 
 use crate::BuiltinKind;
+pub(crate) use daemon_set::TEMPLATE_GENERATION;
 
 /// The group.
 const GROUP: &str = "apps";

@@ -4,6 +4,7 @@ mod conversion;
 mod horizontal_pod_autoscaler;
 mod metrics;
 
+pub(crate) use conversion::ANNOTATIONS;
 pub use conversion::{autoscaler_from_v1, autoscaler_to_v1};
 
 use crate::BuiltinKind;

@@ -1,10 +1,9 @@
 //! Tables: the columns of built-in kinds and their cells.
 //!
-//! To write a table of objects of a kind, call [`columns`] with its group and kind. [`Columns::definitions`] are the
-//! `columnDefinitions`. [`Columns::cells`] are the cells of one object's row, in the same order; columns with priority 1
-//! are always among them. [`Columns::row_conditions`] are the `conditions` of the row. Objects are in the form of their
-//! hub version. A list of storage classes marks the default one: pass [`default_storage_class`] of the whole list in
-//! [`Printing`]. A table of flow schemas lists them by `spec.matchingPrecedence`, then by name.
+//! To write a table of objects of a kind, call [`columns`] with its group, version and kind. [`Columns::definitions`] are
+//! the `columnDefinitions`. [`Columns::cells`] are the cells of one object's row, in the same order; columns with priority
+//! 1 are always among them. [`Columns::row_conditions`] are the `conditions` of the row. Before the rows of a list are
+//! written, [`Columns::arrange`] orders its objects, and [`Columns::default_class`] finds the one that is marked.
 //!
 //! A kind without columns of its own has the name and the creation time; `columns` covers these kinds, too.
 
@@ -22,11 +21,9 @@ mod small;
 mod storage;
 mod text;
 
-use scantling_value::Value;
+use scantling_value::{Map, Value};
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
-
-pub use storage::default_storage_class;
 
 /// A column.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,13 +40,13 @@ pub struct Column {
     pub description: String,
 }
 
-/// What cells depend on besides the object.
+/// The inputs of cells besides the object.
 #[derive(Clone, Copy, Debug)]
 pub struct Printing<'a> {
     /// The current time, in seconds since 1970.
     pub now: i64,
-    /// The name of the default storage class in a list of storage classes; empty elsewhere.
-    pub default_storage_class: &'a str,
+    /// The name of the object that is marked as the default in a list; empty elsewhere.
+    pub default_class: &'a str,
 }
 
 /// The cells of an object's row.
@@ -135,6 +132,10 @@ pub struct Columns {
     definitions: &'static [Column],
     cells: Cells,
     conditions: fn(&Value) -> Vec<Value>,
+    to_hub: Option<fn(&mut Map)>,
+    hidden_annotations: &'static [&'static str],
+    arrange: fn(&mut [Value]),
+    default_class: fn(&[Value]) -> &str,
 }
 
 impl std::fmt::Debug for Columns {
@@ -143,8 +144,8 @@ impl std::fmt::Debug for Columns {
     }
 }
 
-/// The columns of a kind of a group (empty for the core group).
-pub fn columns(group: &str, kind: &str) -> Columns {
+/// The columns of a kind in a version of a group (empty for the core group).
+pub fn columns(group: &str, version: &str, kind: &str) -> Columns {
     let mut definitions = DEFINITIONS.iter();
     let definitions = definitions
         .find(|((g, k), _)| *g == group && *k == kind)
@@ -158,23 +159,34 @@ pub fn columns(group: &str, kind: &str) -> Columns {
         ("", "Pod") => pod::row_conditions,
         _ => |_: &Value| Vec::new(),
     };
-    match definitions.zip(printer) {
-        Some((definitions, cells)) => Columns {
-            definitions,
-            cells,
-            conditions,
-        },
-        None => Columns {
-            definitions: &DEFAULT,
-            cells: |object, _| {
-                vec![
-                    text::name(object),
-                    object.str_at(["metadata", "creationTimestamp"]).into(),
-                ]
-            },
-            conditions,
-        },
+    let default_cells: Cells = |object, _| {
+        let created = object.str_at(["metadata", "creationTimestamp"]);
+        vec![text::name(object), created.into()]
+    };
+    let (definitions, cells) = match definitions.zip(printer) {
+        Some((definitions, cells)) => (definitions, cells),
+        None => (&*DEFAULT, default_cells),
+    };
+    let mut columns = Columns {
+        definitions,
+        cells,
+        conditions,
+        to_hub: None,
+        hidden_annotations: &[],
+        arrange: |_| {},
+        default_class: |_| "",
+    };
+    match (group, version, kind) {
+        ("autoscaling", "v1", "HorizontalPodAutoscaler") => {
+            columns.to_hub = Some(crate::autoscaler_from_v1);
+            columns.hidden_annotations = &crate::autoscaling::ANNOTATIONS;
+        }
+        ("apps", _, "DaemonSet") => columns.hidden_annotations = &[crate::apps::TEMPLATE_GENERATION],
+        ("flowcontrol.apiserver.k8s.io", _, "FlowSchema") => columns.arrange = flowcontrol::by_precedence,
+        ("storage.k8s.io", _, "StorageClass") => columns.default_class = storage::default_storage_class,
+        _ => {}
     }
+    columns
 }
 
 impl Columns {
@@ -185,7 +197,29 @@ impl Columns {
 
     /// The cells of an object's row.
     pub fn cells(&self, object: &Value, printing: &Printing<'_>) -> Vec<Value> {
-        (self.cells)(object, printing)
+        match (self.to_hub, object.as_object()) {
+            (Some(to_hub), Some(members)) => {
+                let mut members = members.clone();
+                to_hub(&mut members);
+                (self.cells)(&members.into(), printing)
+            }
+            _ => (self.cells)(object, printing),
+        }
+    }
+
+    /// The annotations that the internal type of the kind holds in fields, so that rows and partial objects lack them.
+    pub fn hidden_annotations(&self) -> &'static [&'static str] {
+        self.hidden_annotations
+    }
+
+    /// Puts the objects of a list into the order of its table.
+    pub fn arrange(&self, objects: &mut [Value]) {
+        (self.arrange)(objects);
+    }
+
+    /// The name of the object of a list that its table marks as the default; empty if there is none.
+    pub fn default_class<'a>(&self, objects: &'a [Value]) -> &'a str {
+        (self.default_class)(objects)
     }
 
     /// The conditions of an object's row.
@@ -210,10 +244,10 @@ mod tests {
     fn empty_objects_have_all_cells() {
         let printing = Printing {
             now: 0,
-            default_storage_class: "",
+            default_class: "",
         };
         for (group, kind) in DEFINITIONS.keys() {
-            let columns = columns(group, kind);
+            let columns = columns(group, "v1", kind);
             let cells = columns.cells(&Value::Null, &printing);
             // kube-apiserver writes the age of an IP address, but defines no column for it.
             let extra = usize::from(*kind == "IPAddress");

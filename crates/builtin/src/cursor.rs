@@ -34,7 +34,7 @@ impl<'v, 'p> Cursor<'v, 'p> {
         &self.path
     }
 
-    /// Whether there is a value.
+    /// Returns whether a value is present.
     pub fn is_set(&self) -> bool {
         self.value.is_some()
     }

@@ -1,4 +1,4 @@
-//! What a built-in kind defines.
+//! The trait that every built-in kind implements.
 
 use scantling_schema::meta::{NameRule, Scope};
 use scantling_value::{ErrorList, Map, Value};
@@ -32,7 +32,7 @@ pub trait BuiltinKind: Debug + Sync {
         None
     }
 
-    /// Why the object of this name cannot be deleted, if it cannot.
+    /// The reason why the object with this name cannot be deleted, if it is protected.
     fn protection(&self, _name: &str) -> Option<&'static str> {
         None
     }
@@ -64,38 +64,40 @@ pub struct KindFacts {
     pub group: &'static str,
     /// The kind.
     pub kind: &'static str,
-    /// Whether objects live in namespaces.
+    /// The scope of objects.
     pub scope: Scope,
-    /// What names must look like.
+    /// The syntax of names.
     pub names: NameRule,
     /// The fields that selectors may use.
     pub selectable: &'static [&'static str],
-    /// Whether a PUT creates an object that does not exist.
+    /// True if a PUT creates an object that does not exist.
     pub creates_on_update: bool,
-    /// Whether an update may omit the resource version.
+    /// True if an update may omit the resource version.
     pub unconditional_update: bool,
-    /// Whether a DELETE returns the deleted object; otherwise it returns a `Status`.
+    /// True if a DELETE returns the deleted object; otherwise it returns a `Status`.
     pub delete_returns_object: bool,
-    /// Whether `metadata.generation` starts at 1 and counts changes of the spec.
+    /// True if `metadata.generation` starts at 1 and counts changes of the spec.
     pub has_generation: bool,
-    /// Whether the metadata that all kinds share are validated together with the object; otherwise they are validated
+    /// True if the metadata that all kinds share are validated together with the object; otherwise they are validated
     /// once the object is valid.
     pub validates_metadata: bool,
+    /// Whether an update validates the form of `metadata.generateName` again.
+    pub validates_name_on_update: bool,
     /// Whether finalizers must be standard ones or name a domain.
     pub qualifies_finalizers: bool,
     /// The fields that a write to the object itself leaves as they are, for kinds with a status.
     pub keeps: &'static [&'static [&'static str]],
     /// The fields that a write to the status leaves as they are.
     pub status_keeps: &'static [&'static [&'static str]],
-    /// What a deletion does to dependents if its options do not say so.
+    /// The default effect of a deletion on dependents.
     pub garbage_collection: GarbageCollection,
     /// The warning about a deletion that orphans dependents by default.
     pub orphan_warning: Option<&'static str>,
-    /// Whether kube-apiserver serves reads from its watch cache.
+    /// True if kube-apiserver serves reads from its watch cache.
     pub is_cached: bool,
 }
 
-/// What a deletion does to dependents if its options do not say so.
+/// The default effect of a deletion on dependents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GarbageCollection {
     /// They are deleted.
@@ -120,6 +122,7 @@ impl KindFacts {
             delete_returns_object: false,
             has_generation: false,
             validates_metadata: true,
+            validates_name_on_update: false,
             qualifies_finalizers: true,
             keeps: &[&["status"]],
             status_keeps: &[&["spec"]],
@@ -130,7 +133,7 @@ impl KindFacts {
     }
 }
 
-/// What rules may depend on besides the object: all of it is passed in, so that rules stay pure.
+/// The inputs of rules besides the object. They are passed in, so that rules stay pure.
 #[derive(Clone, Copy, Debug)]
 pub struct Context<'a> {
     /// Reports whether a feature gate of Kubernetes is enabled.
@@ -146,7 +149,7 @@ pub struct Context<'a> {
 pub struct User<'a> {
     /// The name.
     pub name: &'a str,
-    /// What tells the user from others of that name, if anything does.
+    /// The unique id of the user; may be empty.
     pub uid: &'a str,
     /// The groups.
     pub groups: &'a [String],
@@ -175,7 +178,7 @@ impl<'a> Write<'a> {
     }
 }
 
-/// Whether a write creates or updates.
+/// The operation of a write: create or update.
 #[derive(Clone, Copy, Debug)]
 pub enum Operation<'a> {
     /// A create.

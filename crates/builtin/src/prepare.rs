@@ -38,7 +38,7 @@ pub(crate) fn clear_status(object: &mut Map, (package, spec): StructName) {
     object.insert("status", status.unwrap_or_default().into());
 }
 
-/// Reports whether an update changes a member, which is of the given type.
+/// Returns whether an update changes a member, which is of the given type.
 pub(crate) fn is_changed(object: &Map, old: &Value, member: &str, ty: StructName) -> bool {
     !same_of(ty.0, ty.1, object.get(member), old.get(member))
 }

@@ -7,6 +7,7 @@ use scantling_builtin::admission::{
 };
 use scantling_builtin::{Context, Subresource, User};
 use scantling_value::{Limits, Map, Value, json};
+use std::sync::Arc;
 
 fn parse(text: &str) -> Value {
     json::decode(text.as_bytes(), Limits::SERVER).unwrap()
@@ -30,13 +31,13 @@ fn create(resource: &str, object: &str, world: &[&str]) -> String {
     };
     let mut world: Vec<Value> = world.iter().map(|o| parse(o)).collect();
     world.push(parse(r#"{"kind":"Namespace","metadata":{"name":"n"}}"#));
-    let find = |lookup: &Lookup| -> Vec<Value> {
+    let find = |lookup: &Lookup| -> Vec<Arc<Value>> {
         let is_named = |o: &&Value| {
             let name = o.str_at(["metadata", "name"]);
             o.get_str("kind") == lookup.kind && lookup.name.as_deref().is_none_or(|n| n == name)
         };
         // The first of equal names counts, so that a test can replace the namespace.
-        let all = world.iter().filter(is_named).cloned();
+        let all = world.iter().filter(is_named).cloned().map(Arc::new);
         if lookup.name.is_some() {
             all.take(1).collect()
         } else {
@@ -52,7 +53,7 @@ fn create(resource: &str, object: &str, world: &[&str]) -> String {
     };
     for plugin in plugins() {
         let lookups = plugin.lookups(&Value::Object(object.clone()), &request);
-        let found: Vec<Vec<Value>> = lookups.iter().map(find).collect();
+        let found: Vec<Vec<Arc<Value>>> = lookups.iter().map(find).collect();
         if let Err(denial) = plugin.mutate(&mut object, &request, &Found::new(&found)) {
             return format!("{}: {} {}", plugin.name(), denial.code, denial.message);
         }
@@ -60,7 +61,7 @@ fn create(resource: &str, object: &str, world: &[&str]) -> String {
     let object = Value::Object(object);
     let mut effects = Effects::default();
     for plugin in plugins() {
-        let found: Vec<Vec<Value>> = plugin.lookups(&object, &request).iter().map(find).collect();
+        let found: Vec<Vec<Arc<Value>>> = plugin.lookups(&object, &request).iter().map(find).collect();
         if let Err(denial) = plugin.check(&object, &request, &Found::new(&found), &mut effects) {
             return format!("{}: {} {}", plugin.name(), denial.code, denial.message);
         }
@@ -93,13 +94,13 @@ fn pods_meet_the_standard_of_their_namespace() {
 }
 
 #[test]
-fn nothing_is_created_in_a_namespace_that_is_deleted() {
+fn creates_in_terminating_namespaces_are_refused() {
     let namespace = r#"{"kind":"Namespace","metadata":{"name":"n"},"status":{"phase":"Terminating"}}"#;
     expect![[r#"NamespaceLifecycle: 403 configmaps "x" is forbidden: unable to create new content in namespace n because it is being terminated"#]].assert_eq(&create("configmaps", "{}", &[namespace]));
 }
 
 #[test]
-fn limit_ranges_set_and_bound_amounts() {
+fn limit_ranges_default_and_limit_resources() {
     let range = |max: &str| {
         format!(
             r#"{{"kind":"LimitRange","metadata":{{"name":"l"}},"spec":{{"limits":[{{"type":"Container",

@@ -16,7 +16,7 @@ const NAMESPACE: &str = "wl-cmp";
 /// Metadata that the server sets, which recordings leave out.
 const SYSTEM_METADATA: [&str; 3] = ["uid", "creationTimestamp", "resourceVersion"];
 
-/// What a write leads to, in the form of the recording.
+/// The result of a write, in the format of the recording.
 fn answer(case: &Value) -> Result<Map, String> {
     let [group, version, name] = ["group", "version", "kind"].map(|member| case.get_str(member));
     let table = TypeTable::latest();
@@ -99,7 +99,7 @@ fn text(answer: &Map) -> String {
 }
 
 #[test]
-fn answers_are_those_of_kube_apiserver() {
+fn results_match_kube_apiserver() {
     let mut different = Vec::new();
     let mut total = 0;
     for line in CASES.lines() {

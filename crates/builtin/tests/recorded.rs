@@ -246,7 +246,7 @@ fn set_by_others(kind: &dyn BuiltinKind) -> &'static [&'static [&'static str]] {
     of_kind.map_or(&[], |(_, paths)| paths)
 }
 
-/// Keeps a stored member that an update leaves out, as admission plugins do.
+/// Keeps a stored member that an update omits, as admission plugins do.
 fn keep_absent(object: &mut Map, old: &Value, path: &[&str]) {
     let (Some((first, rest)), Some(stored)) = (path.split_first(), old.at(path.iter().copied())) else {
         return;
@@ -395,7 +395,7 @@ fn play(name: &str, steps: &[Value], golden: &[Value], compare: &mut dyn FnMut(&
 }
 
 #[test]
-fn writes_end_as_recorded() {
+fn writes_match_the_recordings() {
     let wanted = std::env::var("KIND").ok();
     let mut counts: BTreeMap<&str, [usize; 2]> = BTreeMap::new();
     let mut differences = String::new();

@@ -110,7 +110,7 @@ fn node_ports() {
 }
 
 #[test]
-fn updates_keep_what_was_allocated() {
+fn updates_keep_allocations() {
     let old = r#"{"type":"NodePort","clusterIP":"10.0.0.7","clusterIPs":["10.0.0.7"],"ipFamilies":["IPv4"],
         "ipFamilyPolicy":"SingleStack","ports":[{"name":"a","port":80,"nodePort":30007}]}"#;
     let new = [

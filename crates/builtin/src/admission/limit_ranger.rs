@@ -147,34 +147,27 @@ fn check_containers(pod: &Value, limit: &Value, errors: &mut Vec<String>) {
     }
 }
 
+/// Checks the request and the limit of a resource against a bound: the type of the limit range, the name of the resource, the
+/// bound, the request and the limit.
+type BoundCheck = fn(&str, &str, &Quantity, Option<&Quantity>, Option<&Quantity>) -> Option<String>;
+
 fn check_bounds(limit: &Value, requests: &Amounts, limits: &Amounts, errors: &mut Vec<String>) {
-    let kind = limit.get_str("type");
-    for (name, least) in amounts(limit.get("min")) {
-        errors.extend(check_least(
-            kind,
-            &name,
-            &least,
-            requests.get(&name),
-            limits.get(&name),
-        ));
-    }
-    for (name, most) in amounts(limit.get("max")) {
-        errors.extend(check_most(
-            kind,
-            &name,
-            &most,
-            requests.get(&name),
-            limits.get(&name),
-        ));
-    }
-    for (name, ratio) in amounts(limit.get("maxLimitRequestRatio")) {
-        errors.extend(check_ratio(
-            kind,
-            &name,
-            &ratio,
-            requests.get(&name),
-            limits.get(&name),
-        ));
+    let checks: [(&str, BoundCheck); 3] = [
+        ("min", check_least),
+        ("max", check_most),
+        ("maxLimitRequestRatio", check_ratio),
+    ];
+    for (field, check) in checks {
+        for (name, bound) in amounts(limit.get(field)) {
+            let error = check(
+                limit.get_str("type"),
+                &name,
+                &bound,
+                requests.get(&name),
+                limits.get(&name),
+            );
+            errors.extend(error);
+        }
     }
 }
 

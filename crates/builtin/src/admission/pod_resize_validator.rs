@@ -78,7 +78,7 @@ fn refuse(pod: &Value, request: &Request<'_>, why: &str, reason: &'static str) -
     denial
 }
 
-/// The resources of which a node has less than a pod requests.
+/// The resources that a pod requests beyond the capacity of its node.
 fn lacking(pod: &Value, node: &Value) -> Vec<String> {
     let requests = with_overhead(pod, Bound::Requests);
     let allocatable = amounts(node.at(["status", "allocatable"]));

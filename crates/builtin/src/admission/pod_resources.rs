@@ -1,4 +1,4 @@
-//! What pods request and may use at most.
+//! The resource requests and limits of pods.
 
 use crate::checks::resources::{is_huge_pages, quantity};
 use scantling_notation::quantity::Quantity;
@@ -39,10 +39,10 @@ fn raise(to: &mut Amounts, least: &Amounts) {
     }
 }
 
-/// Which of a container's amounts are meant: `requests` or `limits`.
+/// Selects the `requests` or `limits` of a container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Bound {
-    /// What is requested.
+    /// The requests.
     Requests,
     /// The most that may be used.
     Limits,

@@ -38,7 +38,7 @@ fn template_path(request: &Request<'_>) -> Option<&'static [&'static str]> {
     row.map(|(_, _, path)| *path)
 }
 
-/// Whether a request writes the spec of a pod.
+/// Returns whether a request writes the spec of a pod.
 fn writes_pod(request: &Request<'_>) -> bool {
     let writes_spec = matches!(
         request.subresource,
@@ -125,7 +125,7 @@ fn warn(pod: &Value, level: LevelVersion, effects: &mut Effects) {
     }
 }
 
-/// Whether an update changes what the standards look at: images, and the number of containers.
+/// Returns whether an update changes what the standards look at: images, and the number of containers.
 fn changes_images(pod: &Value, old: &Value) -> bool {
     let is_changed = |field: &str| {
         let [new, old] = [pod, old].map(|p| p.list_at(["spec", field]));
@@ -158,7 +158,7 @@ fn check_namespace(
         return Err(invalid(namespace, &errors));
     }
     let name = namespace.str_at(["metadata", "name"]);
-    warn_about_pods(name, found.all(), policy.enforce, &mut effects.warnings);
+    warn_about_pods(name, found.all().collect(), policy.enforce, &mut effects.warnings);
     Ok(())
 }
 
@@ -185,7 +185,7 @@ fn invalid(namespace: &Value, errors: &ErrorList) -> Box<Denial> {
 }
 
 /// Adds warnings about the pods of a namespace that a new level would refuse, grouped by reason.
-fn warn_about_pods(namespace: &str, pods: &[Value], level: LevelVersion, warnings: &mut Vec<String>) {
+fn warn_about_pods(namespace: &str, pods: Vec<&Value>, level: LevelVersion, warnings: &mut Vec<String>) {
     let pods = one_per_controller_first(pods);
     if pods.len() > MAX_PODS {
         warnings.push(format!(
@@ -223,7 +223,7 @@ fn warn_about_pods(namespace: &str, pods: &[Value], level: LevelVersion, warning
     warnings.extend(details);
 }
 
-fn one_per_controller_first(pods: &[Value]) -> Vec<&Value> {
+fn one_per_controller_first(pods: Vec<&Value>) -> Vec<&Value> {
     let controller = |pod: &Value| {
         let mut owners = pod.list_at(["metadata", "ownerReferences"]).iter();
         let owner = owners.find(|o| o.get("controller").and_then(Value::as_bool) == Some(true));
@@ -231,7 +231,7 @@ fn one_per_controller_first(pods: &[Value]) -> Vec<&Value> {
     };
     let mut seen = BTreeSet::new();
     let is_first = |pod: &&Value| controller(pod).is_none_or(|uid| seen.insert(uid));
-    let (mut first, others): (Vec<&Value>, Vec<&Value>) = pods.iter().partition(is_first);
+    let (mut first, others): (Vec<&Value>, Vec<&Value>) = pods.into_iter().partition(is_first);
     first.extend(others);
     first
 }
@@ -298,7 +298,7 @@ impl fmt::Display for LevelVersion {
     }
 }
 
-/// What the labels of a namespace ask for.
+/// The policy that the labels of a namespace ask for.
 struct Policy {
     enforce: LevelVersion,
     warn: LevelVersion,
@@ -354,7 +354,7 @@ impl Policy {
         (Policy { enforce, warn }, errors)
     }
 
-    /// Whether pods that another policy allowed may be refused.
+    /// Returns whether pods that another policy allowed may be refused.
     fn tightens(&self, old: &Policy) -> bool {
         let is_same_version = self.enforce.version == old.enforce.version;
         self.enforce != old.enforce

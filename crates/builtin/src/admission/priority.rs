@@ -68,9 +68,9 @@ impl Plugin for Priority {
 }
 
 /// The class that is marked as the default; of several, the one with the lowest value.
-fn global_default(classes: &[Value]) -> Option<&Value> {
+fn global_default<'c>(classes: impl Iterator<Item = &'c Value>) -> Option<&'c Value> {
     let is_default = |c: &&Value| c.get("globalDefault").and_then(Value::as_bool) == Some(true);
-    classes.iter().filter(is_default).min_by_key(|c| class_value(c))
+    classes.filter(is_default).min_by_key(|c| class_value(c))
 }
 
 fn class_value(class: &Value) -> i64 {

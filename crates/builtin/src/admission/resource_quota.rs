@@ -188,7 +188,7 @@ fn object_count(request: &Request<'_>) -> String {
     }
 }
 
-/// Whether a resource of a quota depends on objects of the request's resource.
+/// Returns whether a resource of a quota depends on objects of the request's resource.
 fn counts(name: &str, request: &Request<'_>) -> bool {
     if name == object_count(request) {
         return true;
@@ -218,7 +218,7 @@ fn counts_pods(name: &str) -> bool {
         || is_extended
 }
 
-/// What an object uses.
+/// The resources that an object uses.
 fn usage(object: &Value, request: &Request<'_>) -> Amounts {
     let mut usage = Amounts::from([(object_count(request), Quantity::from_int(1))]);
     match (request.group, request.resource) {
@@ -336,7 +336,7 @@ fn missing_amounts(pod: &Value, restricted: &BTreeSet<&str>) -> Option<String> {
     (!missing.is_empty()).then(|| format!("must specify {}", missing.join("; ")))
 }
 
-/// Whether an object is in all scopes of a quota.
+/// Returns whether an object is in all scopes of a quota.
 fn matches_scopes(quota: &Value, object: &Value, request: &Request<'_>) -> bool {
     let named = quota.list_at(["spec", "scopes"]).iter().map(|scope| {
         let scope = scope.as_str().unwrap_or("");
@@ -388,7 +388,7 @@ fn claim_is_in_scope(claim: &Value, requirement: &Value) -> bool {
     selects(requirement, &names)
 }
 
-/// Whether a requirement selects one of the names that an object has.
+/// Returns whether a requirement selects one of the names that an object has.
 fn selects(requirement: &Value, names: &BTreeSet<&str>) -> bool {
     let is_listed = |name: &&str| {
         requirement
@@ -410,7 +410,7 @@ fn is_terminating(pod: &Value) -> bool {
     deadline.is_some_and(|seconds| seconds >= 0)
 }
 
-/// Whether a pod neither requests nor limits CPU or memory.
+/// Returns whether a pod neither requests nor limits CPU or memory.
 fn is_best_effort(pod: &Value) -> bool {
     let has_amounts = |holder: &Value| {
         let lists = ["requests", "limits"].map(|field| amounts(holder.at(["resources", field])));

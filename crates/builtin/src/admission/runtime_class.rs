@@ -59,16 +59,40 @@ fn class_name(pod: &Value) -> Option<&str> {
 }
 
 /// The class of a pod, if it has one. A class that does not exist refuses the pod.
+/// The error of a lookup by a name that cannot be part of a path.
+fn invalid_name(name: &str) -> Option<String> {
+    let why = match name {
+        "" => return Some("resource name may not be empty".to_owned()),
+        "." | ".." => format!("may not be '{name}'"),
+        _ => {
+            let bad: Vec<String> = ["/", "%"]
+                .into_iter()
+                .filter(|c| name.contains(c))
+                .map(|c| format!("may not contain '{c}'"))
+                .collect();
+            if bad.is_empty() {
+                return None;
+            }
+            bad.join(" ")
+        }
+    };
+    Some(format!(
+        "invalid resource name {}: [{why}]",
+        scantling_value::go::quote(name)
+    ))
+}
+
 fn find<'f>(pod: &Value, request: &Request<'_>, found: &Found<'f>) -> Result<Option<&'f Value>, Box<Denial>> {
     let Some(name) = class_name(pod) else {
         return Ok(None);
     };
-    match found.one() {
-        None => {
+    match (found.one(), invalid_name(name)) {
+        (None, Some(why)) => Err(Denial::failed(why)),
+        (None, None) => {
             let why = format!("pod rejected: RuntimeClass \"{name}\" not found");
             Err(request.forbidden(pod, why))
         }
-        class => Ok(class),
+        (class, _) => Ok(class),
     }
 }
 
@@ -140,7 +164,7 @@ fn merge_tolerations(first: &[Value], second: &[Value]) -> Vec<Value> {
     merged.into_iter().cloned().collect()
 }
 
-/// Whether the first toleration tolerates everything that the second one does.
+/// Returns whether the first toleration tolerates everything that the second one does.
 fn includes(wide: &Value, narrow: &Value) -> bool {
     if wide == narrow {
         return true;

@@ -175,7 +175,7 @@ fn secret_names(pod: &Value) -> BTreeSet<&str> {
     all.filter(|name| !name.is_empty()).collect()
 }
 
-/// Why a pod uses a secret that its service account does not list, if it does.
+/// Returns an error if a pod uses a secret that its service account does not list.
 fn unreferenced_secret(pod: &Value, account: &Value, action: Action) -> Option<String> {
     let owner = account.str_at(["metadata", "name"]);
     let lists = |field: &str, name: &str| account.list(field).iter().any(|s| s.get_str("name") == name);

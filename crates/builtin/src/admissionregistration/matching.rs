@@ -1,4 +1,4 @@
-//! Which requests a webhook or policy is about: rules, selectors and conditions.
+//! The requests that a webhook or policy matches: rules, selectors and conditions.
 
 use super::expressions::{Compiler, Declarations, Result};
 use crate::Cursor;
@@ -90,7 +90,7 @@ fn has_wildcard(list: &Cursor<'_, '_>) -> bool {
     list.list().iter().any(|v| v.as_str() == Some("*"))
 }
 
-/// A list is not empty, and a wildcard stands alone.
+/// Checks that a list is not empty, and that a wildcard is its only entry.
 fn check_wildcard(list: &Cursor<'_, '_>, others: &str, errors: &mut ErrorList) {
     if list.list().is_empty() {
         errors.required(list, "");

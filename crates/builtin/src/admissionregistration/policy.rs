@@ -12,7 +12,10 @@ use std::collections::BTreeSet;
 #[derive(Debug)]
 pub(super) struct ValidatingAdmissionPolicy;
 
-const FACTS: KindFacts = super::facts("ValidatingAdmissionPolicy");
+const FACTS: KindFacts = KindFacts {
+    status_keeps: &[&["spec"], &["metadata"]],
+    ..super::facts("ValidatingAdmissionPolicy")
+};
 const SPEC: prepare::StructName = ("admissionregistration/v1", "ValidatingAdmissionPolicySpec");
 
 const MAX_AUDIT_ANNOTATIONS: usize = 20;
@@ -30,6 +33,9 @@ impl BuiltinKind for ValidatingAdmissionPolicy {
 
     fn prepare(&self, object: &mut Map, write: &Write<'_>) {
         prepare::spec_and_status(object, write, SPEC);
+        if let (Some(old), Subresource::Status) = (write.old(), write.subresource) {
+            prepare::keep_metadata_of_status(object, old);
+        }
     }
 
     fn validate(&self, object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
@@ -118,7 +124,7 @@ fn check_param_kind(params: &Cursor<'_, '_>, errors: &mut ErrorList) {
     }
 }
 
-/// Checks the variables of a policy, each of which may use those before it.
+/// Checks the variables of a policy; each may use those before it.
 pub(super) fn check_variables(
     spec: &Cursor<'_, '_>,
     compiler: &mut Compiler,

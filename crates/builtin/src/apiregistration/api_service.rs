@@ -138,7 +138,7 @@ fn check_spec(spec: &Cursor<'_, '_>, errors: &mut ErrorList) {
     }
 }
 
-/// The number of bytes that a base64 text stands for.
+/// The decoded length of a base64 text.
 fn decoded_length(text: &str) -> usize {
     let digits = text.trim_end_matches('=').len();
     digits * 3 / 4

@@ -9,7 +9,10 @@ use scantling_value::{ErrorList, Value};
 #[derive(Debug)]
 pub(super) struct ControllerRevision;
 
-const FACTS: KindFacts = KindFacts::new(GROUP, "ControllerRevision");
+const FACTS: KindFacts = KindFacts {
+    validates_name_on_update: true,
+    ..KindFacts::new(GROUP, "ControllerRevision")
+};
 
 impl BuiltinKind for ControllerRevision {
     fn facts(&self) -> &'static KindFacts {

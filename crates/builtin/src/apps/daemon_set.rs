@@ -2,8 +2,7 @@
 
 use super::{GROUP, rolling_update, template};
 use crate::checks::update::{keep, same_of};
-use crate::checks::{Report, Rule, apply, labels, numbers, update};
-use crate::core::pod_template;
+use crate::checks::{Report, Rule, apply, labels, numbers};
 use crate::prepare::{self, object_if_set, object_in, set_default, set_default_text};
 use crate::{BuiltinKind, Context, Cursor, KindFacts, Operation, Subresource, Write};
 use scantling_value::{ErrorList, Map, Value};
@@ -20,7 +19,7 @@ const FACTS: KindFacts = KindFacts {
 const SPEC: prepare::StructName = ("apps/v1", "DaemonSetSpec");
 
 /// The annotation in which the generation of the template is stored.
-const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
+pub(crate) const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 
 const STATUS_RULES: &[(&str, Rule)] = &[
     ("currentNumberScheduled", Rule::NonNegative),
@@ -65,7 +64,10 @@ impl BuiltinKind for DaemonSet {
                 let generation = template_generation(object.get("metadata"));
                 set_template_generation(object, generation.max(1));
             }
-            (Operation::Update(old), Subresource::Status) => keep(object, old, "spec"),
+            (Operation::Update(old), Subresource::Status) => {
+                keep(object, old, "spec");
+                set_template_generation(object, template_generation(old.get("metadata")));
+            }
             (Operation::Update(old), _) => {
                 keep(object, old, "status");
                 let changes_template = !same_of(
@@ -93,26 +95,15 @@ impl BuiltinKind for DaemonSet {
             return;
         }
         let spec = root.field("spec");
-        if let Some(old) = write.old() {
-            update::immutable_struct(
-                &spec.field("selector"),
-                old.at(["spec", "selector"]),
-                "meta/v1",
-                "LabelSelector",
-                errors,
-            );
-        }
+        template::check_same_selector(&spec, write, errors);
         check_spec(&spec, write, errors);
     }
 
     fn warn(&self, object: &Value, write: &Write<'_>, warnings: &mut Vec<String>) {
         let generation = |object: &Value| template_generation(object.get("metadata"));
         match write.old() {
-            None => template::warn(object, None, &write.context, warnings),
-            Some(old) if write.subresource == Subresource::None && generation(object) != generation(old) => {
-                template::warn(object, Some(old), &write.context, warnings);
-            }
-            Some(_) => {}
+            Some(old) if write.subresource != Subresource::None || generation(object) == generation(old) => {}
+            _ => template::warn(object, &write.context, warnings),
         }
     }
 }
@@ -164,8 +155,7 @@ fn check_spec(spec: &Cursor<'_, '_>, write: &Write<'_>, errors: &mut ErrorList) 
         let shown = template::show_selector(&selector);
         errors.invalid_value(&selector, shown, "empty selector is invalid for daemonset");
     }
-    let old_template = old_spec.as_ref().map(|spec| spec.field("template"));
-    pod_template::validate(&new, old_template.as_ref(), &write.context, errors);
+    template::check_template(&new, write, errors);
     template::check_runs_forever(&new, "DaemonSet", errors);
     numbers::non_negative(&spec.field("minReadySeconds"), errors);
     check_strategy(&spec.field("updateStrategy"), errors);

@@ -83,30 +83,11 @@ impl BuiltinKind for Deployment {
         }
         let spec = root.field("spec");
         check_spec(&spec, write, errors);
-        if let Some(old) = write.old() {
-            update::immutable_struct(
-                &spec.field("selector"),
-                old.at(["spec", "selector"]),
-                "meta/v1",
-                "LabelSelector",
-                errors,
-            );
-        }
+        template::check_same_selector(&spec, write, errors);
     }
 
     fn warn(&self, object: &Value, write: &Write<'_>, warnings: &mut Vec<String>) {
-        match write.old() {
-            None => {
-                template::warn_about_name(object, warnings);
-                template::warn(object, None, &write.context, warnings);
-            }
-            Some(old)
-                if write.subresource == Subresource::None && template::has_new_generation(object, old) =>
-            {
-                template::warn(object, Some(old), &write.context, warnings);
-            }
-            Some(_) => {}
-        }
+        template::warn_replicated(object, write, warnings);
     }
 }
 
@@ -125,17 +106,7 @@ fn default_strategy(spec: &mut Map) {
 
 fn check_spec(spec: &Cursor<'_, '_>, write: &Write<'_>, errors: &mut ErrorList) {
     numbers::non_negative(&spec.field("replicas"), errors);
-    let selector = spec.field("selector");
-    if template::check_selector(&selector, "deployment", errors) {
-        let old = write.old().map(Cursor::root);
-        let old_spec = old.as_ref().map(|old| old.field("spec"));
-        let old_template = old_spec.as_ref().map(|spec| spec.field("template"));
-        let new = spec.field("template");
-        template::check_replicated(&selector, &new, old_template.as_ref(), &write.context, errors);
-    } else {
-        let shown = template::show_selector(&selector);
-        errors.invalid_value(&selector, shown, "invalid label selector");
-    }
+    template::check_replicated(spec, write, errors);
     check_strategy(&spec.field("strategy"), errors);
     let min_ready = spec.field("minReadySeconds");
     numbers::non_negative(&min_ready, errors);

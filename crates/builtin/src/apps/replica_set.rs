@@ -2,7 +2,7 @@
 
 use super::GROUP;
 use super::template::{self, MORE_THAN_REPLICAS, StatusLimits};
-use crate::checks::{Report, Rule, apply, numbers, update};
+use crate::checks::{Rule, apply, numbers};
 use crate::prepare::{self, object_in, set_default};
 use crate::{BuiltinKind, Context, Cursor, KindFacts, Subresource, Write};
 use scantling_value::{ErrorList, Map, Value};
@@ -65,46 +65,16 @@ impl BuiltinKind for ReplicaSet {
         }
         let spec = root.field("spec");
         check_spec(&spec, write, errors);
-        if let Some(old) = write.old() {
-            update::immutable_struct(
-                &spec.field("selector"),
-                old.at(["spec", "selector"]),
-                "meta/v1",
-                "LabelSelector",
-                errors,
-            );
-        }
+        template::check_same_selector(&spec, write, errors);
     }
 
     fn warn(&self, object: &Value, write: &Write<'_>, warnings: &mut Vec<String>) {
-        match write.old() {
-            None => {
-                template::warn_about_name(object, warnings);
-                template::warn(object, None, &write.context, warnings);
-            }
-            Some(old)
-                if write.subresource == Subresource::None && template::has_new_generation(object, old) =>
-            {
-                template::warn(object, Some(old), &write.context, warnings);
-            }
-            Some(_) => {}
-        }
+        template::warn_replicated(object, write, warnings);
     }
 }
 
 fn check_spec(spec: &Cursor<'_, '_>, write: &Write<'_>, errors: &mut ErrorList) {
     numbers::non_negative(&spec.field("replicas"), errors);
     numbers::non_negative(&spec.field("minReadySeconds"), errors);
-    let selector = spec.field("selector");
-    // The text names Deployments here, too.
-    if template::check_selector(&selector, "deployment", errors) {
-        let old = write.old().map(Cursor::root);
-        let old_spec = old.as_ref().map(|old| old.field("spec"));
-        let old_template = old_spec.as_ref().map(|spec| spec.field("template"));
-        let new = spec.field("template");
-        template::check_replicated(&selector, &new, old_template.as_ref(), &write.context, errors);
-    } else {
-        let shown = template::show_selector(&selector);
-        errors.invalid_value(&selector, shown, "invalid label selector");
-    }
+    template::check_replicated(spec, write, errors);
 }

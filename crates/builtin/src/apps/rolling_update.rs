@@ -10,7 +10,7 @@ pub(crate) fn check_count(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
     numbers::at_most_100_percent(at, errors);
 }
 
-/// Reports whether a count or percentage is 0, absent or malformed.
+/// Returns whether a count or percentage is 0, absent or malformed.
 pub(crate) fn is_zero(value: Option<&Value>) -> bool {
     number(value) == 0
 }

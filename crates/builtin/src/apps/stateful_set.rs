@@ -101,12 +101,8 @@ impl BuiltinKind for StatefulSet {
         if write.subresource != Subresource::None {
             return;
         }
-        match write.old() {
-            None => template::warn(object, None, &write.context, warnings),
-            Some(old) if template::has_new_generation(object, old) => {
-                template::warn(object, Some(old), &write.context, warnings);
-            }
-            Some(_) => {}
+        if template::is_new_or_changed(object, write) {
+            template::warn(object, &write.context, warnings);
         }
         warn_about_claims(object, write, warnings);
         if object
@@ -246,7 +242,7 @@ fn check_strategy(strategy: &Cursor<'_, '_>, write: &Write<'_>, errors: &mut Err
     }
 }
 
-/// A rolling update as the internal type holds it, in which the partition is no pointer.
+/// A rolling update as the internal type holds it, where the partition is not a pointer.
 fn with_partition(rolling: Option<&Map>) -> Value {
     let mut rolling = rolling.cloned().unwrap_or_default();
     set_default(&mut rolling, "partition", 0_i64);

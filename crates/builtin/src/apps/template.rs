@@ -1,9 +1,9 @@
 //! Pod templates of workloads, and the selectors that must match them.
 
-use crate::checks::{Report, go, labels, names};
+use crate::checks::{Report, go, labels, names, update};
 use crate::core::pod_template;
 use crate::prepare::{object_if_set, object_in, set_default};
-use crate::{Context, Cursor, Write};
+use crate::{Context, Cursor, Subresource, Write};
 use scantling_value::{BadValue, ErrorList, FieldError, Map, Value};
 
 /// Fills in the defaults of a workload's pod template.
@@ -77,19 +77,34 @@ pub(crate) fn check_runs_forever(template: &Cursor<'_, '_>, kind: &str, errors: 
     }
 }
 
-/// Checks the template of a Deployment or ReplicaSet.
-pub(crate) fn check_replicated(
-    selector: &Cursor<'_, '_>,
-    template: &Cursor<'_, '_>,
-    old: Option<&Cursor<'_, '_>>,
-    context: &Context<'_>,
-    errors: &mut ErrorList,
-) {
-    if !selector.is_set() || !labels::is_empty_selector(selector.value()) {
-        check_selected(selector, template, errors);
+/// Checks the selector and the template of a Deployment or ReplicaSet. The texts about selectors name Deployments, those
+/// about templates ReplicaSets.
+pub(crate) fn check_replicated(spec: &Cursor<'_, '_>, write: &Write<'_>, errors: &mut ErrorList) {
+    let (selector, template) = (spec.field("selector"), spec.field("template"));
+    if !check_selector(&selector, "deployment", errors) {
+        return errors.invalid_value(&selector, show_selector(&selector), "invalid label selector");
     }
-    pod_template::validate(template, old, context, errors);
-    check_runs_forever(template, "ReplicaSet", errors);
+    if !selector.is_set() || !labels::is_empty_selector(selector.value()) {
+        check_selected(&selector, &template, errors);
+    }
+    check_template(&template, write, errors);
+    check_runs_forever(&template, "ReplicaSet", errors);
+}
+
+/// Checks the pod template of a workload; on an update, the stored template is tolerated.
+pub(crate) fn check_template(template: &Cursor<'_, '_>, write: &Write<'_>, errors: &mut ErrorList) {
+    let old = write.old().map(Cursor::root);
+    let old = old.as_ref().map(|old| old.field("spec"));
+    let old = old.as_ref().map(|spec| spec.field("template"));
+    pod_template::validate(template, old.as_ref(), &write.context, errors);
+}
+
+/// Checks that an update does not change the selector of a workload.
+pub(crate) fn check_same_selector(spec: &Cursor<'_, '_>, write: &Write<'_>, errors: &mut ErrorList) {
+    if let Some(old) = write.old() {
+        let old = old.at(["spec", "selector"]);
+        update::immutable_struct(&spec.field("selector"), old, "meta/v1", "LabelSelector", errors);
+    }
 }
 
 /// The limits among the numbers of a status: a field, the field that it may not exceed, and the error's text.
@@ -129,25 +144,30 @@ pub(crate) fn warn_about_name(object: &Value, warnings: &mut Vec<String>) {
     }
 }
 
-/// Adds the warnings about the pod template of a new or changed workload.
-pub(crate) fn warn(object: &Value, old: Option<&Value>, context: &Context<'_>, warnings: &mut Vec<String>) {
+/// Adds the warnings about the pod template of a workload.
+pub(crate) fn warn(object: &Value, context: &Context<'_>, warnings: &mut Vec<String>) {
     let root = Cursor::root(object);
-    let spec = root.field("spec");
-    let template = spec.field("template");
-    match old {
-        None => pod_template::warn(&template, None, context, warnings),
-        Some(old) => {
-            let old = Cursor::root(old);
-            let old = old.field("spec");
-            pod_template::warn(&template, Some(&old.field("template")), context, warnings);
-        }
+    pod_template::warn(&root.field("spec").field("template"), context, warnings);
+}
+
+/// Adds the warnings about a workload whose pods are named after it: about its name when it is new, and about its template
+/// when it is new or changed.
+pub(crate) fn warn_replicated(object: &Value, write: &Write<'_>, warnings: &mut Vec<String>) {
+    if write.old().is_none() {
+        warn_about_name(object, warnings);
+    }
+    if is_new_or_changed(object, write) {
+        warn(object, &write.context, warnings);
     }
 }
 
-/// Reports whether an update increments the generation; warnings about templates are given only then.
-pub(crate) fn has_new_generation(object: &Value, old: &Value) -> bool {
+/// Returns whether a write creates a workload or increments its generation. Only then there are warnings about its
+/// template.
+pub(crate) fn is_new_or_changed(object: &Value, write: &Write<'_>) -> bool {
     let generation = |object: &Value| scantling_schema::meta::generation(object.get("metadata"));
-    generation(object) != generation(old)
+    write
+        .old()
+        .is_none_or(|old| write.subresource == Subresource::None && generation(object) != generation(old))
 }
 
 /// An update strategy whose type is unknown; the error shows the whole struct.

@@ -17,13 +17,22 @@ const CURRENT_METRICS: &str = "autoscaling.alpha.kubernetes.io/current-metrics";
 const CONDITIONS: &str = "autoscaling.alpha.kubernetes.io/conditions";
 
 /// All annotations that conversions write.
-const ANNOTATIONS: [&str; 6] = [
+pub(crate) const ANNOTATIONS: [&str; 6] = [
     METRICS,
     BEHAVIOR,
     SCALE_DOWN_TOLERANCE,
     SCALE_UP_TOLERANCE,
     CURRENT_METRICS,
     CONDITIONS,
+];
+
+/// The fields of the spec and of the status that both versions have.
+const SPEC: [&str; 3] = ["scaleTargetRef", "minReplicas", "maxReplicas"];
+const STATUS: [&str; 4] = [
+    "observedGeneration",
+    "lastScaleTime",
+    "currentReplicas",
+    "desiredReplicas",
 ];
 
 const PACKAGE: &str = "autoscaling/v1";
@@ -113,7 +122,7 @@ pub fn autoscaler_to_v1(object: &mut Map) {
         |metric: &Value| metric.get_str("type") == "Resource" && metric.str_at(["resource", "name"]) == "cpu";
     let utilization = |metric: &Value| metric.at(["resource", "target", "averageUtilization"]).cloned();
 
-    let mut new_spec = members(&spec, &["scaleTargetRef", "minReplicas", "maxReplicas"]);
+    let mut new_spec = members(&spec, &SPEC);
     let metrics = spec.list("metrics");
     let mut percents = metrics.iter().filter(|m| is_cpu(m)).filter_map(utilization);
     if let Some(percent) = percents.next() {
@@ -138,15 +147,7 @@ pub fn autoscaler_to_v1(object: &mut Map) {
     }
     object.insert("spec", new_spec.into());
 
-    let mut new_status = members(
-        &status,
-        &[
-            "observedGeneration",
-            "lastScaleTime",
-            "currentReplicas",
-            "desiredReplicas",
-        ],
-    );
+    let mut new_status = members(&status, &STATUS);
     let current = status.list("currentMetrics");
     let used = |metric: &Value| metric.at(["resource", "current", "averageUtilization"]).cloned();
     if let Some(percent) = current.iter().filter(|m| is_cpu(m)).filter_map(used).next_back() {
@@ -176,7 +177,7 @@ pub fn autoscaler_from_v1(object: &mut Map) {
         .unwrap_or_default();
     let kept = |name: &str, ty: &str| decode(annotations.get(name)?.as_str()?, ty);
 
-    let mut new_spec = members(&spec, &["scaleTargetRef", "minReplicas", "maxReplicas"]);
+    let mut new_spec = members(&spec, &SPEC);
     let own = spec
         .get("targetCPUUtilizationPercentage")
         .and_then(Value::as_int)
@@ -196,15 +197,7 @@ pub fn autoscaler_from_v1(object: &mut Map) {
     }
     object.insert("spec", new_spec.into());
 
-    let mut new_status = members(
-        &status,
-        &[
-            "observedGeneration",
-            "lastScaleTime",
-            "currentReplicas",
-            "desiredReplicas",
-        ],
-    );
+    let mut new_status = members(&status, &STATUS);
     let current = kept(CURRENT_METRICS, "MetricStatus")
         .map(|current| current.iter().map(|m| metric_from_v1(m, Part::Status)).collect())
         .or_else(|| {
@@ -340,7 +333,7 @@ fn encode(items: &[Value], ty: &str) -> String {
     String::from_utf8_lossy(&out).into_owned()
 }
 
-/// Reads a list of structs of v1; none if the text is no such list.
+/// Reads a list of structs of v1. Returns `None` if the text is something else.
 fn decode(text: &str, ty: &str) -> Option<Vec<Value>> {
     let table = TypeTable::latest();
     let definition = table.known(PACKAGE, ty);

@@ -148,7 +148,7 @@ fn check_spec(spec: &Cursor<'_, '_>, write: &Write<'_>, errors: &mut ErrorList) 
     }
 }
 
-/// The version of the target is not checked where an update leaves it as it is.
+/// The version of the target is not checked if an update does not change it.
 fn target_version_rule(target: &Cursor<'_, '_>, write: &Write<'_>) -> metrics::VersionRule {
     let is_same = |old: &Value| {
         let old = |name| old.str_at(["spec", "scaleTargetRef", name]);
@@ -236,7 +236,7 @@ fn check_status(status: &Cursor<'_, '_>, errors: &mut ErrorList) {
     numbers::non_negative(&status.field("desiredReplicas"), errors);
 }
 
-/// Reports what is wrong with a name that stands in a path.
+/// Reports an invalid name in a path.
 pub(super) fn check_path_segment(at: &Cursor<'_, '_>, why: &str, errors: &mut ErrorList) {
     if at.str().is_empty() {
         errors.required(at, why);

@@ -136,7 +136,7 @@ fn duration_error(text: &str) -> String {
     format!("time: invalid duration {quoted}")
 }
 
-/// Returns the text after a decimal number, or `None` if there is no number.
+/// Returns the text after a decimal number; `None` without a number.
 fn skip_number(text: &str) -> Option<&str> {
     let digits = |text: &str| text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
     let whole = digits(text);

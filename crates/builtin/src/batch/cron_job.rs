@@ -73,18 +73,13 @@ impl BuiltinKind for CronJob {
         let spec = root.field("spec");
         let template = spec.field("jobTemplate");
         let job = template.field("spec");
-        let Some(old) = write.old() else {
+        if write.old().is_none() {
             template::warn_about_name(object, warnings);
-            job_spec::warn(&job, None, &write.context, warnings);
-            return;
-        };
-        if template::has_new_generation(object, old) {
-            let old = Cursor::root(old);
-            let old_spec = old.field("spec");
-            let old_template = old_spec.field("jobTemplate");
-            job_spec::warn(&job, Some(&old_template.field("spec")), &write.context, warnings);
         }
-        if spec.field("schedule").str().contains("TZ") {
+        if template::is_new_or_changed(object, write) {
+            job_spec::warn(&job, &write.context, warnings);
+        }
+        if write.old().is_some() && spec.field("schedule").str().contains("TZ") {
             warnings.push(
                 "cannot use TZ or CRON_TZ in spec.spec.schedule, use timeZone instead, see \
                  https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/ for more details"

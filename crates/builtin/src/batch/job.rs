@@ -83,24 +83,11 @@ impl BuiltinKind for Job {
     }
 
     fn warn(&self, object: &Value, write: &Write<'_>, warnings: &mut Vec<String>) {
-        let root = Cursor::root(object);
-        match write.old() {
-            None => {
-                template::warn_about_name(object, warnings);
-                job_spec::warn(&root.field("spec"), None, &write.context, warnings);
-            }
-            Some(old)
-                if write.subresource == Subresource::None && template::has_new_generation(object, old) =>
-            {
-                let old = Cursor::root(old);
-                job_spec::warn(
-                    &root.field("spec"),
-                    Some(&old.field("spec")),
-                    &write.context,
-                    warnings,
-                );
-            }
-            Some(_) => {}
+        if write.old().is_none() {
+            template::warn_about_name(object, warnings);
+        }
+        if template::is_new_or_changed(object, write) {
+            job_spec::warn(&Cursor::root(object).field("spec"), &write.context, warnings);
         }
     }
 

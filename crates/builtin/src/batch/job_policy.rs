@@ -84,7 +84,7 @@ fn check_failure_rule(
     }
 }
 
-/// Exit codes are ordered and unique; success is no failure.
+/// Exit codes are ordered, unique and not 0, which is success.
 fn check_exit_codes(requirement: &Cursor<'_, '_>, containers: &BTreeSet<&str>, errors: &mut ErrorList) {
     let operator = requirement.field("operator");
     check_required_value(&operator, OPERATORS, errors);

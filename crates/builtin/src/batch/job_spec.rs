@@ -87,7 +87,7 @@ pub(super) fn check(
     check_restart_policy(spec, &template, errors);
 }
 
-/// Reports whether each pod of a Job has an index.
+/// Returns whether each pod of a Job has an index.
 pub(super) fn is_indexed(spec: &Cursor<'_, '_>) -> bool {
     spec.field("completionMode").str() == "Indexed"
 }
@@ -269,7 +269,7 @@ fn check_template_update(
     update::immutable_struct(&template, Some(&old.into()), "core/v1", "PodTemplateSpec", errors);
 }
 
-/// Reports whether a status has a condition with that status.
+/// Returns whether a status has a condition with that status.
 pub(super) fn has_condition(status: &Cursor<'_, '_>, name: &str, value: &str) -> bool {
     let matches = |c: &Value| c.get_str("type") == name && c.get_str("status") == value;
     status.field("conditions").list().iter().any(matches)
@@ -339,12 +339,7 @@ fn check_pod_resources_only(template: &Cursor<'_, '_>, mut old: Map, errors: &mu
 }
 
 /// Adds the warnings about the spec of a Job.
-pub(super) fn warn(
-    spec: &Cursor<'_, '_>,
-    old: Option<&Cursor<'_, '_>>,
-    context: &Context<'_>,
-    warnings: &mut Vec<String>,
-) {
+pub(super) fn warn(spec: &Cursor<'_, '_>, context: &Context<'_>, warnings: &mut Vec<String>) {
     if is_indexed(spec)
         && spec.field("completions").int() > MANY_COMPLETIONS
         && spec.field("parallelism").int() > MAX_WITH_MANY_COMPLETIONS
@@ -355,6 +350,5 @@ pub(super) fn warn(
             spec.path()
         ));
     }
-    let old_template = old.map(|old| old.field("template"));
-    pod_template::warn(&spec.field("template"), old_template.as_ref(), context, warnings);
+    pod_template::warn(&spec.field("template"), context, warnings);
 }

@@ -50,12 +50,12 @@ struct Change<'c> {
 }
 
 impl Change<'_> {
-    /// Reports whether an optional field changes.
+    /// Returns whether an optional field changes.
     fn changes(&self, name: &str) -> bool {
         self.status.field(name).value() != self.old_status.field(name).value()
     }
 
-    /// Reports whether a counter changes; an absent one is 0.
+    /// Returns whether a counter changes; an absent one is 0.
     fn changes_count(&self, name: &str) -> bool {
         self.status.field(name).int() != self.old_status.field(name).int()
     }
@@ -95,7 +95,10 @@ pub(super) fn check(job: &Cursor<'_, '_>, old_job: &Cursor<'_, '_>, errors: &mut
     check_finished(&change, errors);
     check_indexes(&change, errors);
     if (change.changes("ready") || change.changes_count("active"))
-        && status.field("ready").int() > status.field("active").int()
+        && status
+            .field("ready")
+            .as_int()
+            .is_some_and(|ready| ready > status.field("active").int())
     {
         errors.invalid(&status.field("ready"), "cannot set more ready pods than active");
     }

@@ -15,7 +15,7 @@ pub(super) fn check_request(encoded: &str) -> Result<(), String> {
         return Err("PEM block type must be CERTIFICATE REQUEST".to_owned());
     };
     let (rest, request) = X509CertificationRequest::from_der(&block.contents)
-        .map_err(|_| "asn1: structure error: tags don't match".to_owned())?;
+        .map_err(|_| asn1_error(&block.contents).to_owned())?;
     if !rest.is_empty() {
         return Err("asn1: syntax error: trailing data".to_owned());
     }
@@ -33,6 +33,30 @@ pub(super) fn check_request(encoded: &str) -> Result<(), String> {
             _ => "x509: cannot verify signature: algorithm unimplemented".to_owned(),
         }
     })
+}
+
+/// The text of Go's error about malformed DER.
+fn asn1_error(der: &[u8]) -> &'static str {
+    const TRUNCATED_HEADER: &str = "asn1: syntax error: truncated tag or length";
+    let [_, first, rest @ ..] = der else {
+        return TRUNCATED_HEADER;
+    };
+    let (length, content) = match usize::from(*first) {
+        length @ ..0x80 => (length, rest),
+        long => {
+            let Some((length, content)) = rest.split_at_checked(long & 0x7f) else {
+                return TRUNCATED_HEADER;
+            };
+            let length = length.iter().fold(0_usize, |n, byte| {
+                n.saturating_mul(256).saturating_add((*byte).into())
+            });
+            (length, content)
+        }
+    };
+    match length > content.len() {
+        true => "asn1: syntax error: data truncated",
+        false => "asn1: structure error: tags don't match",
+    }
 }
 
 /// Checks base64-encoded certificates; none at all are valid. The error is its text.

@@ -189,7 +189,7 @@ fn steps(old: &[&str], new: &[&str]) -> Vec<Step> {
 struct Matcher<'l> {
     old: &'l [&'l str],
     new: &'l [&'l str],
-    /// Where each line is among the new ones. Lines that are too frequent are left out.
+    /// The positions of each line in the new text, without lines that are too frequent.
     positions: BTreeMap<&'l str, Vec<usize>>,
 }
 

@@ -62,7 +62,7 @@ fn plan() -> &'static Plan {
 /// Fields that kube-apiserver keeps although their gate is disabled.
 const NEVER_DROPPED: &[(&str, &str)] = &[("ContainerStatus", "stopSignal")];
 
-/// The gate that a name in the table stands for: a comment of Kubernetes names one by its old name.
+/// The gate with a name in the table: a comment of Kubernetes uses the old name of one.
 fn actual(gate: &'static str) -> &'static str {
     match gate {
         "PodCertificateProjection" => "PodCertificateRequest",

@@ -20,7 +20,7 @@ pub(crate) fn key(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
     errors.invalid_for(at, names::label_key(at.str()));
 }
 
-/// How the values of a selector are checked.
+/// The validation of a selector's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Values {
     /// They have to.

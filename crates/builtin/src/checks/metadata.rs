@@ -11,6 +11,36 @@ pub(crate) fn template(at: &Cursor<'_, '_>, metadata: &Cursor<'_, '_>, errors: &
     labels::annotations(&within.field("annotations"), errors);
 }
 
+/// Fields of metadata that a template of objects may not set, in the order of their declaration.
+const FORBIDDEN_METADATA: &[&str] = &[
+    "name",
+    "generateName",
+    "namespace",
+    "selfLink",
+    "uid",
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "ownerReferences",
+    "finalizers",
+    "managedFields",
+];
+
+/// Checks the metadata of a template from which objects are made: only labels and annotations may be set.
+pub(crate) fn template_of_objects(metadata: &Cursor<'_, '_>, errors: &mut ErrorList) {
+    labels::annotations(&metadata.field("annotations"), errors);
+    labels::labels(&metadata.field("labels"), errors);
+    for name in FORBIDDEN_METADATA {
+        let field = metadata.field(name);
+        if !field.is_empty() {
+            let shown = if *name == "uid" { "uID" } else { name };
+            errors.forbidden(&field.with_path(metadata.path().field(shown)), "cannot be set");
+        }
+    }
+}
+
 /// Checks that a finalizer is a standard one or names a domain.
 pub(crate) fn qualified_finalizer(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
     let name = at.str();

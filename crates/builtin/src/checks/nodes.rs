@@ -95,7 +95,7 @@ pub(crate) fn topology_term<'v>(
     expressions
 }
 
-/// Why a label of nodes should no longer be used, if it is deprecated.
+/// The deprecation message of a node label, if it is deprecated.
 pub(crate) fn deprecated_label(label: &str) -> Option<&'static str> {
     Some(match label {
         "beta.kubernetes.io/arch" => "deprecated since v1.14; use \"kubernetes.io/arch\" instead",

@@ -105,7 +105,7 @@ fn is_standard(name: &str) -> bool {
 /// A check of the name of a resource; the error is at the entry of the list.
 pub(crate) type NameCheck = fn(&str, &Cursor<'_, '_>, &mut ErrorList);
 
-/// The name is a standard one, or has a domain.
+/// Checks that a name is a standard one or has a domain.
 pub(crate) fn name(name: &str, at: &Cursor<'_, '_>, errors: &mut ErrorList) {
     let wrong = names::label_key(name);
     if wrong.is_empty() && !name.contains('/') && !is_standard(name) {
@@ -180,7 +180,7 @@ pub(crate) struct Requirements<'a> {
     pub(crate) names: NameCheck,
     /// The claims of the pod.
     pub(crate) claims: &'a BTreeSet<&'a str>,
-    /// Whether the stored object has an amount of huge pages already that is not a multiple of the page size.
+    /// True if the stored object has an amount of huge pages already that is not a multiple of the page size.
     pub(crate) allows_partial_pages: bool,
 }
 

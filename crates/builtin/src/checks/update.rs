@@ -120,7 +120,7 @@ pub(crate) fn immutable_struct(
     }
 }
 
-/// Puts a member back as it is stored, or removes it if it is not stored.
+/// Restores the stored value of a member, or removes it if the stored object does not have it.
 pub(crate) fn keep(object: &mut Map, old: &Value, field: &str) {
     match old.get(field) {
         Some(value) => object.insert(field, value.clone()),

@@ -5,7 +5,13 @@ use super::{Printer, Printing};
 use scantling_value::Value;
 
 /// The printers of this group.
-pub(super) const PRINTERS: &[Printer] = &[("autoscaling", "HorizontalPodAutoscaler", autoscaler)];
+pub(super) const PRINTERS: &[Printer] = &[
+    ("autoscaling", "HorizontalPodAutoscaler", autoscaler),
+    ("autoscaling", "Scale", |o, p| {
+        let replicas = |part| int(o, [part, "replicas"]).into();
+        vec![name(o), replicas("spec"), replicas("status"), age(o, p)]
+    }),
+];
 
 fn autoscaler(object: &Value, printing: &Printing<'_>) -> Vec<Value> {
     let target = ["kind", "name"].map(|field| object.str_at(["spec", "scaleTargetRef", field]));

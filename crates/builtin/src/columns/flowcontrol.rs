@@ -44,3 +44,11 @@ fn priority_level(object: &Value, printing: &Printing<'_>) -> Vec<Value> {
         age(object, printing),
     ]
 }
+
+/// Orders flow schemas by precedence, then by name.
+pub(super) fn by_precedence(schemas: &mut [Value]) {
+    schemas.sort_by_cached_key(|schema| {
+        let precedence = int(schema, ["spec", "matchingPrecedence"]);
+        (precedence, schema.str_at(["metadata", "name"]).to_owned())
+    });
+}

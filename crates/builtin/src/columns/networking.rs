@@ -7,7 +7,7 @@ use scantling_value::Value;
 
 const GROUP: &str = "networking.k8s.io";
 
-/// How many members of a list a cell shows.
+/// The number of list members that a cell shows.
 const MOST: usize = 3;
 
 /// The printers of these groups.

@@ -53,7 +53,7 @@ fn readiness_gates(pod: &Value) -> String {
     format!("{}/{}", gates.iter().filter(is_open).count(), gates.len())
 }
 
-/// What a table says about the containers of a pod.
+/// The summary of a pod's containers in a table.
 struct Summary<'v> {
     ready: usize,
     total: usize,
@@ -67,7 +67,7 @@ fn state<'v>(status: &'v Value, name: &str) -> Option<&'v Value> {
     status.at(["state", name]).filter(|s| !s.is_null())
 }
 
-/// Why a container ended: its reason, signal or exit code.
+/// The reason why a container ended: its reason, signal or exit code.
 fn end_reason(terminated: &Value) -> String {
     match (terminated.get_str("reason"), int(terminated, ["signal"])) {
         ("", 0) => format!("ExitCode:{}", int(terminated, ["exitCode"])),
@@ -204,7 +204,7 @@ impl<'v> Summary<'v> {
     }
 }
 
-/// What init containers that run beside the containers add.
+/// The summary of restartable init containers (sidecars).
 struct Sidecars<'v> {
     is_complete: bool,
     restarts: i64,

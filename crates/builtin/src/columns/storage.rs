@@ -21,13 +21,13 @@ pub(super) const PRINTERS: &[Printer] = &[
 ];
 
 /// The name of the default class among storage classes; empty if there is none.
-pub fn default_storage_class(classes: &[Value]) -> &str {
-    default_class(classes, &STORAGE_CLASS_DEFAULTS).unwrap_or("")
+pub(super) fn default_storage_class(classes: &[Value]) -> &str {
+    default_class(classes.iter(), &STORAGE_CLASS_DEFAULTS).unwrap_or("")
 }
 
 fn storage_class(object: &Value, printing: &Printing<'_>) -> Vec<Value> {
     let mut name = object.str_at(["metadata", "name"]).to_owned();
-    if !name.is_empty() && name == printing.default_storage_class {
+    if !name.is_empty() && name == printing.default_class {
         name.push_str(" (default)");
     }
     vec![

@@ -6,10 +6,10 @@ use scantling_notation::duration::human_duration;
 use scantling_notation::timestamp::{self, Moment};
 use scantling_value::{Map, Value};
 
-/// What a cell shows for an unset field.
+/// The cell of an unset field.
 pub(super) const UNSET: &str = "<unset>";
 
-/// What a cell shows where there is nothing.
+/// The cell of an empty value.
 pub(super) const NONE: &str = "<none>";
 
 /// The name.
@@ -40,7 +40,7 @@ pub(super) fn text<const N: usize>(object: &Value, path: [&str; N]) -> Value {
     object.str_at(path).into()
 }
 
-/// A string, or what stands for an empty one.
+/// A string, or a placeholder for an empty one.
 pub(super) fn text_or<const N: usize>(object: &Value, path: [&str; N], otherwise: &str) -> Value {
     match object.str_at(path) {
         "" => otherwise.into(),
@@ -136,7 +136,7 @@ pub(super) fn selector(selector: Option<&Value>) -> Option<String> {
     Some(texts.join(","))
 }
 
-/// A label selector, or what stands for one that selects nothing or everything.
+/// A label selector, or a placeholder for one that selects nothing or everything.
 pub(super) fn selector_or_none(value: Option<&Value>) -> Value {
     match selector(value).as_deref() {
         None => "<error>".into(),
@@ -153,7 +153,7 @@ pub(super) fn containers(containers: &[Value]) -> [Value; 2] {
     })
 }
 
-/// The status of a condition; empty if there is no such condition.
+/// The status of a condition; empty if the object does not have it.
 pub(super) fn condition<'v>(object: &'v Value, kind: &str) -> &'v str {
     let mut conditions = object.list_at(["status", "conditions"]).iter();
     conditions
@@ -161,7 +161,7 @@ pub(super) fn condition<'v>(object: &'v Value, kind: &str) -> &'v str {
         .map_or("", |c| c.get_str("status"))
 }
 
-/// Whether an object is being deleted.
+/// Returns whether an object is being deleted.
 pub(super) fn is_deleted(object: &Value) -> bool {
     object.at(["metadata", "deletionTimestamp"]).is_some()
 }

@@ -11,7 +11,10 @@ use scantling_value::{ErrorList, FieldError, Value};
 #[derive(Debug)]
 pub(super) struct ConfigMap;
 
-const FACTS: KindFacts = KindFacts::new("", "ConfigMap");
+const FACTS: KindFacts = KindFacts {
+    validates_name_on_update: true,
+    ..KindFacts::new("", "ConfigMap")
+};
 
 /// The most bytes of all values of a ConfigMap or a Secret.
 pub(super) const MAX_SIZE: usize = 1 << 20;

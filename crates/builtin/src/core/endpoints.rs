@@ -13,6 +13,7 @@ pub(super) struct Endpoints;
 
 const FACTS: KindFacts = KindFacts {
     creates_on_update: true,
+    validates_name_on_update: true,
     ..KindFacts::new("", "Endpoints")
 };
 

@@ -90,7 +90,7 @@ impl BuiltinKind for Event {
     fn selectable_field(&self, object: &Value, field: &str) -> String {
         let text = |field: &str| object.at(field.split('.')).and_then(Value::as_str);
         let found = match field {
-            // Events of the new style have no source: the reporting component stands for it.
+            // New-style events have no source; the reporting component replaces it.
             "source" => text("source.component").or_else(|| text("reportingComponent")),
             field => text(field),
         };

@@ -1,5 +1,6 @@
 //! LimitRange.
 
+use crate::checks::defaults::round_list;
 use crate::checks::{Report, names, resources};
 use crate::prepare::{forget_empty_list, object_if_set, object_in, objects_in};
 use crate::{BuiltinKind, Context, Cursor, KindFacts, Write};
@@ -14,6 +15,7 @@ pub(super) struct LimitRange;
 
 const FACTS: KindFacts = KindFacts {
     creates_on_update: true,
+    validates_name_on_update: true,
     ..KindFacts::new("", "LimitRange")
 };
 
@@ -28,6 +30,9 @@ impl BuiltinKind for LimitRange {
     fn default(&self, object: &mut Map, _context: &Context<'_>) {
         if let Some(spec) = object_if_set(object, "spec") {
             for limit in objects_in(spec, "limits") {
+                for amounts in ["max", "min", "default", "defaultRequest", "maxLimitRequestRatio"] {
+                    round_list(limit.get_mut(amounts));
+                }
                 if limit.get_str("type") == "Container" {
                     default_container(limit);
                 }

@@ -18,6 +18,7 @@ const FACTS: KindFacts = KindFacts {
     names: NameRule::Label,
     selectable: &["metadata.name", "status.phase"],
     delete_returns_object: true,
+    validates_name_on_update: true,
     ..KindFacts::new("", "Namespace")
 };
 

@@ -23,6 +23,7 @@ pub(crate) struct Node;
 static FACTS: KindFacts = KindFacts {
     scope: Scope::Cluster,
     selectable: &["metadata.name", "spec.unschedulable"],
+    validates_name_on_update: true,
     ..KindFacts::new("", "Node")
 };
 

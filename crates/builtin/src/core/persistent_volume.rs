@@ -20,8 +20,9 @@ pub(super) struct PersistentVolume;
 
 const FACTS: KindFacts = KindFacts {
     scope: Scope::Cluster,
-    selectable: &["metadata.name", "name"],
+    selectable: &["metadata.name"],
     delete_returns_object: true,
+    validates_name_on_update: true,
     ..KindFacts::new("", "PersistentVolume")
 };
 
@@ -93,12 +94,6 @@ impl BuiltinKind for PersistentVolume {
             warn(object, warnings);
         }
     }
-
-    fn selectable_field(&self, object: &Value, field: &str) -> String {
-        // Field selectors may omit `metadata`.
-        let path = if field == "name" { "metadata.name" } else { field };
-        object.str_at(path.split('.')).to_owned()
-    }
 }
 
 /// The time of the last change of the phase, which clients need not set.
@@ -124,7 +119,7 @@ fn keep_transition_time(object: &mut Map, old: &Value, now: &str) {
     }
 }
 
-/// Whether the spec is that of a volume, or of a volume in an attachment.
+/// The location of a spec: a volume, or a volume in an attachment.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
     Volume,

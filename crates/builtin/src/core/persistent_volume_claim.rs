@@ -9,22 +9,22 @@ use crate::prepare::{object_in, set_default};
 use crate::{BuiltinKind, Context, Cursor, KindFacts, Operation, Subresource, Write};
 use scantling_notation::quantity::Quantity;
 use scantling_value::{ErrorList, FieldError, Map, Value};
-use std::cmp::Ordering;
 
 /// A persistent volume claim.
 #[derive(Debug)]
 pub(super) struct PersistentVolumeClaim;
 
 const FACTS: KindFacts = KindFacts {
-    selectable: &["metadata.name", "metadata.namespace", "name"],
+    selectable: &["metadata.name", "metadata.namespace"],
     delete_returns_object: true,
+    validates_name_on_update: true,
     ..KindFacts::new("", "PersistentVolumeClaim")
 };
 
 /// The annotation that named the storage class before there was a field for it.
 pub(crate) const BETA_CLASS_ANNOTATION: &str = "volume.beta.kubernetes.io/storage-class";
 
-/// How volumes can be mounted.
+/// The access modes of volumes.
 pub(super) const ACCESS_MODES: &[&str] = &[
     "ReadOnlyMany",
     "ReadWriteMany",
@@ -32,7 +32,7 @@ pub(super) const ACCESS_MODES: &[&str] = &[
     "ReadWriteOncePod",
 ];
 
-/// What volumes look like to containers.
+/// The volume modes.
 pub(super) const VOLUME_MODES: &[&str] = &["Block", "Filesystem"];
 
 const RESIZE_STATES: &[&str] = &[
@@ -122,12 +122,6 @@ impl BuiltinKind for PersistentVolumeClaim {
         }
         warn_about_spec(&root.field("spec"), warnings);
     }
-
-    fn selectable_field(&self, object: &Value, field: &str) -> String {
-        // Field selectors may omit `metadata`.
-        let path = if field == "name" { "metadata.name" } else { field };
-        object.str_at(path.split('.')).to_owned()
-    }
 }
 
 /// Fills in the defaults of the spec of a claim or of a template for claims.
@@ -213,7 +207,7 @@ fn relate_data_sources(spec: &mut Map, old: Option<&Value>) {
     }
 }
 
-/// Whether a source is a claim or a snapshot, the only ones of the old field.
+/// Returns whether a source is a claim or a snapshot, the only ones of the old field.
 fn is_old_source(source: &Value) -> bool {
     matches!(
         (source.get_str("apiGroup"), source.get_str("kind")),
@@ -221,12 +215,12 @@ fn is_old_source(source: &Value) -> bool {
     )
 }
 
-/// What the stored claim has already, and an update may keep.
+/// Violations of the stored claim that an update may keep.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SpecRules {
-    /// Whether the selector's values are checked.
+    /// The validation of the selector's values.
     pub(crate) values: Values,
-    /// Whether the API groups of data sources are checked.
+    /// True if the API groups of data sources are checked.
     pub(crate) checks_api_groups: bool,
 }
 
@@ -393,7 +387,7 @@ fn text<'v>(claim: &'v Value, field: &str) -> Option<&'v str> {
     claim.at(["spec", field]).and_then(Value::as_str)
 }
 
-/// Whether an update moves the class from the annotation to the field.
+/// Returns whether an update moves the class from the annotation to the field.
 fn moves_class_to_field(object: &Value, old: &Value) -> bool {
     let Some(annotated) = beta_class(old) else {
         return false;
@@ -475,9 +469,9 @@ fn check_attributes_class(spec: &Cursor<'_, '_>, old: &Value, context: &Context<
 
 /// The amount of a resource is not negative; the error shows it as a number.
 pub(super) fn check_basic_amount(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
-    let amount = quantity(at.value());
-    if amount.sign() == Ordering::Less {
-        errors.invalid_value(at, amount.scaled(0), "must be a valid resource quantity");
+    let amount = quantity(at.value()).scaled(0);
+    if amount < 0 {
+        errors.invalid_value(at, amount, "must be a valid resource quantity");
     }
 }
 

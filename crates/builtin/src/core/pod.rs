@@ -56,6 +56,7 @@ static FACTS: KindFacts = KindFacts {
         &["metadata", "deletionTimestamp"],
         &["metadata", "ownerReferences"],
     ],
+    validates_name_on_update: true,
     ..KindFacts::new("", "Pod")
 };
 

@@ -34,12 +34,7 @@ pub(crate) fn validate(
 }
 
 /// Adds the warnings of a pod template: deprecated fields, duplicate names and the like.
-pub(crate) fn warn(
-    template: &Cursor<'_, '_>,
-    _old: Option<&Cursor<'_, '_>>,
-    context: &Context<'_>,
-    warnings: &mut Vec<String>,
-) {
+pub(crate) fn warn(template: &Cursor<'_, '_>, context: &Context<'_>, warnings: &mut Vec<String>) {
     pod::warn_template(template, context, warnings);
 }
 
@@ -87,11 +82,6 @@ impl BuiltinKind for PodTemplate {
     }
 
     fn warn(&self, object: &Value, write: &Write<'_>, warnings: &mut Vec<String>) {
-        warn(
-            &Cursor::root(object).field("template"),
-            None,
-            &write.context,
-            warnings,
-        );
+        warn(&Cursor::root(object).field("template"), &write.context, warnings);
     }
 }

@@ -52,15 +52,10 @@ impl BuiltinKind for ReplicationController {
 
     fn warn(&self, object: &Value, write: &Write<'_>, warnings: &mut Vec<String>) {
         match write.old() {
-            None => {
-                template::warn_about_name(object, warnings);
-                template::warn(object, None, &write.context, warnings);
-            }
-            // The server swaps the two objects here, so that the warnings are those about the stored template.
-            Some(old)
-                if write.subresource == Subresource::None && template::has_new_generation(object, old) =>
-            {
-                template::warn(old, Some(object), &write.context, warnings);
+            None => template::warn_replicated(object, write, warnings),
+            // kube-apiserver swaps the two objects here, so that the warnings are those about the stored template.
+            Some(old) if template::is_new_or_changed(object, write) => {
+                template::warn(old, &write.context, warnings);
             }
             Some(_) => {}
         }
@@ -109,10 +104,7 @@ fn check_spec(spec: &Cursor<'_, '_>, write: &Write<'_>, errors: &mut ErrorList) 
         if !is_empty {
             check_selected(&selector, &template, errors);
         }
-        let old = write.old().map(Cursor::root);
-        let old_spec = old.as_ref().map(|old| old.field("spec"));
-        let old_template = old_spec.as_ref().map(|spec| spec.field("template"));
-        pod_template::validate(&template, old_template.as_ref(), &write.context, errors);
+        template::check_template(&template, write, errors);
         template::check_runs_forever(&template, "ReplicationController", errors);
     } else {
         errors.required(&template, "");

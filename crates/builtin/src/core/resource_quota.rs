@@ -1,9 +1,10 @@
 //! ResourceQuota.
 
+use crate::checks::defaults::round_list;
 use crate::checks::update::separate_status;
 use crate::checks::{Report, go, resources, update};
-use crate::prepare::clear_status;
-use crate::{BuiltinKind, Cursor, KindFacts, Subresource, Write};
+use crate::prepare::{clear_status, object_if_set};
+use crate::{BuiltinKind, Context, Cursor, KindFacts, Subresource, Write};
 use scantling_value::{ErrorList, Map, Value};
 use std::collections::BTreeSet;
 
@@ -26,6 +27,14 @@ const EXISTS_ONLY: &str = "must be 'Exists' when scope is any of ResourceQuotaSc
 impl BuiltinKind for ResourceQuota {
     fn facts(&self) -> &'static KindFacts {
         &FACTS
+    }
+
+    fn default(&self, object: &mut Map, _context: &Context<'_>) {
+        for (part, amounts) in [("spec", "hard"), ("status", "hard"), ("status", "used")] {
+            if let Some(part) = object_if_set(object, part) {
+                round_list(part.get_mut(amounts));
+            }
+        }
     }
 
     fn prepare(&self, object: &mut Map, write: &Write<'_>) {
@@ -189,7 +198,7 @@ fn scope_applies(scope: &str, resource: &str) -> bool {
     }
 }
 
-/// Reports whether a resource is used by pods.
+/// Returns whether a resource is used by pods.
 fn is_of_pods(resource: &str) -> bool {
     let resource = resource
         .strip_prefix("requests.")

@@ -15,6 +15,7 @@ pub(super) struct Secret;
 
 const FACTS: KindFacts = KindFacts {
     selectable: &["metadata.name", "metadata.namespace", "type"],
+    validates_name_on_update: true,
     ..KindFacts::new("", "Secret")
 };
 
@@ -85,7 +86,7 @@ impl BuiltinKind for Secret {
     }
 }
 
-/// Checks the entries that the type of a Secret asks for.
+/// Checks the entries that the type of a Secret requires.
 fn check_type(root: &Cursor<'_, '_>, errors: &mut ErrorList) {
     let data = root.field("data");
     let entry = |key: &str| {

@@ -120,7 +120,7 @@ impl<'a> View<'a> {
         self.service_type() == "LoadBalancer"
     }
 
-    /// Whether the only cluster IP is `None`.
+    /// Returns whether the only cluster IP is `None`.
     fn is_headless(self) -> bool {
         matches!(self.list("clusterIPs"), [Value::String(ip)] if ip == HEADLESS)
     }
@@ -130,7 +130,7 @@ impl<'a> View<'a> {
         selector.is_some_and(|s| !s.is_empty())
     }
 
-    /// Whether clients outside of the cluster reach the service.
+    /// Returns whether clients outside the cluster can reach the service.
     fn is_externally_accessible(self) -> bool {
         match self.service_type() {
             "LoadBalancer" | "NodePort" => true,
@@ -139,7 +139,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Whether load balancers check the health of nodes at a port of their own.
+    /// Returns whether load balancers check the health of nodes at a separate port.
     fn needs_health_check(self) -> bool {
         self.is_load_balancer() && self.text("externalTrafficPolicy") == "Local"
     }

@@ -10,6 +10,7 @@ pub(super) struct ServiceAccount;
 
 const FACTS: KindFacts = KindFacts {
     delete_returns_object: true,
+    validates_name_on_update: true,
     ..KindFacts::new("", "ServiceAccount")
 };
 

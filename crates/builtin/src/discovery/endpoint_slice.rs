@@ -16,6 +16,7 @@ pub(super) struct EndpointSlice;
 
 const FACTS: KindFacts = KindFacts {
     has_generation: true,
+    validates_name_on_update: true,
     ..KindFacts::new(GROUP, "EndpointSlice")
 };
 

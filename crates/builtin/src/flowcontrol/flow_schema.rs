@@ -16,6 +16,7 @@ const FACTS: KindFacts = KindFacts {
     selectable: &["metadata.name"],
     has_generation: true,
     status_keeps: &[&["spec"], &["metadata"]],
+    validates_name_on_update: true,
     ..KindFacts::new(GROUP, "FlowSchema")
 };
 
@@ -202,7 +203,7 @@ fn has_wildcard(list: &Cursor<'_, '_>) -> bool {
     list.list().iter().any(|v| v.as_str() == Some("*"))
 }
 
-/// A wildcard stands alone. Returns whether the list is not empty and has no wildcard.
+/// Checks that a wildcard is the only entry. Returns whether the list is not empty and has no wildcard.
 fn check_wildcard(list: &Cursor<'_, '_>, missing: &str, others: &str, errors: &mut ErrorList) -> bool {
     let count = list.list().len();
     if count == 0 {

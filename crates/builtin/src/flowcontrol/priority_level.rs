@@ -16,6 +16,7 @@ const FACTS: KindFacts = KindFacts {
     selectable: &["metadata.name"],
     has_generation: true,
     status_keeps: &[&["spec"], &["metadata"]],
+    validates_name_on_update: true,
     ..KindFacts::new(GROUP, "PriorityLevelConfiguration")
 };
 

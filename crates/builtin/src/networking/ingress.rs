@@ -14,6 +14,7 @@ pub(super) struct Ingress;
 
 const FACTS: KindFacts = KindFacts {
     has_generation: true,
+    validates_name_on_update: true,
     ..KindFacts::new(GROUP, "Ingress")
 };
 
@@ -89,7 +90,7 @@ fn check_class_annotation(root: &Cursor<'_, '_>, errors: &mut ErrorList) {
     }
 }
 
-/// What the stored ingress has already, and an update may keep.
+/// Violations of the stored ingress that an update may keep.
 #[derive(Clone, Copy, Default)]
 struct Tolerated {
     secret_names: bool,

@@ -17,6 +17,7 @@ const FACTS: KindFacts = KindFacts {
     scope: Scope::Cluster,
     selectable: &["metadata.name"],
     has_generation: true,
+    validates_name_on_update: true,
     ..KindFacts::new(GROUP, "IngressClass")
 };
 

@@ -17,6 +17,7 @@ const FACTS: KindFacts = KindFacts {
     // The name is an address, which the validation of the kind checks.
     names: NameRule::PathSegment,
     selectable: &["metadata.name"],
+    validates_name_on_update: true,
     ..KindFacts::new(GROUP, "IPAddress")
 };
 

@@ -94,7 +94,7 @@ impl BuiltinKind for NetworkPolicy {
     }
 }
 
-/// What the stored policy has already, and an update may keep.
+/// Violations of the stored policy that an update may keep.
 struct Stored<'v> {
     cidrs: Vec<&'v str>,
     values: Values,
@@ -195,7 +195,8 @@ fn check_block(at: &Cursor<'_, '_>, stored: &Stored<'_>, errors: &mut ErrorList)
     }
 }
 
-/// Whether a network has the address of another one. IPv4 addresses that are written as IPv6 addresses are IPv4 addresses.
+/// Returns whether a network has the address of another one. IPv4-mapped IPv6 addresses count as IPv4
+/// addresses.
 fn contains(network: Cidr, other: Cidr) -> bool {
     const MAPPED: u8 = 96;
     let address = network.address.to_canonical();

@@ -6,7 +6,7 @@ use scantling_schema::meta::Scope;
 use scantling_value::{ErrorList, Map, Value};
 use std::collections::BTreeSet;
 
-/// A container runtime that pods may ask for.
+/// A container runtime that pods may select.
 #[derive(Debug)]
 pub(super) struct RuntimeClass;
 

@@ -22,7 +22,7 @@ const FACTS: KindFacts = KindFacts {
 
 const SPEC: prepare::StructName = ("policy/v1", "PodDisruptionBudgetSpec");
 
-/// The key by which v1beta1 told selectors of everything and of nothing.
+/// The key by which v1beta1 distinguished selectors of everything and of nothing.
 const MATCH_KEY: &str = "pdb.kubernetes.io/deprecated-v1beta1-empty-selector-match";
 
 const STATUS_RULES: &[(&str, Rule)] = &[

@@ -1,4 +1,4 @@
-//! The devices that claims, templates of claims and device classes ask for.
+//! The device requests of claims, claim templates and device classes.
 
 use crate::Cursor;
 use crate::checks::{Report, Rule, labels, names};

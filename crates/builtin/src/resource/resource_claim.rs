@@ -2,7 +2,7 @@
 
 use super::{GROUP, claim_spec};
 use crate::checks::update::separate_status;
-use crate::checks::{Report, Rule, labels, update};
+use crate::checks::{Report, Rule, metadata, update};
 use crate::prepare::{clear_status, object_if_set, object_in};
 use crate::{BuiltinKind, Context, Cursor, KindFacts, Subresource, Write};
 use scantling_value::{ErrorList, FieldError, Map, Value};
@@ -18,30 +18,15 @@ pub(super) struct ResourceClaimTemplate;
 
 const CLAIM: KindFacts = KindFacts {
     delete_returns_object: true,
+    validates_name_on_update: true,
     ..KindFacts::new(GROUP, "ResourceClaim")
 };
 
 const TEMPLATE: KindFacts = KindFacts {
     delete_returns_object: true,
+    validates_name_on_update: true,
     ..KindFacts::new(GROUP, "ResourceClaimTemplate")
 };
-
-/// The metadata that claims get by themselves, so that templates must not have it.
-const UNSETTABLE: [&str; 13] = [
-    "name",
-    "generateName",
-    "namespace",
-    "selfLink",
-    "uid",
-    "resourceVersion",
-    "generation",
-    "creationTimestamp",
-    "deletionTimestamp",
-    "deletionGracePeriodSeconds",
-    "ownerReferences",
-    "finalizers",
-    "managedFields",
-];
 
 const MAX_CONSUMERS: usize = 256;
 
@@ -132,15 +117,7 @@ impl BuiltinKind for ResourceClaimTemplate {
         let template = root.field("spec");
         match write.old() {
             None => {
-                let metadata = template.field("metadata");
-                for name in UNSETTABLE {
-                    let field = metadata.field(name);
-                    if !field.is_empty() {
-                        errors.forbidden(&field, "cannot be set");
-                    }
-                }
-                labels::labels(&metadata.field("labels"), errors);
-                labels::annotations(&metadata.field("annotations"), errors);
+                metadata::template_of_objects(&template.field("metadata"), errors);
                 claim_spec::check_spec(&template.field("spec"), errors);
             }
             Some(old) => {

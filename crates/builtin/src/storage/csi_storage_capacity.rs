@@ -8,7 +8,7 @@ use crate::checks::{Report, Rule, go, names, resources};
 use crate::{BuiltinKind, Cursor, KindFacts, Write};
 use scantling_value::{ErrorList, Value};
 
-/// How much storage a driver can still create in a part of the cluster.
+/// The storage capacity that a driver has left in a topology segment.
 #[derive(Debug)]
 pub(super) struct CSIStorageCapacity;
 

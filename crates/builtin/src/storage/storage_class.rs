@@ -17,6 +17,7 @@ const FACTS: KindFacts = KindFacts {
     scope: Scope::Cluster,
     selectable: &["metadata.name"],
     delete_returns_object: true,
+    validates_name_on_update: true,
     ..KindFacts::new(GROUP, "StorageClass")
 };
 

@@ -19,6 +19,7 @@ const FACTS: KindFacts = KindFacts {
     selectable: &["metadata.name"],
     unconditional_update: false,
     delete_returns_object: true,
+    status_keeps: &[&["metadata"], &["spec"]],
     ..KindFacts::new(GROUP, "VolumeAttachment")
 };
 

@@ -15,6 +15,7 @@ const FACTS: KindFacts = KindFacts {
     scope: Scope::Cluster,
     selectable: &["metadata.name"],
     delete_returns_object: true,
+    validates_name_on_update: true,
     ..KindFacts::new(GROUP, "VolumeAttributesClass")
 };
 

@@ -4,7 +4,7 @@ use super::{Level, LevelVersion, Version};
 use scantling_value::{Value, go};
 use std::collections::BTreeSet;
 
-/// What is wrong with a pod: reasons with details.
+/// The violations of a pod: reasons with details.
 pub(super) struct Violations(pub(super) Vec<(String, String)>);
 
 /// A check: the standard and the first version that have it, and the check of a weaker standard that it replaces.
@@ -153,7 +153,7 @@ impl<'v> Pod<'v> {
         self.spec(&["os", "name"]).and_then(Value::as_str) == Some("windows")
     }
 
-    /// Whether users in the pod are not users of the node.
+    /// Returns whether the pod has its own user namespace.
     fn has_own_users(&self) -> bool {
         self.spec(&["hostUsers"]) == Some(&Value::Bool(false))
     }

@@ -166,7 +166,7 @@ pub(super) fn set_defaults(spec: &mut Map) {
     }
 }
 
-/// Checks that there is one source, and its rules. `name` is the name of the volume.
+/// Checks that exactly one source is set, and validates it. `name` is the name of the volume.
 pub(super) fn check(spec: &Cursor<'_, '_>, name: &str, errors: &mut ErrorList) {
     let mut n_sources = 0;
     for source in SOURCES {

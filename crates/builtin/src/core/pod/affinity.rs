@@ -149,8 +149,8 @@ fn min_domains(at: &Cursor<'_, '_>, action: &str, errors: &mut ErrorList) {
     }
 }
 
-/// Which rule the keys of a constraint follow depends on whether the server merges them into the selector, and on whether
-/// the stored pod breaks that rule already.
+/// The rule for the keys of a constraint depends on whether the server merges them into the selector, and on
+/// whether the stored pod already violates it.
 fn spread_label_keys(at: &Cursor<'_, '_>, rules: &Rules<'_>, errors: &mut ErrorList) {
     let merges = rules.enabled("MatchLabelKeysInPodTopologySpreadSelectorMerge");
     let breaks = |check: fn(&Cursor<'_, '_>, &mut ErrorList)| {

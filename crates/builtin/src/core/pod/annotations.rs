@@ -7,7 +7,7 @@ use crate::Cursor;
 use crate::checks::{Report, names, tolerations};
 use scantling_value::{ErrorList, Limits, Value, go, json};
 
-/// The annotation of pods that stand for static pods of a node.
+/// The annotation of mirror pods, which represent static pods of a node.
 pub(super) const MIRROR: &str = "kubernetes.io/config.mirror";
 /// The annotation that held tolerations.
 const TOLERATIONS: &str = "scheduler.alpha.kubernetes.io/tolerations";

@@ -22,7 +22,7 @@ pub(super) struct Pod<'a> {
     pub(super) volumes: &'a Volumes<'a>,
     pub(super) claims: &'a BTreeSet<&'a str>,
     pub(super) restart_policy: &'a str,
-    /// Whether the pod uses the host's user namespace.
+    /// True if the pod uses the host's user namespace.
     pub(super) has_host_users: bool,
     /// The grace period of the pod, in seconds.
     pub(super) grace: Option<i64>,

@@ -65,7 +65,7 @@ pub(super) fn variables(at: &Cursor<'_, '_>, rules: &Rules<'_>, errors: &mut Err
 }
 
 fn check_name(at: &Cursor<'_, '_>, rules: &Rules<'_>, errors: &mut ErrorList) {
-    // What both rules allow is decided without asking for the feature gate.
+    // Names that both rules allow do not depend on the feature gate.
     if names::env_name(at.str()).is_empty() {
         return;
     }

@@ -17,9 +17,9 @@ pub(super) struct Rules<'a> {
     pub(super) context: &'a Context<'a>,
     /// The stored spec, on an update.
     pub(super) old: Option<&'a Value>,
-    /// Whether the spec is that of a pod; otherwise it is that of a template.
+    /// True if the spec is that of a pod; otherwise it is that of a template.
     pub(super) is_pod: bool,
-    /// Whether amounts of huge pages need not be multiples of the page size.
+    /// True if amounts of huge pages need not be multiples of the page size.
     pub(super) allows_partial_pages: bool,
 }
 

@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 pub(super) struct Owner<'a> {
     /// The name; empty for templates and while it is generated.
     pub(super) name: &'a str,
-    /// Whether it stands for a static pod of a node.
+    /// True if it is a mirror pod of a static pod.
     pub(super) is_mirror: bool,
 }
 

@@ -417,7 +417,7 @@ fn iscsi_name(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
 pub(crate) fn iscsi_fault(name: &str) -> Option<&'static str> {
     let is_word =
         |text: &str, length: usize| text.len() == length && text.bytes().all(|b| b.is_ascii_alphanumeric());
-    // One character of any kind stands between the type and the number.
+    // UPSTREAM: any one character may separate the type and the number.
     let after_type = || {
         name.get(3..)
             .and_then(|rest| rest.char_indices().nth(1).and_then(|(i, _)| rest.get(i..)))

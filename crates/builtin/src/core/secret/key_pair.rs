@@ -16,7 +16,7 @@ struct Block {
     bytes: Vec<u8>,
 }
 
-/// What is wrong with a pair, if anything is.
+/// Returns the error of a certificate and key, if they do not match.
 pub(super) fn mismatch(certificates: &[u8], key: &[u8]) -> Option<String> {
     check(certificates, key).err()
 }
@@ -52,7 +52,7 @@ fn check(certificates: &[u8], key: &[u8]) -> Result<(), String> {
     let leaf = CertificateDer::from(leaf);
     let parsed = ParsedCertificate::try_from(&leaf).map_err(|_| "x509: malformed certificate".to_owned())?;
     let Some(signing) = read_key(&key) else {
-        // What is well formed may be a key of a kind that is not known here.
+        // A well-formed key may have an unknown algorithm.
         return match is_whole(&key) {
             true => Ok(()),
             false => Err("tls: failed to parse private key".to_owned()),
@@ -81,7 +81,7 @@ fn first(blocks: Vec<Block>, wanted: impl Fn(&str) -> bool) -> Result<Vec<u8>, V
     Err(skipped)
 }
 
-/// The blocks of a text; what stands between them is nothing.
+/// The PEM blocks of a text; text between them is ignored.
 fn blocks(text: &[u8]) -> Vec<Block> {
     let text = String::from_utf8_lossy(text);
     let label = |line: &str, begin: &str| {
@@ -117,7 +117,7 @@ fn read_key(bytes: &[u8]) -> Option<Arc<dyn SigningKey>> {
     forms.iter().find_map(|key| any_supported_type(key).ok())
 }
 
-/// Whether bytes are one sequence of DER and nothing else.
+/// Returns whether bytes are exactly one DER sequence.
 fn is_whole(bytes: &[u8]) -> bool {
     let [0x30, length, rest @ ..] = bytes else {
         return false;
@@ -134,7 +134,7 @@ fn is_whole(bytes: &[u8]) -> bool {
     length == Some(body.len())
 }
 
-/// Which algorithm a public key is for.
+/// The algorithm of a public key.
 fn algorithm(public: &[u8]) -> Option<String> {
     let (_, key) = SubjectPublicKeyInfo::from_der(public).ok()?;
     Some(key.algorithm.algorithm.to_id_string())

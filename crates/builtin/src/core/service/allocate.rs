@@ -27,11 +27,11 @@ pub struct Pools<'a> {
     pub used_ports: &'a BTreeSet<u16>,
     /// Any number; picks one of the free addresses and ports.
     pub seed: u64,
-    /// Whether nothing is to be stored. A dry run gets placeholders, and is not told about conflicts of addresses.
+    /// True if nothing is stored. A dry run gets placeholders and no errors about address conflicts.
     pub dry_run: bool,
 }
 
-/// Why a service gets no address or port.
+/// The reason why a service gets no address or port.
 #[derive(Debug)]
 pub enum AllocationError {
     /// Field errors, to be reported as those of validation.
@@ -75,7 +75,7 @@ pub fn allocate(
     Ok(allocator.allocation)
 }
 
-/// Whether a service and its predecessor prefer two stacks and have the same addresses and families. Such services stay
+/// Returns whether a service and its predecessor prefer two stacks and have the same addresses and families. Such services stay
 /// as they are when the cluster gets another stack.
 fn stays_preferred(new: View<'_>, old: Option<View<'_>>) -> bool {
     let Some(old) = old else { return false };
@@ -350,7 +350,7 @@ impl Allocator<'_> {
         Ok(())
     }
 
-    /// Takes an address: the one that is asked for, or any.
+    /// Allocates an address: the requested one, or any.
     fn take_address(
         &mut self,
         service: &Map,

@@ -1,12 +1,13 @@
 //! Free addresses and ports.
 //!
-//! The lower part of a range is left to those who ask for a certain address or port, until the upper part is full.
+//! The lower part of a range is reserved for services that request a specific address or port, until the
+//! upper part is full.
 
 use crate::checks::ip::Cidr;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::ops::RangeInclusive;
 
-/// How much of a range is left to those who ask for a certain number: a part of it, within bounds.
+/// The size of the part of a range that is reserved for requests of specific numbers.
 fn reserved(size: u128, step: u128, most: u128) -> u128 {
     const LEAST: u128 = 16;
     match size <= LEAST {
@@ -79,7 +80,7 @@ impl AddressRange {
         })
     }
 
-    /// Whether services may have an address.
+    /// Returns whether services may have an address.
     pub(super) fn has(&self, address: IpAddr) -> bool {
         let number = number_of(address).checked_sub(self.first);
         address.is_ipv4() == self.cidr.address.is_ipv4() && number.is_some_and(|n| n < self.size)

@@ -71,7 +71,7 @@ fn fields_of_other_types(new: View<'_>, old: View<'_>) -> Vec<&'static str> {
     dropped
 }
 
-/// Whether a service loses its node ports: its new type has none, and the client added none.
+/// Returns whether a service loses its node ports: its new type has none, and the client added none.
 fn drops_node_ports(new: View<'_>, old: View<'_>) -> bool {
     let has_node_ports = |v: View<'_>| matches!(v.service_type(), "NodePort" | "LoadBalancer");
     let stored = old.node_ports();

@@ -1,7 +1,7 @@
-//! Backups: the whole of a store as lines of JSON, and back.
+//! Backups: exports a store as JSON Lines, and imports it.
 //!
-//! The first line says what follows, every further one is an entry, the last one holds the number of entries and
-//! a checksum, so that a file that was cut short is not taken for a backup.
+//! The first line is a header and every further line an entry. The last line holds the number of entries and
+//! a checksum, so a truncated file is not taken for a backup.
 
 use std::io::{BufRead, Read, Write};
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::{
 
 /// The format of the lines.
 const FORMAT: u64 = 1;
-/// The highest revision that is restored: etcd and clients count revisions in signed numbers of 64 bits.
+/// The highest revision that is restored: etcd and clients use signed 64-bit revisions.
 const MAX_REVISION: Revision = i64::MAX as u64 / 2;
 
 /// An error of writing or reading a backup.
@@ -31,10 +31,10 @@ pub enum BackupError {
     /// The file could not be read or written.
     #[error("cannot read or write the backup: {0}")]
     Io(#[from] std::io::Error),
-    /// The file is not a whole backup.
+    /// The file is not a complete backup.
     #[error("line {line} of the backup is not as it was written: {detail}")]
     Malformed {
-        /// The line, counted from one.
+        /// The line number, from 1.
         line: usize,
         /// The reason.
         detail: String,
@@ -64,10 +64,10 @@ struct BackupLine {
     create_revision: Revision,
     mod_revision: Revision,
     version: u64,
-    /// The value, where it is text.
+    /// The value, if it is UTF-8.
     #[serde(skip_serializing_if = "Option::is_none")]
     value: Option<String>,
-    /// The value in base64, where it is not.
+    /// The value in base64, if it is not UTF-8.
     #[serde(skip_serializing_if = "Option::is_none")]
     value_base64: Option<String>,
 }
@@ -79,7 +79,7 @@ struct BackupTrailer {
     crc32: u32,
 }
 
-/// Writes everything below a prefix.
+/// Writes everything under a prefix.
 pub async fn export(
     store: &dyn Store,
     prefix: &str,
@@ -135,11 +135,11 @@ fn json(line: &impl Serialize) -> std::io::Result<String> {
     serde_json::to_string(line).map_err(std::io::Error::other)
 }
 
-/// Creates everything that a backup holds in a store. Keys that exist already end it, before anything else is
-/// written. The entries get new revisions; to keep theirs, make a store with
+/// Creates all entries of a backup in a store. Fails before it writes anything if a key already exists. The
+/// entries get new revisions; to keep theirs, create a store with
 /// [`EmbeddedStore::restore`](crate::EmbeddedStore::restore).
 ///
-/// All entries are held in memory meanwhile: only the last line of a backup tells whether it is whole.
+/// All entries are held in memory, because only the last line of a backup proves that it is complete.
 pub async fn import(store: &dyn Store, input: impl BufRead + Send) -> Result<BackupSummary, BackupError> {
     let mut reader = BackupReader::begin(input)?;
     let entries: Vec<Arc<Entry>> = reader.collect::<Result<_, _>>()?;
@@ -165,14 +165,14 @@ pub async fn import(store: &dyn Store, input: impl BufRead + Send) -> Result<Bac
     Ok(summary)
 }
 
-/// The longest line that is read: every byte of the largest value may take six characters, and so may those of a key.
+/// The maximum length of a line: every byte of the largest key and value may take six characters.
 const MAX_LINE_BYTES: usize = 6 * (MAX_VALUE_BYTES + MAX_KEY_BYTES) + 1024;
 
-/// Reads and checks a backup, one entry after the other. The last line says whether all of them are there: what was
-/// read counts for nothing if an error comes in the end.
+/// Reads and checks a backup entry by entry. Only the last line proves that it is complete: on an error,
+/// discard all entries read before.
 pub(crate) struct BackupReader<R> {
     input: R,
-    /// The line that was read last.
+    /// The current line.
     line: Vec<u8>,
     number: usize,
     sum: crc32fast::Hasher,
@@ -183,7 +183,7 @@ pub(crate) struct BackupReader<R> {
 }
 
 impl<R: BufRead> BackupReader<R> {
-    /// Reads the first line.
+    /// Reads the header.
     pub(crate) fn begin(input: R) -> Result<Self, BackupError> {
         let mut reader = Self {
             input,
@@ -204,7 +204,7 @@ impl<R: BufRead> BackupReader<R> {
             );
             return Err(reader.malformed(detail));
         }
-        // Revisions go on after this one.
+        // Revisions continue after this one.
         if head.revision < Snapshot::empty().revision || head.revision > MAX_REVISION {
             return Err(reader.malformed(format!("revision {} is out of range", head.revision)));
         }
@@ -244,7 +244,7 @@ impl<R: BufRead> BackupReader<R> {
         Ok(Some(entry))
     }
 
-    /// Reads one line, without its end.
+    /// Reads one line without its terminator.
     fn read_line(&mut self) -> Result<(), BackupError> {
         self.number += 1;
         self.line.clear();
@@ -264,7 +264,7 @@ impl<R: BufRead> BackupReader<R> {
 
     fn parse<T: serde::de::DeserializeOwned>(&self) -> Result<T, BackupError> {
         serde_json::from_slice(&self.line).map_err(|error| {
-            // The line of the error is always the first.
+            // The line number in a JSON error is always 1.
             let text = error.to_string();
             let detail = text.strip_suffix(&format!(" at line {} column {}", error.line(), error.column()));
             let detail = detail.unwrap_or(&text);

@@ -16,22 +16,22 @@ use crate::state::Snapshot;
 use crate::watch::{Watch, WatchPosition};
 use crate::{Entry, Event, ListRequest, Page, ReadAt, Revision, StoreError};
 
-/// How many states of the past are kept for lists that go through them page by page.
+/// The number of past states kept for paged lists.
 const PINNED_SNAPSHOTS: usize = 16;
 
-/// The most writes that become visible under one lock, while readers wait.
+/// The maximum number of writes published under one lock, while readers wait.
 const PUBLISHED_EVENTS: usize = 64;
 
-/// The most events that a watch takes under one lock.
+/// The maximum number of events that a watch takes under one lock.
 const PULL_EVENTS: usize = 256;
 
 #[derive(Debug)]
 pub(crate) struct Cache {
     inner: RwLock<CacheState>,
-    /// States that a page was taken from and that more pages may be asked of. The history could rebuild
-    /// each, but not at the cost of a page.
+    /// States of unfinished paged lists. They could be rebuilt from the history, but that costs more than a
+    /// page.
     pinned: Mutex<VecDeque<Snapshot>>,
-    /// The revision of the current state, for readers that wait for one.
+    /// The current revision, for readers that wait for one.
     revision: watch::Sender<Revision>,
 }
 
@@ -44,8 +44,8 @@ struct CacheState {
 }
 
 impl Cache {
-    /// A cache that begins with a state and the events that led to it, the oldest first; `compacted` is the
-    /// revision before the first of them.
+    /// Creates a cache from a state and the events that led to it, oldest first; `compacted` is the revision
+    /// before the first event.
     pub(crate) fn new(
         current: Snapshot,
         events: Vec<Arc<Event>>,
@@ -84,16 +84,16 @@ impl Cache {
         *self.revision.borrow()
     }
 
-    /// The newest revision whose event is gone.
+    /// The newest compacted revision.
     pub(crate) fn compacted(&self) -> Revision {
         self.inner.read().history.compacted()
     }
 
-    /// Takes events into the state, and tells the watches.
+    /// Applies events to the state and wakes the watches.
     ///
-    /// The state is changed where it is, because to copy it would cost more than the rest of a write does. So that
-    /// readers do not wait for all of a large batch, a part of it is shown after the other; what happened in one
-    /// revision is shown at once.
+    /// The state is changed in place, because copying it would cost more than the rest of a write. A large
+    /// batch is published in parts, so that readers do not wait for all of it; the events of one revision are
+    /// published together.
     pub(crate) fn publish(&self, events: &[Arc<Event>]) {
         let Some(last) = events.last() else { return };
         let now = Instant::now();
@@ -103,25 +103,27 @@ impl Cache {
         let mut compacted = 0;
         while parts.peek().is_some() {
             let mut inner = self.inner.write();
-            let mut shown = 0;
-            while shown < PUBLISHED_EVENTS
+            let mut published = 0;
+            while published < PUBLISHED_EVENTS
                 && let Some(part) = parts.next()
             {
                 for event in part {
                     inner.current.apply(event);
                     inner.history.push(Arc::clone(event), now);
                 }
-                shown += part.len();
+                published += part.len();
             }
             inner.history.trim(now);
             compacted = inner.history.compacted();
         }
         self.unpin(compacted);
+        // After the state: a reader that waits for the revision must find it.
         self.revision.send_replace(last.revision);
+        // Under a read lock only, so that readers and woken watches can proceed.
         self.inner.read().history.wake(events);
     }
 
-    /// Notes that nothing happened up to a revision.
+    /// Advances the revision without an event.
     pub(crate) fn advance(&self, revision: Revision) {
         {
             let mut inner = self.inner.write();
@@ -133,7 +135,7 @@ impl Cache {
         self.revision.send_replace(revision);
     }
 
-    /// Drops history that is over its age. Answers with what is now the compacted revision.
+    /// Drops expired history. Returns the compacted revision.
     pub(crate) fn trim(&self) -> Revision {
         let compacted = {
             let mut inner = self.inner.write();
@@ -159,7 +161,7 @@ impl Cache {
         Ok(())
     }
 
-    /// Replaces the state by one with a gap before it: the watches cannot go on.
+    /// Replaces the state after a gap in the events. All watches end, because they cannot continue.
     pub(crate) fn restart(&self, next: Snapshot) {
         let revision = next.revision;
         {
@@ -172,7 +174,7 @@ impl Cache {
         self.revision.send_replace(revision);
     }
 
-    /// Ends all watches, now and in future.
+    /// Ends all watches and rejects new ones.
     pub(crate) fn close(&self, reason: StoreError) {
         let mut inner = self.inner.write();
         inner.closed = Some(reason);
@@ -185,7 +187,7 @@ impl Cache {
             .retain(|snapshot| snapshot.revision >= compacted);
     }
 
-    /// The state that a read is about.
+    /// Returns the state that a read refers to.
     pub(crate) fn read(&self, at: ReadAt) -> Result<Snapshot, StoreError> {
         let requested = match at {
             ReadAt::Latest => return Ok(self.snapshot()),
@@ -241,10 +243,10 @@ impl Cache {
         pinned.push_back(snapshot);
     }
 
-    /// Waits until the state is that of a revision or a later one.
-    pub(crate) async fn wait_for(&self, requested: Revision, patience: Duration) -> Result<(), StoreError> {
+    /// Waits until the cache has reached a revision.
+    pub(crate) async fn wait_for(&self, requested: Revision, timeout: Duration) -> Result<(), StoreError> {
         let mut revision = self.revision.subscribe();
-        match tokio::time::timeout(patience, revision.wait_for(|current| *current >= requested)).await {
+        match tokio::time::timeout(timeout, revision.wait_for(|current| *current >= requested)).await {
             Ok(Ok(_)) => Ok(()),
             Ok(Err(_)) | Err(_) => Err(StoreError::FutureRevision {
                 requested,
@@ -266,14 +268,14 @@ impl Cache {
         Ok(Watch::new(Arc::clone(self), prefix, position, wake))
     }
 
-    /// Takes leave for a watch that goes.
+    /// Unsubscribes a dropped watch.
     pub(crate) fn unwatch(&self, position: &WatchPosition) {
         if let Some(topic) = &position.topic {
             self.inner.write().history.unsubscribe(topic);
         }
     }
 
-    /// Takes events for a watch: moves its position, fills its buffer with those that have the prefix.
+    /// Takes events for a watch: advances its position and buffers the events that match the prefix.
     pub(crate) fn pull(
         &self,
         prefix: &str,
@@ -292,7 +294,7 @@ impl Cache {
         let mut taken = 0;
         let mut last = None;
         for event in events {
-            // A revision is never cut in two: what a watch has seen is told by revision.
+            // A revision is never split, because the progress of a watch is a revision.
             if taken >= PULL_EVENTS && last != Some(event.revision) {
                 break;
             }

@@ -48,7 +48,7 @@ impl MaybeCompressed {
         Self(CompressedRepr::Plain(bytes))
     }
 
-    /// A block that came out of [`MaybeCompressed::parts`], if it is one.
+    /// Rebuilds a compressed value from [`MaybeCompressed::parts`]; `None` if it does not decompress.
     pub(crate) fn from_block(block: &[u8], length: usize) -> Option<Self> {
         if length / MAX_RATIO > block.len() {
             return None;
@@ -76,7 +76,7 @@ impl MaybeCompressed {
         match &self.0 {
             CompressedRepr::Plain(bytes) => bytes.clone(),
             CompressedRepr::Block { .. } => self.decompress().unwrap_or_else(|| {
-                // The reader reports the key, because empty text is not an object.
+                // The reader fails and reports the key, because empty text is not an object.
                 tracing::error!("a value in memory cannot be unpacked");
                 Bytes::new()
             }),
@@ -156,7 +156,7 @@ impl fmt::Debug for MaybeCompressed {
 
 impl PartialEq for MaybeCompressed {
     fn eq(&self, other: &Self) -> bool {
-        // Equal bytes may be packed in several ways: what was packed by another release is kept as it is.
+        // Equal bytes may have different encodings: another release may have compressed them differently.
         self.len() == other.len() && (self.parts() == other.parts() || self.bytes() == other.bytes())
     }
 }

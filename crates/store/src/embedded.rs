@@ -56,13 +56,13 @@ const SHORT_FLUSH: Duration = Duration::from_millis(1);
 /// The settings of an embedded store.
 #[derive(Debug, Clone)]
 pub struct EmbeddedConfig {
-    /// The data directory. It is made if it is not there.
+    /// The data directory. It is created if it does not exist.
     pub directory: PathBuf,
     /// The history to keep for watches and for reads at older revisions.
     pub history: HistoryLimits,
     /// The size of the files that the journal consists of.
     pub segment_bytes: u64,
-    /// How much is written to the journal before it is carried over to the state at rest.
+    /// The size of the journal that triggers a checkpoint.
     pub checkpoint_bytes: usize,
     /// Failures to inject, for tests.
     pub faults: Option<Arc<FaultInjector>>,
@@ -91,7 +91,7 @@ pub struct CheckReport {
     pub entries: u64,
     /// The bytes of all values.
     pub value_bytes: u64,
-    /// The history that is kept begins after this revision.
+    /// The revision after which history is available.
     pub history_after: Revision,
 }
 
@@ -112,23 +112,23 @@ pub struct EmbeddedStore {
 struct Threads {
     writer: JoinHandle<()>,
     checkpointer: JoinHandle<Result<(), StoreError>>,
-    /// Let go of last.
+    /// Released last.
     _lock: DirectoryLock,
 }
 
-/// The contents of a data directory.
+/// The loaded contents of a data directory.
 #[derive(Debug)]
 struct LoadedStore {
     state: Snapshot,
     table: StateTable,
     meta: TableMeta,
     journal: journal::JournalContents,
-    /// How many events at the end of the journal the table does not hold.
+    /// The number of events in the journal that the database does not have yet.
     behind: usize,
 }
 
 impl EmbeddedStore {
-    /// Opens a store, and makes an empty one if the directory holds none. This reads everything, and blocks.
+    /// Opens a store; creates an empty one if the directory has none. Reads all data, and blocks.
     pub fn open(config: EmbeddedConfig) -> Result<Self, StoreError> {
         let EmbeddedConfig {
             directory,
@@ -211,7 +211,7 @@ impl EmbeddedStore {
         })
     }
 
-    /// Makes a store out of a backup, with every revision as it was. The directory must not hold a store.
+    /// Creates a store from a backup and keeps every revision. The directory must not contain a store.
     pub fn restore(
         directory: impl AsRef<Path>,
         backup: impl std::io::BufRead,
@@ -243,8 +243,8 @@ impl EmbeddedStore {
         Ok(BackupSummary { revision, entries })
     }
 
-    /// Reads all files of a store that no process has open, and compares every checksum in them. No file is changed:
-    /// this works on a read-only file system, too.
+    /// Reads all files of a store that no process has open and verifies every checksum. Changes no file, so
+    /// it works on a read-only file system.
     pub fn check(directory: impl AsRef<Path>) -> Result<CheckReport, StoreError> {
         let mut loaded = load_to_read(directory.as_ref())?;
         loaded.table.verify()?;
@@ -261,15 +261,15 @@ impl EmbeddedStore {
         })
     }
 
-    /// Checks a store that no process has open, as [`EmbeddedStore::check`] does, and answers with what it holds. No
-    /// file is changed.
+    /// Checks a store that no process has open, as [`EmbeddedStore::check`] does, and returns its contents.
+    /// Changes no file.
     pub fn read(directory: impl AsRef<Path>) -> Result<MemStore, StoreError> {
         let mut loaded = load_to_read(directory.as_ref())?;
         loaded.table.verify()?;
         Ok(MemStore::with_state(loaded.state))
     }
 
-    /// Ends all watches, finishes what was begun, and carries everything over to the state at rest.
+    /// Ends all watches, executes pending writes, and makes a last checkpoint.
     pub fn close(mut self) -> Result<(), StoreError> {
         self.shut_down()
     }
@@ -295,7 +295,7 @@ impl EmbeddedStore {
         writer.and(checkpoint)
     }
 
-    /// Hands something to the queue and waits for the answer.
+    /// Submits a request to the queue and waits for the reply.
     async fn request<T>(&self, ask: impl FnOnce(&WriteQueue, Reply<T>)) -> Result<T, StoreError> {
         let (reply, answer) = oneshot::channel();
         ask(&self.requests, reply);
@@ -307,7 +307,7 @@ impl EmbeddedStore {
 
 impl Drop for EmbeddedStore {
     fn drop(&mut self) {
-        // The journal has everything that was acknowledged.
+        // A failure loses nothing: the journal has every acknowledged write.
         if let Err(error) = self.shut_down() {
             tracing::error!(%error, "the last checkpoint of the store failed");
         }
@@ -323,8 +323,9 @@ fn caller_mode() -> CallerMode {
     }
 }
 
-/// Blocks a thread of the runtime until the disk is done. Handing its tasks to another thread costs about as much as a
-/// short flush, so with a lone writer and short flushes the other threads have to do.
+/// Blocks a runtime thread until the flush is done. `block_in_place` hands the thread's tasks to another
+/// thread, which costs about as much as a short flush. So with a lone writer and short flushes, this blocks
+/// directly and leaves the tasks to the other threads.
 fn block_on_writer(stats: BatchStats, wait: impl FnOnce()) {
     let workers = || tokio::runtime::Handle::current().metrics().num_workers();
     if stats.alone >= MIN_SINGLE_BATCHES && stats.flush <= SHORT_FLUSH && workers() > 1 {
@@ -334,7 +335,7 @@ fn block_on_writer(stats: BatchStats, wait: impl FnOnce()) {
     }
 }
 
-/// Makes a store that holds some entries at a revision. Answers with their number.
+/// Creates a store with entries at a revision. Returns the number of entries.
 fn create<E: From<StoreError>>(
     directory: &Path,
     revision: Revision,
@@ -348,9 +349,9 @@ fn create<E: From<StoreError>>(
     Ok(table.publish()?)
 }
 
-/// Checks that a directory without a state has nothing to lose. The empty journal that an interrupted attempt to make a
-/// store leaves behind is made anew; any other is all that is left of a store. A new store begins after `revision`; if
-/// there is none, any empty journal may go.
+/// Checks that creating a store in a directory without a database loses nothing. An empty journal, left by an
+/// interrupted attempt to create a store, may be replaced; any other journal is the remainder of a store. A
+/// new store begins after `revision`; without one, any empty journal may be replaced.
 fn check_empty(
     directory: &Path,
     revision: Option<Revision>,
@@ -373,7 +374,7 @@ fn check_empty(
     })
 }
 
-/// Reads and checks everything that a directory holds, if it is a store that no process has open.
+/// Loads and verifies a directory if it contains a store that no process has open.
 fn load_to_read(directory: &Path) -> Result<LoadedStore, StoreError> {
     if !table::exists(directory) && !journal::exists(directory)? {
         let source = std::io::Error::new(std::io::ErrorKind::NotFound, "it holds no store");
@@ -383,13 +384,13 @@ fn load_to_read(directory: &Path) -> Result<LoadedStore, StoreError> {
     load(directory, None)
 }
 
-/// Reads and checks everything that a directory holds.
+/// Loads and verifies a directory.
 fn load(directory: &Path, faults: Option<&Arc<FaultInjector>>) -> Result<LoadedStore, StoreError> {
     if !table::exists(directory) {
         check_empty(directory, Some(Snapshot::empty().revision), faults)?;
     }
     let table = StateTable::open(directory, faults.cloned())?;
-    // Each takes about as long as the other, so they go side by side.
+    // Database and journal take about equally long to read, so they are read in parallel.
     let (loaded, journal) = std::thread::scope(|scope| {
         let journal = scope.spawn(|| journal::read(directory, faults));
         scope.spawn(|| table.read_ahead());

@@ -7,21 +7,21 @@ use crate::{Entry, Revision};
 
 /// An error of a store.
 ///
-/// The first group are answers: the store works and says no, and the state it decided upon comes along, so
-/// that a caller need not ask again. The second group are failures: after [`StoreError::Io`] or
+/// The first group are negative results: the store works, and the error contains the state that decided, so
+/// that the caller need not read again. The second group are failures: after [`StoreError::Io`] or
 /// [`StoreError::Unavailable`] the outcome of a *write* is unknown until the key is read again.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum StoreError {
-    /// A create found the key taken.
+    /// A create found an existing key.
     #[error("key `{}` already exists (revision {})", current.key, current.mod_revision)]
     AlreadyExists {
         /// The stored entry.
         current: Arc<Entry>,
     },
-    /// An update or a delete found nothing under the key.
+    /// An update or a delete found no such key.
     #[error("key `{key}` not found")]
     NotFound {
-        /// The key that was asked for.
+        /// The requested key.
         key: String,
     },
     /// An update or a delete expected another revision of the key.
@@ -32,38 +32,38 @@ pub enum StoreError {
         /// The `mod_revision` the caller expected.
         expected: Revision,
     },
-    /// The revision asked for is older than the history that is kept.
+    /// The requested revision is older than the retained history.
     #[error("revision {requested} has been compacted; the oldest one kept is {oldest}")]
     Compacted {
-        /// The revision asked for.
+        /// The requested revision.
         requested: Revision,
         /// The oldest revision that can still be read at, or watched after.
         oldest: Revision,
     },
-    /// The revision asked for has not happened yet.
+    /// The requested revision is in the future.
     #[error("revision {requested} is in the future; the current one is {current}")]
     FutureRevision {
-        /// The revision asked for.
+        /// The requested revision.
         requested: Revision,
-        /// The newest revision this store has seen.
+        /// The newest revision that this store has seen.
         current: Revision,
     },
-    /// The value is over the size limit.
+    /// The value exceeds the size limit.
     #[error("value of key `{key}` is too large: {size} bytes, where at most {limit} are allowed")]
     TooLarge {
-        /// The key that was to be written.
+        /// The key.
         key: String,
         /// The size of the value in bytes.
         size: usize,
-        /// The most bytes a value may have.
+        /// The maximum size in bytes.
         limit: usize,
-        /// The bytes of the request by which a kube-apiserver would hand it to etcd.
+        /// The size of the request that kube-apiserver would send to etcd, in bytes.
         request: usize,
     },
-    /// The key cannot be a key.
+    /// The key is invalid.
     #[error("invalid key `{}`: {reason}", key.escape_debug())]
     InvalidKey {
-        /// The key, or the segment of one.
+        /// The key, or the invalid segment of it.
         key: String,
         /// The reason.
         reason: &'static str,
@@ -75,23 +75,23 @@ pub enum StoreError {
     Locked {
         /// The data directory.
         path: PathBuf,
-        /// The process that holds the lock, where it could be told.
+        /// The process that holds the lock, if known.
         holder: Option<u32>,
     },
-    /// The stored data cannot be what this store wrote.
+    /// The stored data is damaged.
     #[error("the store file {} is damaged{}: {detail}; {remedy}; nothing was changed",
         path.display(), offset.map(|offset| format!(" at byte {offset}")).unwrap_or_default())]
     Damaged {
         /// The file.
         path: PathBuf,
-        /// The offset in the file at which the damage begins, if it is known.
+        /// The offset of the damage in the file, if known.
         offset: Option<u64>,
         /// A description of the damage.
         detail: String,
         /// Advice for the operator.
         remedy: Remedy,
     },
-    /// The stored data was written in a format of another release.
+    /// The stored data has the format of another release.
     #[error("the store file {} has format {found}, this program reads format {supported}; \
         export the store with the release that wrote it, and import that", path.display())]
     Format {
@@ -102,7 +102,7 @@ pub enum StoreError {
         /// The format number that this program reads and writes.
         supported: u64,
     },
-    /// The operating system refused an operation on the data.
+    /// An operation on a file failed.
     #[error("cannot {action} {}: {source}", path.display())]
     Io {
         /// The failed operation, as a verb: `open`, `write`.
@@ -125,9 +125,9 @@ pub enum StoreError {
 pub enum Remedy {
     /// The data itself is lost.
     RestoreExport,
-    /// The file belongs to another time or another store than the files beside it.
+    /// The file does not match the files beside it: it is from another time or another store.
     MatchingFiles,
-    /// Something that is not part of the store is in the way.
+    /// A file that does not belong to the store is in the way.
     MoveAway,
 }
 

@@ -1,7 +1,7 @@
-//! The etcd engine: any number of servers over one cluster.
+//! The etcd engine: any number of servers share one cluster.
 //!
-//! Writes are transactions whose condition is the revision of the key. Lists, watches and reads of the past come
-//! from a cache that a [feed] keeps in step by one watch of the whole prefix.
+//! Writes are transactions conditional on the revision of the key. Lists, watches and reads of the past come
+//! from a cache, which a [reflector] keeps up to date by one watch of the whole prefix.
 
 mod client;
 mod compactor;
@@ -32,26 +32,27 @@ use crate::{
 /// The connection settings of an etcd cluster.
 #[derive(Debug, Clone)]
 pub struct EtcdConfig {
-    /// The members, as `http://host:port` or `https://host:port`. Without a scheme, the certificates decide.
+    /// The endpoints, as `http://host:port` or `https://host:port`. Without a scheme, `https` is used if
+    /// certificates are given.
     pub servers: Vec<String>,
-    /// The keys that belong to the API. All of them are kept in memory.
+    /// The keys of the API. All of them are cached in memory.
     pub keys: KeySpace,
-    /// The authority that signed the members' certificates, in PEM; if none, those that the system trusts.
+    /// The CA certificates of the members, in PEM; the system's if `None`.
     pub ca_certificate: Option<Vec<u8>>,
-    /// Our certificate and its key, in PEM.
+    /// The client certificate and its key, in PEM.
     pub client_identity: Option<(Vec<u8>, Vec<u8>)>,
     /// The history to keep for watches and for reads at older revisions.
     pub history: HistoryLimits,
-    /// The time after which a call fails, retries included.
-    pub patience: Duration,
-    /// How long a read waits for a revision that this server has not seen yet.
+    /// The timeout of a call, including retries.
+    pub timeout: Duration,
+    /// The time a read waits for a revision that this server has not seen yet.
     pub catch_up: Duration,
-    /// How often etcd is told to forget what is older than that, as kube-apiserver does; never, if none.
+    /// The interval at which etcd is compacted, as kube-apiserver does it; `None` to never compact.
     pub compaction_interval: Option<Duration>,
 }
 
 impl EtcdConfig {
-    /// The defaults, for some members.
+    /// The default settings for some endpoints.
     #[must_use]
     pub fn new(servers: Vec<String>) -> Self {
         Self {
@@ -60,7 +61,7 @@ impl EtcdConfig {
             ca_certificate: None,
             client_identity: None,
             history: HistoryLimits::default(),
-            patience: Duration::from_secs(10),
+            timeout: Duration::from_secs(10),
             catch_up: Duration::from_secs(3),
             compaction_interval: Some(Duration::from_secs(300)),
         }
@@ -80,7 +81,7 @@ pub struct EtcdStore {
 }
 
 impl EtcdStore {
-    /// Connects to a cluster and reads what it holds. The store works on the runtime that this is called on.
+    /// Connects to a cluster and reads its state. Background tasks run on the current runtime.
     pub async fn connect(config: EtcdConfig) -> Result<Self, StoreError> {
         let client = Arc::new(EtcdClient::new(&config)?);
         let progress = ProgressSupport::from_version(&client.version().await?);
@@ -111,15 +112,15 @@ impl EtcdStore {
             catch_up,
             tasks,
         };
-        store.catch_up(config.patience).await?;
+        store.catch_up(config.timeout).await?;
         Ok(store)
     }
 
-    /// Waits until the cache holds every write that is acknowledged now.
-    async fn catch_up(&self, patience: Duration) -> Result<(), StoreError> {
-        let deadline = Instant::now() + patience;
+    /// Waits until the cache holds every write acknowledged before this call.
+    async fn catch_up(&self, timeout: Duration) -> Result<(), StoreError> {
+        let deadline = Instant::now() + timeout;
         let mut pause = Duration::from_millis(1);
-        let mut asked_at = None;
+        let mut first_seen = None;
         loop {
             let caught_up = match self.progress {
                 ProgressSupport::Reliable => {
@@ -131,8 +132,9 @@ impl EtcdStore {
                 }
                 ProgressSupport::Unreliable => {
                     let now = Reflector::state_summary(&self.client, &self.prefix).await?;
-                    // While others write, the state of now is always ahead; that of the beginning is not.
-                    let wanted = *asked_at.get_or_insert(now.revision);
+                    // While other servers write, the current revision stays ahead of the cache; the first one
+                    // seen does not.
+                    let wanted = *first_seen.get_or_insert(now.revision);
                     let caught_up = self.cache.revision() >= wanted || now.matches(&self.cache);
                     if !caught_up {
                         self.wanted.notify_one();
@@ -152,7 +154,7 @@ impl EtcdStore {
         }
     }
 
-    /// Waits until the cache can tell about a revision.
+    /// Waits until the cache has reached a revision.
     async fn wait_for(&self, requested: Revision) -> Result<(), StoreError> {
         if self.cache.revision() >= requested {
             return Ok(());
@@ -178,7 +180,7 @@ impl EtcdStore {
             .and_then(entry))
     }
 
-    /// Reads what can be read from the cache; answers with nothing if etcd may know more.
+    /// Turns "compacted" into `None`: etcd may still have a revision that the cache has dropped.
     fn unless_compacted<T>(&self, read: Result<T, StoreError>) -> Result<Option<T>, StoreError> {
         match read {
             Err(StoreError::Compacted { .. }) => Ok(None),
@@ -186,8 +188,8 @@ impl EtcdStore {
         }
     }
 
-    /// The event of a transaction that was carried out.
-    fn carried_out(key: &str, write: &Write, response: TxnResponse) -> Result<Event, StoreError> {
+    /// Returns the event of a transaction that succeeded.
+    fn executed_event(key: &str, write: &Write, response: TxnResponse) -> Result<Event, StoreError> {
         let at = response.header.map_or(0, |header| from_wire(header.revision));
         let old = match response.responses.into_iter().next().and_then(|op| op.response) {
             Some(ResponseKind::Put(put)) => put.prev_kv.and_then(entry),
@@ -216,8 +218,8 @@ impl EtcdStore {
         Ok(Event { revision: at, change })
     }
 
-    /// The reason why a transaction was not executed.
-    fn refused(key: &str, write: &Write, current: Option<Arc<Entry>>) -> StoreError {
+    /// Returns the error of a transaction whose condition failed.
+    fn condition_error(key: &str, write: &Write, current: Option<Arc<Entry>>) -> StoreError {
         match (current, write) {
             (None, _) => StoreError::NotFound { key: key.to_owned() },
             (Some(current), Write::Create { .. }) => StoreError::AlreadyExists { current },
@@ -230,9 +232,9 @@ impl EtcdStore {
         }
     }
 
-    /// The event of a write that may have been carried out by an attempt whose answer was lost, if it has been:
-    /// what is there now is what was to be written, and the write before it is the one that was expected.
-    async fn recognise(&self, key: &str, write: &Write) -> Result<Option<Event>, StoreError> {
+    /// Finds the event of a write whose response was lost, if an attempt was executed: the key has the value
+    /// that was to be written, and its previous revision is the expected one.
+    async fn find_lost_write(&self, key: &str, write: &Write) -> Result<Option<Event>, StoreError> {
         let Some(new) = self.fetch(key, 0).await? else {
             return Ok(None);
         };
@@ -264,7 +266,8 @@ impl Drop for EtcdStore {
     }
 }
 
-/// A write as a transaction: if the key is as expected, do it, or else say how it is.
+/// Builds the transaction of a write: if the key is as expected, execute the write, otherwise return the
+/// current entry.
 fn transaction(key: &str, write: &Write) -> TxnRequest {
     let key = key.as_bytes().to_vec();
     let expected = match write {
@@ -282,7 +285,7 @@ fn transaction(key: &str, write: &Write) -> TxnRequest {
             prev_kv: true,
         }),
     };
-    let look = RequestKind::Range(RangeRequest {
+    let current = RequestKind::Range(RangeRequest {
         key: key.clone(),
         ..RangeRequest::default()
     });
@@ -295,15 +298,17 @@ fn transaction(key: &str, write: &Write) -> TxnRequest {
         success: vec![RequestOp {
             request: Some(operation),
         }],
-        failure: vec![RequestOp { request: Some(look) }],
+        failure: vec![RequestOp {
+            request: Some(current),
+        }],
     }
 }
 
-/// The bytes of the request by which a kube-apiserver would make this write. Its clients learn of them when they are
-/// too many.
+/// The size of the request by which kube-apiserver would make this write. Its error message for too large
+/// requests contains it.
 pub(crate) fn request_bytes(key: &str, write: &Write) -> usize {
     let mut request = transaction(key, write);
-    // It does not ask for what was there before, and only updates ask for what is there instead.
+    // kube-apiserver does not request the previous entry, and only its updates request the current one.
     for operation in &mut request.success {
         match &mut operation.request {
             Some(RequestKind::Put(put)) => put.prev_kv = false,
@@ -362,7 +367,7 @@ impl Store for EtcdStore {
         }
         match (self.unless_compacted(self.cache.list(&request))?, request.at) {
             (Some(page), _) => Ok(page),
-            // The cache has forgotten what etcd may remember.
+            // etcd may still have a state that the cache has compacted.
             (None, ReadAt::Exact(exact)) => Ok(reflector::state(&self.client, &request.prefix, exact)
                 .await?
                 .list(&request)),
@@ -372,19 +377,19 @@ impl Store for EtcdStore {
 
     async fn write(&self, key: &str, write: Write) -> Result<Event, StoreError> {
         check_write(key, &write)?;
-        // To etcd, revision zero is that of a key which is not there.
+        // In etcd, revision zero means that the key does not exist.
         if let Write::Update { expected: 0, .. } | Write::Delete { expected: 0 } = write {
-            return Err(Self::refused(key, &write, self.fetch(key, 0).await?));
+            return Err(Self::condition_error(key, &write, self.fetch(key, 0).await?));
         }
-        // A revision is never expected twice, so that the second attempt of an update or a delete does nothing if
-        // the first did something. That of a create does, if the key has been deleted in between.
+        // Retrying an update or a delete is safe: its expected revision occurs once, so a second execution
+        // fails. Retrying a create is not, if the key was deleted in between.
         let repeat = match write {
             Write::Create { .. } => RetryPolicy::Unsafe,
             Write::Update { .. } | Write::Delete { .. } => RetryPolicy::Safe,
         };
-        let (in_doubt, refused) = match self.client.transaction(transaction(key, &write), repeat).await {
+        let (in_doubt, error) = match self.client.transaction(transaction(key, &write), repeat).await {
             Ok(answer) if answer.response.succeeded => {
-                return Self::carried_out(key, &write, answer.response);
+                return Self::executed_event(key, &write, answer.response);
             }
             Ok(answer) => {
                 let response = answer.response.responses.into_iter().next();
@@ -392,19 +397,19 @@ impl Store for EtcdStore {
                     Some(ResponseKind::Range(range)) => range.kvs.into_iter().next().and_then(entry),
                     _ => None,
                 };
-                (answer.in_doubt, Self::refused(key, &write, current))
+                (answer.in_doubt, Self::condition_error(key, &write, current))
             }
             Err(refusal) if is_too_large(&refusal.status) => (false, too_large(key, &write)),
             Err(refusal) => (refusal.in_doubt, failure(&refusal.status, 0)),
         };
         if !in_doubt {
-            return Err(refused);
+            return Err(error);
         }
-        if let Some(event) = self.recognise(key, &write).await? {
+        if let Some(event) = self.find_lost_write(key, &write).await? {
             return Ok(event);
         }
         Err(StoreError::Unavailable {
-            detail: format!("etcd: it is not known whether key `{key}` was written: {refused}"),
+            detail: format!("etcd: it is not known whether key `{key}` was written: {error}"),
         })
     }
 
@@ -417,7 +422,7 @@ impl Store for EtcdStore {
         self.wait_for(at).await?;
         self.cache.compact(at)?;
         match self.client.compact(at).await {
-            // Another server was faster.
+            // Another server compacted first.
             Err(StoreError::Compacted { .. }) => Ok(()),
             other => other,
         }
@@ -428,9 +433,9 @@ impl Store for EtcdStore {
 mod tests {
     use super::*;
 
-    /// The numbers are those that a kube-apiserver told its client.
+    /// The expected numbers are from kube-apiserver's error messages.
     #[test]
-    fn a_request_has_the_bytes_that_a_kubernetes_server_counts() {
+    fn request_size_equals_that_of_kube_apiserver() {
         let part = |name: &str, generation: u8| {
             let metadata = format!(
                 r#"{{"creationTimestamp":"2026-11-16T04:16:43Z","generation":{generation},"name":"{name}","uid":"177121a3-bb21-4dcd-9977-61184d3d4240"}}"#

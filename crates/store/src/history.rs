@@ -1,4 +1,4 @@
-//! The recent writes, kept for watches and for reads at a revision of the past.
+//! Recent events, kept for watches and for reads at past revisions.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -8,19 +8,19 @@ use tokio::sync::watch;
 
 use crate::{Event, Revision, key};
 
-/// How much history a store keeps. What exceeds any of the limits is compacted, the oldest first.
+/// Limits of the retained history. Events beyond any of the limits are compacted, oldest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HistoryLimits {
-    /// The most writes that are kept.
+    /// The maximum number of events.
     pub events: usize,
-    /// The most bytes of keys and values, old and new, that are kept.
+    /// The maximum size of keys and values, old and new, in bytes.
     pub bytes: usize,
-    /// The longest that a write is kept. It counts from when this process saw the write.
+    /// The maximum age of an event, counted from when this process saw it.
     pub age: Duration,
 }
 
 impl Default for HistoryLimits {
-    /// Five minutes, as kube-apiserver asks etcd to keep, in at most 128 MiB.
+    /// Five minutes, as kube-apiserver configures etcd, and at most 128 MiB.
     fn default() -> Self {
         Self {
             events: 100_000,
@@ -30,7 +30,7 @@ impl Default for HistoryLimits {
     }
 }
 
-/// Events in order, each with a sequence number that is never given twice.
+/// Events in order. Each has a sequence number, which is never reused.
 #[derive(Debug, Default)]
 pub(crate) struct EventRing {
     /// The sequence number of the front event.
@@ -44,7 +44,7 @@ impl EventRing {
         self.first + self.events.partition_point(|event| event.revision <= revision) as u64
     }
 
-    /// The events from a sequence number on, or nothing if the ring has dropped some of them.
+    /// The events from a sequence number on; `None` if the ring has dropped some of them.
     pub(crate) fn from(&self, sequence: u64) -> Option<impl Iterator<Item = &Arc<Event>>> {
         let skip = usize::try_from(sequence.checked_sub(self.first)?).ok()?;
         Some(self.events.iter().skip(skip))
@@ -79,21 +79,21 @@ impl Topic {
     }
 }
 
-/// All events, and again by collection, so that a watch of one never looks at the events of another.
+/// All events, and the events by collection, so that a watch never reads events of other collections.
 #[derive(Debug)]
 pub(crate) struct History {
     limits: HistoryLimits,
     all: Topic,
-    /// When each event of `all` came.
+    /// The arrival time of each event in `all`.
     times: VecDeque<Instant>,
     topics: BTreeMap<Arc<str>, Topic>,
-    /// The bytes that the events hold.
+    /// The size of the events in bytes.
     bytes: usize,
-    /// The newest revision whose event is gone; the oldest at which a state can be told.
+    /// The newest compacted revision: the oldest at which a state can be rebuilt.
     compacted: Revision,
 }
 
-/// The bytes that an event holds, with an allowance for what surrounds them.
+/// The size of an event in bytes, with an allowance for overhead.
 fn weight(event: &Event) -> usize {
     let values = [event.after(), event.before()];
     values
@@ -121,7 +121,7 @@ impl History {
         self.compacted
     }
 
-    /// Adds an event; its watchers are woken by [`History::wake`] once all of a batch are in.
+    /// Adds an event. [`History::wake`] wakes its watches once the batch is complete.
     pub(crate) fn push(&mut self, event: Arc<Event>, now: Instant) {
         self.bytes += weight(&event);
         let name = key::topic(event.key());
@@ -149,7 +149,7 @@ impl History {
         }
     }
 
-    /// Wakes everyone.
+    /// Wakes all watches.
     pub(crate) fn wake_all(&self) {
         self.all.wake.send_replace(());
         for topic in self.topics.values() {
@@ -157,7 +157,7 @@ impl History {
         }
     }
 
-    /// Drops what exceeds the limits.
+    /// Drops events beyond the limits.
     pub(crate) fn trim(&mut self, now: Instant) {
         let expired = |time: &Instant| now.saturating_duration_since(*time) > self.limits.age;
         let mut drop = self.times.partition_point(expired);
@@ -200,7 +200,7 @@ impl History {
         true
     }
 
-    /// Forgets everything before a state that replaces the one at hand, because events between are unknown.
+    /// Drops all events, because a new state replaces the current one and the events in between are unknown.
     pub(crate) fn restart(&mut self, compacted: Revision) {
         self.all.ring.interrupt();
         self.times.clear();
@@ -212,7 +212,7 @@ impl History {
         }
     }
 
-    /// The events after a revision, the newest first.
+    /// The events after a revision, newest first.
     pub(crate) fn newest_first(&self, after: Revision) -> impl Iterator<Item = &Arc<Event>> {
         self.all
             .ring
@@ -222,7 +222,7 @@ impl History {
             .take_while(move |event| event.revision > after)
     }
 
-    /// The name of the one topic that all keys with this prefix belong to, if there is one.
+    /// The topic that contains all keys with this prefix, if there is exactly one.
     pub(crate) fn topic_of_prefix(prefix: &str) -> Option<Arc<str>> {
         (prefix.bytes().filter(|byte| *byte == b'/').count() >= 4).then(|| key::topic(prefix).into())
     }
@@ -236,7 +236,7 @@ impl History {
         (&topic.ring, topic.wake.subscribe())
     }
 
-    /// Removes a topic that nothing needs once the caller has dropped its receiver.
+    /// Removes a topic without events and subscribers; the caller has dropped its receiver.
     pub(crate) fn unsubscribe(&mut self, name: &str) {
         let last = |topic: &Topic| topic.ring.events.is_empty() && topic.wake.receiver_count() <= 1;
         if self.topics.get(name).is_some_and(last) {
@@ -244,7 +244,7 @@ impl History {
         }
     }
 
-    /// The ring of a topic, or of all events. It exists for as long as someone subscribes to it.
+    /// The ring of a topic, or of all events. A topic's ring exists while it has subscribers.
     pub(crate) fn ring(&self, topic: Option<&Arc<str>>) -> Option<&EventRing> {
         match topic {
             None => Some(&self.all.ring),

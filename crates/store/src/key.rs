@@ -1,11 +1,11 @@
-//! The layout of keys: where kube-apiserver puts objects, so that each can read what the other wrote.
+//! The layout of keys. It is that of kube-apiserver, so that each can read the other's data in etcd.
 
 use crate::StoreError;
 
-/// The most bytes that a key may have.
+/// The maximum length of a key in bytes.
 pub const MAX_KEY_BYTES: usize = 4096;
 
-/// The part of the keys that belongs to one API: everything below a root such as `/registry`.
+/// The keys of one API: everything under a root such as `/registry`.
 ///
 /// ```
 /// # fn main() -> Result<(), scantling_store::StoreError> {
@@ -14,6 +14,7 @@ pub const MAX_KEY_BYTES: usize = 4096;
 /// assert_eq!(keys.namespace("example.com", "widgets", "ns")?, "/registry/example.com/widgets/ns/");
 /// assert_eq!(keys.object("example.com", "widgets", Some("ns"), "a")?, "/registry/example.com/widgets/ns/a");
 /// assert_eq!(keys.object("example.com", "widgets", None, "a")?, "/registry/example.com/widgets/a");
+/// assert_eq!(keys.object("", "services", Some("ns"), "a")?, "/registry/services/specs/ns/a");
 /// # Ok(())
 /// # }
 /// ```
@@ -24,7 +25,7 @@ pub struct KeySpace {
 }
 
 impl Default for KeySpace {
-    /// The root that kube-apiserver uses unless told otherwise.
+    /// kube-apiserver's default root.
     fn default() -> Self {
         Self {
             root: "/registry".to_owned(),
@@ -33,7 +34,7 @@ impl Default for KeySpace {
 }
 
 impl KeySpace {
-    /// A key space below a root. Slashes around the root do not matter.
+    /// Creates a key space under a root. Leading and trailing slashes of the root are ignored.
     pub fn new(root: &str) -> Result<Self, StoreError> {
         let trimmed = root.trim_matches('/');
         for part in trimmed.split('/') {
@@ -50,12 +51,12 @@ impl KeySpace {
         format!("{}/", self.root)
     }
 
-    /// The prefix of all objects of a resource. The group may be empty, as that of `namespaces` is.
+    /// The prefix of all objects of a resource. The group may be empty, as for `namespaces`.
     pub fn collection(&self, group: &str, plural: &str) -> Result<String, StoreError> {
         self.directory(group, plural, None, "")
     }
 
-    /// The prefix of a resource, or of one namespace of it, with room for what is to follow.
+    /// The prefix of a resource or of one namespace of it, with capacity for a name.
     fn directory(
         &self,
         group: &str,
@@ -63,8 +64,21 @@ impl KeySpace {
         namespace: Option<&str>,
         room: &str,
     ) -> Result<String, StoreError> {
+        let own = [plural];
+        let directory: &[&str] = match (group, plural) {
+            // The names of their first releases.
+            ("", "endpoints") => &["services", "endpoints"],
+            ("", "ingresses") => &["ingress"],
+            ("", "nodes") => &["minions"],
+            ("", "replicationcontrollers") => &["controllers"],
+            ("", "services") => &["services", "specs"],
+            _ => &own,
+        };
         let group = Some(group).filter(|group| !group.is_empty());
-        let segments = [group, Some(plural), namespace].into_iter().flatten();
+        let segments = group
+            .into_iter()
+            .chain(directory.iter().copied())
+            .chain(namespace);
         let length = segments.clone().map(|part| part.len() + 1).sum::<usize>();
         let mut prefix = String::with_capacity(self.root.len() + 1 + length + room.len());
         prefix.push_str(&self.root);
@@ -81,7 +95,7 @@ impl KeySpace {
         self.directory(group, plural, Some(namespace), "")
     }
 
-    /// The key of one object; cluster-scoped ones have no namespace.
+    /// The key of an object; cluster-scoped objects have no namespace.
     pub fn object(
         &self,
         group: &str,
@@ -95,7 +109,7 @@ impl KeySpace {
     }
 }
 
-/// One segment of a key: it must not be able to reach out of its place.
+/// Checks one segment of a key: it must not change the directory.
 fn segment(text: &str) -> Result<&str, StoreError> {
     let reason = match text {
         "" => "a segment must not be empty",
@@ -112,7 +126,7 @@ fn segment(text: &str) -> Result<&str, StoreError> {
     })
 }
 
-/// Refuses what no engine should ever hold, whatever it could hold.
+/// Rejects keys that no engine should store.
 pub(crate) fn check_key(key: &str) -> Result<(), StoreError> {
     let reason = match key.strip_prefix('/') {
         None => "a key begins with a slash",
@@ -128,8 +142,8 @@ pub(crate) fn check_key(key: &str) -> Result<(), StoreError> {
     })
 }
 
-/// The directory that a key belongs to for the purpose of watches: its first three segments, or as many as
-/// it has above its own name. A resource below a one-segment root is one such directory.
+/// The topic of a key for watches: its first three segments, or all above its name if it has fewer. A
+/// resource under a one-segment root is one topic.
 pub(crate) fn topic(key: &str) -> &str {
     let end = key
         .bytes()
@@ -141,8 +155,8 @@ pub(crate) fn topic(key: &str) -> &str {
     end.and_then(|end| key.get(..end)).unwrap_or_default()
 }
 
-/// The least text that is greater than every text with this prefix, or nothing if there is none. As bytes,
-/// because it need not be UTF-8.
+/// The smallest byte string greater than every text with this prefix; `None` if there is none. It need not be
+/// UTF-8.
 pub(crate) fn prefix_end(prefix: &str) -> Option<Vec<u8>> {
     let mut end = prefix.as_bytes().to_vec();
     while let Some(last) = end.pop() {
@@ -159,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn odd_segments_are_refused() {
+    fn invalid_key_segments_are_refused() {
         let keys = KeySpace::default();
         for name in ["", ".", "..", "a/b", "/", "a\0b"] {
             assert!(keys.object("g", "p", Some("ns"), name).is_err(), "{name:?}");
@@ -188,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_a_prefix_is_the_next_text() {
+    fn prefix_end_is_the_next_text() {
         assert_eq!(prefix_end("/a/"), Some(b"/a0".to_vec()));
         assert_eq!(prefix_end(""), None);
         assert_eq!(prefix_end("ÿ"), Some(vec![0xc3, 0xc0]));

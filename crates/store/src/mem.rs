@@ -1,4 +1,4 @@
-//! An engine that keeps nothing: for tests, and for servers that may forget.
+//! The in-memory engine, for tests and for servers without durable data.
 
 use std::sync::Arc;
 
@@ -10,11 +10,11 @@ use crate::{
     Entry, Event, HistoryLimits, ListRequest, Page, ReadAt, Revision, Store, StoreError, Watch, Write, key,
 };
 
-/// A [`Store`] in memory. Its contents end with it.
+/// A [`Store`] in memory. Its contents are lost when it is dropped.
 #[derive(Debug)]
 pub struct MemStore {
     cache: Arc<Cache>,
-    /// Held from the check of a condition to the publication of its outcome.
+    /// Held from the evaluation of a condition to the publication of the write.
     writer: Mutex<()>,
 }
 
@@ -25,13 +25,13 @@ impl Default for MemStore {
 }
 
 impl MemStore {
-    /// An empty store.
+    /// Creates an empty store.
     #[must_use]
     pub fn new(limits: HistoryLimits) -> Self {
         Self::with(Snapshot::empty(), limits)
     }
 
-    /// A store that holds a state, and no history.
+    /// Creates a store with a state and without history.
     pub(crate) fn with_state(state: Snapshot) -> Self {
         Self::with(state, HistoryLimits::default())
     }

@@ -1,4 +1,4 @@
-//! Files and directories that only their owner may read: they hold Secrets and private keys.
+//! Files and directories that only their owner may access: they contain Secrets and private keys.
 
 use std::fs::{DirBuilder, Permissions};
 use std::io::{self, Write};
@@ -14,7 +14,7 @@ pub const DIRECTORY_MODE: u32 = 0o700;
 /// The permission bits of everyone but the owner.
 const OTHERS: u32 = 0o077;
 
-/// Creates a directory and those above it that are missing. One that exists is left as it is.
+/// Creates a directory and its missing parents. Does not change an existing one.
 pub fn create_directory(path: &Path) -> io::Result<()> {
     DirBuilder::new()
         .recursive(true)
@@ -22,8 +22,8 @@ pub fn create_directory(path: &Path) -> io::Result<()> {
         .create(path)
 }
 
-/// Takes all permissions on a file or a directory from everyone but its owner, and logs that. Symbolic links are left
-/// alone, and a failure is no more than a warning: the file may belong to someone who shares it on purpose.
+/// Removes all permissions of everyone but the owner from a file or directory, and logs it. Skips symbolic
+/// links. A failure is only a warning: the file may be shared on purpose.
 pub fn restrict(path: &Path) {
     let data = match path.symlink_metadata() {
         Ok(data) => data,
@@ -64,7 +64,7 @@ pub fn restrict_directory(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// A file that is written under another name in the same directory, and gets its own when it is whole.
+/// A file that is written under a temporary name in the same directory and renamed when complete.
 ///
 /// Only the owner can read it at any time, even if it replaces a file that everyone can read.
 #[derive(Debug)]
@@ -74,7 +74,7 @@ pub struct NewFile {
 }
 
 impl NewFile {
-    /// Begins a file. A symbolic link in its place is refused, and so is anything else that is not a file.
+    /// Creates the temporary file. Fails if the target is a symbolic link or not a regular file.
     pub fn create(path: &Path) -> io::Result<Self> {
         match path.symlink_metadata() {
             Ok(data) if data.is_symlink() => {
@@ -104,7 +104,7 @@ impl NewFile {
         })
     }
 
-    /// Makes the contents durable and gives the file its name.
+    /// Makes the contents durable and renames the file.
     pub fn commit(self) -> io::Result<()> {
         self.file.as_file().sync_all()?;
         self.file.persist(self.path).map_err(|error| error.error)?;
@@ -122,7 +122,7 @@ impl Write for NewFile {
     }
 }
 
-/// Writes a file that only its owner may read, whole or not at all.
+/// Writes a file that only its owner may read, atomically.
 pub fn write(path: &Path, contents: &[u8]) -> io::Result<()> {
     let mut file = NewFile::create(path)?;
     file.write_all(contents)?;

@@ -1,4 +1,4 @@
-//! One state of all keys: an immutable ordered map that costs nothing to keep.
+//! A snapshot of all keys: an immutable ordered map that is cheap to keep.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -10,11 +10,11 @@ use crate::{
     StoreError, Write, etcd, key,
 };
 
-/// The revision of an empty store. Zero would read as "any" in a Kubernetes request; etcd begins at one, too.
+/// The revision of an empty store. Zero means "any" in a Kubernetes request; etcd begins at one, too.
 pub(crate) const FIRST_REVISION: Revision = 1;
 
-/// All entries as of one revision. Clones share their structure, so that a reader may hold on to one for as
-/// long as it likes; a write changes in place what no reader holds on to, and copies the rest.
+/// All entries at one revision. Clones share their structure, so a reader may keep a snapshot; a write
+/// changes unshared nodes in place and copies shared ones.
 #[derive(Debug, Clone)]
 pub(crate) struct Snapshot {
     pub(crate) revision: Revision,
@@ -33,7 +33,7 @@ impl Snapshot {
         self.entries.get(key).cloned()
     }
 
-    /// One page, taken from this state.
+    /// Returns one page of a list.
     pub(crate) fn list(&self, request: &ListRequest) -> Page {
         let prefix = request.prefix.as_str();
         let start = match request.after.as_deref() {
@@ -124,7 +124,7 @@ pub(crate) fn evaluate_write(
     Ok(Event { revision, change })
 }
 
-/// Checks the limits that are the same for each engine.
+/// Checks the limits that all engines have in common.
 pub(crate) fn check_write(key: &str, write: &Write) -> Result<(), StoreError> {
     key::check_key(key)?;
     match write.value() {

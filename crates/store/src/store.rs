@@ -4,22 +4,22 @@ use std::sync::Arc;
 
 use crate::{Entry, Event, ListRequest, Page, ReadAt, Revision, StoreError, Watch, Write};
 
-/// The most bytes that a value may have: what etcd takes in one request by default.
+/// The maximum size of a value in bytes: what etcd accepts in one request by default.
 pub const MAX_VALUE_BYTES: usize = 3 << 19;
 
 /// A key-value store with one global, monotone sequence of revisions.
 ///
 /// # Contract
 ///
-/// - Every successful write takes a revision greater than all before it, also across restarts and crashes;
-///   failed conditions take none.
-/// - A write is durable before it is acknowledged, as far as the engine promises durability at all, and no
-///   read or watch shows a write that is not.
+/// - Every successful write gets a revision greater than all before it, also across restarts and crashes; a
+///   write whose condition fails gets none.
+/// - A write is durable before it is acknowledged, if the engine is durable at all, and no read or watch
+///   shows a write that is not durable.
 /// - A [`ReadAt::Latest`] read sees every write acknowledged before it began.
-/// - A list is one consistent state. Pages that are read `Exact`ly at the first page's revision show that
-///   state, until it is compacted.
+/// - A list is one consistent state. Pages read `Exact`ly at the first page's revision show that state until
+///   it is compacted.
 /// - A watch sees every write to its prefix after its start exactly once, in order of revision. It ends with
-///   [`StoreError::Compacted`] if it falls behind the history that is kept; writers never wait for it.
+///   [`StoreError::Compacted`] if it falls behind the retained history; writers never wait for it.
 /// - Reads never wait for the disk flush of a writer.
 #[async_trait::async_trait]
 pub trait Store: std::fmt::Debug + Send + Sync + 'static {
@@ -43,7 +43,7 @@ pub trait Store: std::fmt::Debug + Send + Sync + 'static {
     /// Compacts the history before a revision. The state at the revision itself stays readable.
     async fn compact(&self, revision: Revision) -> Result<(), StoreError>;
 
-    /// Checks whether writes can succeed now. An engine that does not know tries.
+    /// Checks whether writes can succeed now. An engine that does not know probes.
     async fn check_writable(&self) -> Result<(), StoreError> {
         self.revision().await.map(drop)
     }

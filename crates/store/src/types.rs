@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::MaybeCompressed;
 
-/// A point in the one sequence of all writes to a store. Every write takes the next one; none is ever reused.
+/// A position in the global sequence of writes to a store. Every write gets the next one; none is reused.
 pub type Revision = u64;
 
 /// One key with its value, as of one revision.
@@ -14,33 +14,33 @@ pub type Revision = u64;
 pub struct Entry {
     /// The key.
     pub key: Arc<str>,
-    /// The value that was written.
+    /// The value.
     pub value: MaybeCompressed,
     /// The revision that created the key (after its last deletion).
     pub create_revision: Revision,
     /// The revision that wrote this value.
     pub mod_revision: Revision,
-    /// How often the key was written since it was created; 1 after the create.
+    /// The number of writes to the key since it was created; 1 after the create.
     pub version: u64,
-    /// A cache for readers of the value.
+    /// A slot for the reader of the value.
     pub reader_cache: ReaderCache,
 }
 
-/// A number that readers of an entry may cache on it, to avoid decoding the value again. It is not part of the entry:
-/// the store neither reads nor persists it.
+/// A slot in which the reader of an entry caches facts about the value, to avoid decoding it again. It is not part of
+/// the entry: the store neither interprets nor persists it. The reader brings a type that fits into 64 bits.
 #[derive(Debug, Default)]
 pub struct ReaderCache(AtomicU64);
 
 impl ReaderCache {
-    /// Returns the cached number; zero at first.
+    /// Returns the cached facts; those of zero at first.
     #[must_use]
-    pub fn get(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
+    pub fn get<T: From<u64>>(&self) -> T {
+        self.0.load(Ordering::Relaxed).into()
     }
 
-    /// Caches a number.
-    pub fn set(&self, number: u64) {
-        self.0.store(number, Ordering::Relaxed);
+    /// Caches facts.
+    pub fn set(&self, facts: impl Into<u64>) {
+        self.0.store(facts.into(), Ordering::Relaxed);
     }
 }
 
@@ -58,22 +58,22 @@ impl PartialEq for ReaderCache {
 
 impl Eq for ReaderCache {}
 
-/// A write and the condition under which it happens.
+/// A write and its condition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Write {
-    /// Store a value where none is.
+    /// Creates a key that must not exist.
     Create {
         /// The value.
         value: MaybeCompressed,
     },
-    /// Replace the value that `expected` wrote.
+    /// Replaces the value written at revision `expected`.
     Update {
         /// The new value.
         value: MaybeCompressed,
         /// The `mod_revision` that the key must have.
         expected: Revision,
     },
-    /// Remove the value that `expected` wrote.
+    /// Deletes the value written at revision `expected`.
     Delete {
         /// The `mod_revision` that the key must have.
         expected: Revision,
@@ -94,26 +94,26 @@ impl Write {
 /// The effect of a write on its key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EntryChange {
-    /// The key was not there before.
+    /// The key was created.
     Create {
         /// The entry after the write.
         new: Arc<Entry>,
     },
-    /// The key got another value.
+    /// The key was updated.
     Update {
         /// The entry before the write.
         old: Arc<Entry>,
         /// The entry after the write.
         new: Arc<Entry>,
     },
-    /// The key was removed.
+    /// The key was deleted.
     Delete {
         /// The entry before the write.
         old: Arc<Entry>,
     },
 }
 
-/// One write that happened.
+/// One write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
     /// The revision of the write.
@@ -154,37 +154,38 @@ impl Event {
 /// The revision at which a read happens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ReadAt {
-    /// A state that holds every write acknowledged before the read began, by whichever server.
+    /// A state that includes every write acknowledged before the read began, by any server.
     #[default]
     Latest,
-    /// The newest state at hand, provided that it is not older than this revision. Zero takes what is there.
+    /// The newest available state, provided that it is not older than this revision. Zero accepts any state.
     AtLeast(Revision),
-    /// The state right after this revision.
+    /// The state at exactly this revision.
     Exact(Revision),
 }
 
 /// A list request.
 #[derive(Debug, Clone, Default)]
 pub struct ListRequest {
-    /// Only keys that begin with this text. Give it a final `/` to stay inside one collection.
+    /// Lists only keys with this prefix. End it with `/` to stay within one collection.
     pub prefix: String,
-    /// Only keys after this one, in byte order: the last key of the page before.
+    /// Lists only keys after this one, in byte order: the last key of the previous page.
     pub after: Option<String>,
-    /// At most this many entries.
+    /// The maximum number of entries.
     pub limit: Option<NonZeroUsize>,
     /// The revision to read at: for every page after the first, `Exact` with the first page's revision.
     pub at: ReadAt,
-    /// How many entries follow `after`, if an earlier page of this very list told. It spares counting them.
+    /// The number of entries after `after`, if an earlier page of this list returned it. Avoids counting them
+    /// again.
     pub remaining: Option<u64>,
 }
 
-/// One page of a list, or the whole of it.
+/// One page of a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Page {
     /// The revision of the state that the entries belong to.
     pub revision: Revision,
     /// The entries in byte order of their keys.
     pub entries: Vec<Arc<Entry>>,
-    /// How many entries of the list come after this page. Zero at the end.
+    /// The number of entries after this page; zero on the last page.
     pub remaining: u64,
 }

@@ -12,23 +12,23 @@ use crate::{Event, Revision, StoreError};
 /// The position of a watch in the history.
 #[derive(Debug)]
 pub(crate) struct WatchPosition {
-    /// The collection whose events it goes through, or all.
+    /// The collection whose events it reads; all events if `None`.
     pub(crate) topic: Option<Arc<str>>,
-    /// The sequence number of the next event to look at.
+    /// The sequence number of the next event to read.
     pub(crate) next: u64,
-    /// All events up to this revision have been looked at.
+    /// All events up to this revision have been read.
     pub(crate) seen: Revision,
 }
 
-/// The writes to a prefix from some revision on, in order.
+/// The writes to a prefix from a revision on, in order.
 ///
-/// A watch that is not read costs nothing, and nobody waits for it; if it lags behind the history that the
-/// store keeps, it ends with [`StoreError::Compacted`].
+/// A watch that is not polled costs nothing, and no writer waits for it. If it falls behind the retained
+/// history, it ends with [`StoreError::Compacted`].
 pub struct Watch {
     cache: Arc<Cache>,
     prefix: Box<str>,
     position: WatchPosition,
-    /// Matching events that were looked at but not yet handed out.
+    /// Matching events that were read but not yet returned.
     buffer: VecDeque<Arc<Event>>,
     wake: watch::Receiver<()>,
 }
@@ -64,9 +64,9 @@ impl Watch {
         }
     }
 
-    /// The next write; waits until there is one. After an error, every further call gives one.
+    /// Waits for the next write. After an error, every further call returns an error.
     ///
-    /// Dropping the returned future loses nothing.
+    /// Cancel-safe: dropping the future loses no event.
     pub async fn next(&mut self) -> Result<Arc<Event>, StoreError> {
         loop {
             if let Some(event) = self.try_next()? {
@@ -80,13 +80,13 @@ impl Watch {
         }
     }
 
-    /// The next write, if it has happened already.
+    /// Returns the next write if it is already available.
     pub fn try_next(&mut self) -> Result<Option<Arc<Event>>, StoreError> {
         loop {
             if let Some(event) = self.buffer.pop_front() {
                 return Ok(Some(event));
             }
-            // Marked before the look, so that what comes after it wakes the next wait.
+            // Marked before reading, so that later events wake the next wait.
             self.wake.mark_unchanged();
             let before = self.position.next;
             self.cache
@@ -97,7 +97,8 @@ impl Watch {
         }
     }
 
-    /// A revision up to which every write to the prefix has been handed out: where a later watch may resume.
+    /// Returns a revision up to which all writes to the prefix have been returned. A later watch may resume
+    /// there.
     pub fn progress(&mut self) -> Result<Revision, StoreError> {
         if self.buffer.is_empty() {
             self.cache

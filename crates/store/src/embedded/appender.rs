@@ -1,9 +1,9 @@
-//! The end of a file to which whole blocks are written, past the system's cache of files.
+//! Appends to a file with direct I/O, in whole blocks.
 //!
-//! A write that goes through that cache is copied there, and a flush then has to find what was written. Written
-//! directly, the same bytes are on disk in about two thirds of the time. The disk takes whole blocks only, so that
-//! the block in which the file ends for now is written again with what is added to it, byte for byte as it was: that
-//! is what the system does, too.
+//! A write through the page cache is copied there, and a flush then has to find the dirty pages. A direct
+//! write is durable in about two thirds of the time. The disk accepts only whole blocks, so the last, partial
+//! block is written again with the added bytes. Its old bytes stay identical, as they do when the operating
+//! system writes the page.
 
 use std::io;
 use std::path::Path;
@@ -12,23 +12,23 @@ use std::sync::Arc;
 use super::file::{AccessMode, DataFile, FaultInjector};
 use crate::StoreError;
 
-/// A multiple of what any disk asks for.
+/// A multiple of every disk's block size.
 pub(crate) const BLOCK: usize = 4096;
-/// A buffer that one huge write has grown beyond this is not kept.
+/// A buffer grown beyond this by one huge write is released.
 const KEPT_BUFFER: usize = 8 << 20;
 
 #[derive(Debug)]
 pub(crate) struct Appender {
     file: DataFile,
     faults: Option<Arc<FaultInjector>>,
-    /// The bytes in front of the end that share its block, then what is being written.
+    /// The bytes of the last block before the end, then the bytes being written.
     buffer: AlignedBuffer,
     /// The end of the written part of the file.
     end: u64,
 }
 
 impl Appender {
-    /// Goes on at a place in a file.
+    /// Continues at a position in a file.
     pub(crate) fn open(
         path: &Path,
         end: u64,
@@ -36,12 +36,12 @@ impl Appender {
     ) -> Result<Self, StoreError> {
         let file = DataFile::open_for(AccessMode::Direct, path, faults.clone())?;
         let mut buffer = AlignedBuffer::default();
-        let begun = begun(end);
-        if begun > 0 {
-            // Read through the system's cache, which takes any length.
+        let partial_block = partial_block(end);
+        if partial_block > 0 {
+            // Read through the page cache, which accepts any length.
             let ordinary = DataFile::open(path, faults.clone())?;
             ordinary
-                .read(buffer.room(begun), end - begun as u64)
+                .read(buffer.reserve(partial_block), end - partial_block as u64)
                 .map_err(|source| super::file::io_error("read", path, source))?;
         }
         Ok(Self {
@@ -60,12 +60,12 @@ impl Appender {
         self.end
     }
 
-    /// Writes bytes at the end, which stays where it is until [`Appender::flush`] says that they are on disk.
+    /// Writes bytes at the end. The end does not advance until [`Appender::flush`] reports them durable.
     pub(crate) fn write(&mut self, data: &[u8]) -> io::Result<()> {
-        let begun = begun(self.end);
-        let length = (begun + data.len()).next_multiple_of(BLOCK);
-        let room = self.buffer.room(length);
-        let (Some(place), at) = (room.get_mut(begun..), self.end - begun as u64) else {
+        let partial_block = partial_block(self.end);
+        let length = (partial_block + data.len()).next_multiple_of(BLOCK);
+        let slice = self.buffer.reserve(length);
+        let (Some(place), at) = (slice.get_mut(partial_block..), self.end - partial_block as u64) else {
             return Err(io::ErrorKind::InvalidInput.into());
         };
         let (place, padding) = place.split_at_mut(data.len());
@@ -77,7 +77,7 @@ impl Appender {
             .is_err_and(|e| e.kind() == io::ErrorKind::InvalidInput)
             && self.file.is_direct()
         {
-            // The file system does not do this after all: from now on in the ordinary way.
+            // The file system rejects direct I/O: from now on, use the page cache.
             let ordinary = DataFile::open(self.file.path(), self.faults.clone());
             self.file = ordinary.map_err(|e| io::Error::other(e.to_string()))?;
             return self.file.write(self.buffer.bytes(length)?, at);
@@ -85,21 +85,21 @@ impl Appender {
         written
     }
 
-    /// Makes what was written durable, and puts the end after as many bytes of it.
+    /// Makes the written bytes durable and advances the end by `length`.
     pub(crate) fn flush(&mut self, length: usize) -> io::Result<()> {
         self.file.flush()?;
-        let whole = begun(self.end) + length;
+        let whole = partial_block(self.end) + length;
         self.end += length as u64;
-        self.buffer.keep(whole - begun(self.end)..whole)
+        self.buffer.keep(whole - partial_block(self.end)..whole)
     }
 }
 
-/// How many bytes of the block in which a file ends are in front of its end.
-fn begun(end: u64) -> usize {
+/// The number of bytes of the last block before the end of the file.
+fn partial_block(end: u64) -> usize {
     usize::try_from(end % BLOCK as u64).unwrap_or_default()
 }
 
-/// Bytes that begin where a block does, in memory, too.
+/// A block-aligned buffer.
 #[derive(Debug, Default)]
 struct AlignedBuffer {
     bytes: Vec<u8>,
@@ -108,8 +108,8 @@ struct AlignedBuffer {
 }
 
 impl AlignedBuffer {
-    /// At least so many bytes; those that were there before stay in front.
-    fn room(&mut self, length: usize) -> &mut [u8] {
+    /// Returns a slice of at least `length` bytes; existing bytes stay at the front.
+    fn reserve(&mut self, length: usize) -> &mut [u8] {
         if self.bytes.len() < self.start + length {
             let mut grown = vec![0; length.next_power_of_two() + BLOCK];
             let start = grown.as_ptr().align_offset(BLOCK);
@@ -130,12 +130,12 @@ impl AlignedBuffer {
         bytes.ok_or_else(|| io::Error::other("the journal's buffer holds less than was written to it"))
     }
 
-    /// Moves some of the bytes to the front; the others are forgotten.
+    /// Moves a range to the front and discards the other bytes.
     fn keep(&mut self, range: std::ops::Range<usize>) -> io::Result<()> {
         if self.bytes.len() > KEPT_BUFFER {
             let kept: Vec<u8> = self.bytes(range.end)?.iter().skip(range.start).copied().collect();
             *self = Self::default();
-            self.room(kept.len().max(BLOCK))
+            self.reserve(kept.len().max(BLOCK))
                 .iter_mut()
                 .zip(kept)
                 .for_each(|(to, from)| *to = from);
@@ -166,7 +166,7 @@ mod tests {
             let mut appender = Appender::open(file.path(), start, None).unwrap();
             for (n, length) in lengths.into_iter().enumerate() {
                 let data = vec![u8::try_from(n).unwrap() + 8; length];
-                // One that is not flushed is written over.
+                // A write that is not flushed is overwritten by the next one.
                 appender.write(&vec![99; length / 2 + 1]).unwrap();
                 appender.write(&data).unwrap();
                 appender.flush(length).unwrap();

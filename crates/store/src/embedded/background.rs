@@ -14,8 +14,9 @@ pub(crate) fn start<T: Send + 'static>(
     })
 }
 
-/// A checkpoint is a tenth of a second of work, several times a minute: with few cores, requests would wait for the
-/// processor. With this priority it takes about a third of a share, enough to keep up with the writers.
+/// Lowers the priority of this thread. A checkpoint is a tenth of a second of work, several times a minute:
+/// on few cores, requests would wait for the processor. At this priority it gets about a third of a share,
+/// enough to keep up with the writers.
 #[cfg(target_os = "linux")]
 fn lower_priority() {
     const STEPS: i32 = 5;
@@ -23,6 +24,6 @@ fn lower_priority() {
     let _ = rustix::process::nice(STEPS);
 }
 
-/// Elsewhere, there is one priority for all threads of a process.
+/// Other systems have one priority for all threads of a process.
 #[cfg(not(target_os = "linux"))]
 fn lower_priority() {}

@@ -41,7 +41,7 @@ struct BacklogState {
     bytes: usize,
     /// Full segments, the oldest first.
     sealed: Vec<SealedSegment>,
-    /// The segment that the newest of the events is in.
+    /// The segment with the newest event.
     segment: SegmentId,
     /// The error of the last checkpoint, if it failed.
     failure: Option<StoreError>,
@@ -96,7 +96,7 @@ impl Backlog {
         let stop_bytes = self.begin_bytes.saturating_mul(BLOCK_WRITERS_FACTOR);
         let mut pending = self.pending.lock();
         if pending.bytes >= stop_bytes {
-            // The last failure may be over: this asks for another try before it gives up.
+            // The failure may be temporary, so another checkpoint is tried before writers get the error.
             pending.failure = None;
         }
         while pending.bytes >= stop_bytes {
@@ -117,7 +117,7 @@ impl Backlog {
     }
 }
 
-/// The thread that makes checkpoints.
+/// The checkpoint thread.
 #[derive(Debug)]
 pub(crate) struct Checkpointer {
     pub(crate) directory: PathBuf,
@@ -125,13 +125,13 @@ pub(crate) struct Checkpointer {
     pub(crate) faults: Option<Arc<FaultInjector>>,
     pub(crate) cache: Arc<Cache>,
     pub(crate) backlog: Arc<Backlog>,
-    /// The database, once it is needed; closed after a failure, and opened again for the next try.
+    /// The open database. Closed after a failure and reopened for the next attempt.
     pub(crate) table: Option<StateTable>,
     pub(crate) meta: TableMeta,
 }
 
 impl Checkpointer {
-    /// Makes checkpoints until the backlog is closed. Returns the result of the last one.
+    /// Runs checkpoints until the backlog is closed. Returns the result of the last one.
     pub(crate) fn run(mut self) -> Result<(), StoreError> {
         loop {
             let closing = {
@@ -160,7 +160,7 @@ impl Checkpointer {
         }
     }
 
-    /// Carries everything over that is pending now. What could not be carried over is pending still.
+    /// Copies all pending events into the database. On failure they stay pending.
     fn checkpoint(&mut self) -> Result<(), StoreError> {
         let (events, bytes, segment) = {
             let mut pending = self.backlog.pending.lock();
@@ -182,7 +182,7 @@ impl Checkpointer {
         stored
     }
 
-    /// Carries events over that are in the journal up to a segment.
+    /// Copies events into the database; `segment` is the journal segment of the newest one.
     fn store(&mut self, events: &[Arc<Event>], segment: SegmentId) -> Result<(), StoreError> {
         let Some(last) = events.last() else { return Ok(()) };
         let mut changes: BTreeMap<&str, Option<&Entry>> = BTreeMap::new();
@@ -200,7 +200,7 @@ impl Checkpointer {
             Some(table) => table,
             None => {
                 let throttle = Arc::clone(&self.backlog.throttle);
-                StateTable::open_at_leisure(&self.directory, self.faults.clone(), throttle)?
+                StateTable::open_throttled(&self.directory, self.faults.clone(), throttle)?
             }
         };
         table.store(changes.into_iter(), meta)?;
@@ -209,7 +209,7 @@ impl Checkpointer {
         Ok(())
     }
 
-    /// Gives up the segments that neither the state nor the history needs any more.
+    /// Retires the segments that neither the database nor the history needs.
     fn retire(&self) -> Result<(), StoreError> {
         let needed_after = self.meta.revision.min(self.cache.compacted());
         loop {

@@ -20,20 +20,20 @@ pub enum FileOperation {
     Read,
     /// Writing bytes, or changing the length of the file.
     Write,
-    /// Making what was written durable.
+    /// Flushing written bytes to disk.
     Flush,
 }
 
 /// The kind of an injected fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FaultKind {
-    /// It does nothing and reports this kind of error.
+    /// The operation does nothing and returns this kind of error.
     Error(io::ErrorKind),
     /// A write stores the first half of its bytes and fails with "no space left".
     Torn,
 }
 
-/// A plan of failures, for tests: which operation fails, and how.
+/// Injects faults into file operations, for tests.
 ///
 /// ```
 /// use scantling_store::{FaultKind, FaultInjector, FileOperation};
@@ -57,7 +57,7 @@ struct PlannedFault {
 }
 
 impl FaultInjector {
-    /// Lets the `nth` operation of a kind from now on fail, and the ones after it, `times` in all.
+    /// Makes the `nth` operation of a kind from now on fail, and those after it, `times` in all.
     pub fn fail(&self, operation: FileOperation, nth: u64, times: u64, failure: FaultKind) {
         let succeed = nth.saturating_sub(1);
         self.planned.lock().push(PlannedFault {
@@ -104,13 +104,13 @@ pub(crate) struct DataFile {
 }
 
 impl DataFile {
-    /// Opens a file for reading and writing, and creates it if it is not there.
+    /// Opens a file for reading and writing; creates it if it does not exist.
     pub(crate) fn open(path: &Path, faults: Option<Arc<FaultInjector>>) -> Result<Self, StoreError> {
         Self::open_for(AccessMode::Ordinary, path, faults)
     }
 
-    /// Opens a file for an access, or for an ordinary one where there is no other, or where failures are planned,
-    /// because a torn write ends anywhere.
+    /// Opens a file with an access mode. Falls back to ordinary access if the file system does not support
+    /// the mode, or if faults are injected, because a torn write ends at any byte.
     pub(crate) fn open_for(
         access: AccessMode,
         path: &Path,
@@ -143,7 +143,7 @@ impl DataFile {
         })
     }
 
-    /// Opens a file that is there, to be read and nothing else. What is not a file is not part of a store.
+    /// Opens an existing file for reading. Fails for anything but a regular file.
     pub(crate) fn open_to_read(path: &Path, faults: Option<Arc<FaultInjector>>) -> Result<Self, StoreError> {
         let foreign = |detail: &str| StoreError::Damaged {
             path: path.to_owned(),
@@ -233,9 +233,9 @@ fn open_direct(_options: &OpenOptions, _path: &Path) -> Option<File> {
     None
 }
 
-/// Lets the system read a file before it is asked for, as far as it has it not in memory already. The state at rest
-/// is read in the order of its keys, which is none for a disk; this way, a start after a reboot takes about a third of
-/// the time. Nothing depends on it.
+/// Asks the operating system to read a file into the page cache. The database is read in key order, which is
+/// random order on disk; with read-ahead, a start after a reboot takes about a third of the time. Best
+/// effort: errors are ignored.
 #[cfg(target_os = "linux")]
 pub(crate) fn read_ahead(path: &Path) {
     use rustix::fs::{Advice, fadvise};
@@ -265,7 +265,7 @@ impl FaultKind {
 /// The disk executes one flush after the other, and each covers everything written before it. If a large file were
 /// flushed at once, writes to the journal would wait for all of it.
 const CHUNK_BYTES: u64 = 1 << 20;
-/// The same while throttled.
+/// The same, while throttled.
 const THROTTLED_CHUNK_BYTES: u64 = 128 << 10;
 /// The pause after a throttled chunk, as a multiple of the time of its flush. During the pause, writes to the journal
 /// have the disk to themselves.

@@ -1,4 +1,4 @@
-//! The ability of a store to write.
+//! Tracks whether a store can write.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ const PROBE_INTERVAL: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(crate) struct Health {
     directory: PathBuf,
-    /// The room that a store needs that failed for want of it: that of a segment.
+    /// The free space that a store needs after it ran out of space: one segment.
     room: u64,
     failing: Mutex<Option<FailureState>>,
 }
@@ -26,14 +26,14 @@ struct FailureState {
     last_probe: Option<Instant>,
 }
 
-/// The state of writes, as far as it is known without a probe.
+/// The last known state of writes.
 #[derive(Debug)]
 pub(crate) enum WriteHealth {
-    /// The last one succeeded.
+    /// The last write succeeded.
     Writable,
-    /// The last one failed, and none has been tried since.
+    /// The last write failed, and none has been tried since.
     Unknown,
-    /// The last one failed just now.
+    /// The last write failed just now.
     Failing(StoreError),
 }
 
@@ -46,7 +46,7 @@ impl Health {
         }
     }
 
-    /// Takes note of what became of a write.
+    /// Records the result of a write.
     pub(crate) fn report(&self, error: Option<&StoreError>) {
         let mut failing = self.failing.lock();
         match (error, &mut *failing) {
@@ -68,7 +68,7 @@ impl Health {
         }
     }
 
-    /// The state of writes. If it is unknown, the caller is to probe.
+    /// Returns the state of writes. If it is unknown, the caller must probe.
     pub(crate) fn write_health(&self) -> WriteHealth {
         if let Some(failing) = &mut *self.failing.lock() {
             let now = Instant::now();
@@ -87,13 +87,14 @@ impl Health {
         }
     }
 
-    /// Returns whether a segment fits on the file system. One that does not say counts as having room: a probe decides.
+    /// Returns whether a segment fits on the file system. If the file system does not report its free space,
+    /// returns true and lets a probe decide.
     fn has_room(&self) -> bool {
         let data = rustix::fs::statvfs(&self.directory);
         !data.is_ok_and(|data| data.f_bavail.saturating_mul(data.f_frsize) < self.room)
     }
 
-    /// Finds a file system that has become read-only, or a directory that has been removed, before a write does.
+    /// Detects a read-only file system or a removed directory before a write does.
     fn check_file_system(&self) -> Result<(), StoreError> {
         let unusable = |source| io_error("write to", &self.directory, source);
         let data = rustix::fs::statvfs(&self.directory).map_err(|error| unusable(error.into()))?;

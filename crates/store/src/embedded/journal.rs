@@ -1,14 +1,14 @@
-//! The journal: what makes a write durable, and what history is read from after a restart.
+//! The journal: the write-ahead log that makes writes durable, and the source of history after a restart.
 //!
-//! It is a chain of segments, files of a fixed size that are filled with zeros before they are used, because
-//! overwriting costs a flush half of what growing a file does. A segment begins with a header, which says how long the
-//! file is, and goes on with records. It gets its name only after its header is durable, so that a segment without one
-//! is damage.
+//! It is a sequence of segments: files of a fixed size, filled with zeros before use, because a flush after
+//! overwriting costs half of a flush after growing a file. A segment consists of a header, which contains the
+//! length of the file, and records. It is renamed to its final name only after its header is durable, so a
+//! segment without a header is damaged.
 //!
-//! One record at most is under way at any time, and the next begins only after it is durable: bytes that are
-//! no record, with no record after them, are a write that was never acknowledged; with a record after them, they are
-//! damage. The last record of a segment names the one that follows, which has been made by then: a journal that ends
-//! with such a record has lost its end. Segments that are no longer needed become the next ones (see [`spare`]).
+//! At most one record is in flight, and the next one begins only after it is durable. So invalid bytes with
+//! no record after them are a write that was never acknowledged; with a record after them, they are damage.
+//! The last record of a segment names the next segment, which exists by then: a journal that ends with such a
+//! record has lost its end. Old segments are recycled (see [`spare`]).
 
 use std::fs;
 use std::io;
@@ -23,12 +23,12 @@ use super::spare::{self, SpareAllocator};
 use crate::{Event, Remedy, Revision, StoreError};
 
 const PREFIX: &str = "journal-";
-/// A segment that is being made.
+/// The name of a segment under construction.
 const NEXT_SEGMENT: &str = "journal.next";
-/// The first bytes of a segment; the byte after them is the format.
+/// The magic number of a segment; the byte after it is the format.
 const MAGIC: &[u8; 7] = b"SCNTJRN";
 const FORMAT: u8 = b'2';
-/// Magic, number, first revision, salt, length of the file, checksum; padded.
+/// Magic, number, first revision, salt, file length, checksum; padded.
 const HEADER: usize = 64;
 
 /// A segment that is full, or that an earlier process wrote.
@@ -36,43 +36,43 @@ const HEADER: usize = 64;
 pub(crate) struct SealedSegment {
     pub(crate) path: PathBuf,
     pub(crate) id: SegmentId,
-    /// The last revision in it.
+    /// The last revision in the segment.
     pub(crate) last: Revision,
 }
 
 /// The contents of a journal.
 #[derive(Debug, Default)]
 pub(crate) struct JournalContents {
-    /// All events, the oldest first.
+    /// All events, oldest first.
     pub(crate) events: Vec<Arc<Event>>,
-    /// All segments but the last.
+    /// All segments except the last.
     pub(crate) sealed: Vec<SealedSegment>,
     /// The revision before the first event.
     pub(crate) before: Revision,
-    /// The revision of the last event, or the one before the first where there is none.
+    /// The revision of the last event; `before` if there are none.
     pub(crate) end: Revision,
-    /// History up to here is forgotten, although the events may still be needed to tell the state.
+    /// The compacted revision. Events up to it may still be needed to rebuild the state.
     pub(crate) compacted: Revision,
     /// The position of the next record.
     pub(crate) tail: Option<JournalTail>,
-    /// The end of the segment before the last, where a crash came between the making of the last one and the record
-    /// that names it.
+    /// The end of the second-to-last segment, if a crash happened after the last segment was created and
+    /// before the record that names it was written.
     unsealed: Option<JournalTail>,
 }
 
 impl JournalContents {
-    /// The newest revision whose event is forgotten.
+    /// The newest compacted revision.
     pub(crate) fn history_after(&self) -> Revision {
         self.before.max(self.compacted)
     }
 
-    /// True if the journal has no records and never had any.
+    /// Returns whether the journal never had any records.
     pub(crate) fn is_new(&self) -> bool {
         let new = |tail: &JournalTail| (tail.id.number, tail.offset) == (1, HEADER as u64);
         self.sealed.is_empty() && self.tail.as_ref().is_none_or(new)
     }
 
-    /// Checks that this is the journal of a state.
+    /// Checks that this journal belongs to a database state.
     pub(crate) fn check_state(
         &self,
         directory: &Path,
@@ -131,7 +131,7 @@ pub(crate) struct JournalTail {
     path: PathBuf,
     id: SegmentId,
     offset: u64,
-    /// The first revision that is not in it.
+    /// The first revision after it.
     next: Revision,
 }
 
@@ -142,12 +142,12 @@ pub(crate) struct Journal {
     segment_bytes: u64,
     faults: Option<Arc<FaultInjector>>,
     current: ActiveSegment,
-    /// The next segment, where the one that is full could not be ended.
+    /// The next segment, if sealing the full one failed.
     prepared: Option<ActiveSegment>,
     sealed: Vec<SealedSegment>,
     spare_allocator: SpareAllocator,
-    /// Whether a spare file was requested since the last one was taken.
-    asked: bool,
+    /// True if a spare file was requested since the last one was taken.
+    spare_requested: bool,
 }
 
 /// A segment that is being written.
@@ -163,8 +163,8 @@ struct ActiveSegment {
 pub(crate) enum AppendError {
     /// Nothing was appended; another try may succeed.
     NotWritten(StoreError),
-    /// The bytes were written, but the system could not say that they are on disk. It may have dropped them
-    /// from its memory, so that another flush would succeed and mean nothing: this journal is done with.
+    /// The bytes were written, but the flush failed. The kernel may have dropped the dirty pages, so a second
+    /// flush could succeed without making them durable: this journal must not be used again.
     NotFlushed(StoreError),
 }
 
@@ -211,7 +211,7 @@ fn segment_name(number: u64) -> String {
     format!("{PREFIX}{number:016}")
 }
 
-/// The segments of a directory in order.
+/// Lists the segments of a directory in order.
 fn segment_paths(directory: &Path) -> Result<Vec<(u64, PathBuf)>, StoreError> {
     let mut paths = Vec::new();
     let entries = fs::read_dir(directory).map_err(|source| io_error("list", directory, source))?;
@@ -222,7 +222,7 @@ fn segment_paths(directory: &Path) -> Result<Vec<(u64, PathBuf)>, StoreError> {
         let Some(number) = name.strip_prefix(PREFIX) else {
             continue;
         };
-        // A copy under a name that could be taken for that of a segment makes it unclear what the journal is.
+        // A copy under a name that resembles that of a segment makes the journal ambiguous.
         match number.parse() {
             Ok(number) if segment_name(number) == name => paths.push((number, entry.path())),
             _ => {
@@ -239,12 +239,12 @@ fn segment_paths(directory: &Path) -> Result<Vec<(u64, PathBuf)>, StoreError> {
     Ok(paths)
 }
 
-/// Returns whether a directory holds any segment.
+/// Returns whether a directory has any segment.
 pub(crate) fn exists(directory: &Path) -> Result<bool, StoreError> {
     Ok(directory.exists() && !segment_paths(directory)?.is_empty())
 }
 
-/// Reads all segments, without changing any.
+/// Reads all segments without changing them.
 pub(crate) fn read(
     directory: &Path,
     faults: Option<&Arc<FaultInjector>>,
@@ -260,15 +260,15 @@ pub(crate) fn read(
     reader.finish()
 }
 
-/// Reads one segment after the other.
+/// Reads the segments in order.
 struct JournalReader<'d> {
     directory: &'d Path,
     contents: JournalContents,
-    /// The segment that the one read last says comes next.
+    /// The next segment, according to the one read last.
     follows: Option<SegmentId>,
 }
 
-/// An error about a file of the journal.
+/// Creates an error about a file of the journal.
 fn damaged(path: &Path, offset: u64, detail: String, remedy: Remedy) -> StoreError {
     StoreError::Damaged {
         path: path.to_owned(),
@@ -321,7 +321,7 @@ impl JournalReader<'_> {
             is_empty = false;
             segment.skip(size);
         }
-        // What is not a record was under way when the last process ended, unless records come after it.
+        // Bytes that are not a record were in flight when the last process ended, unless records follow.
         let offset = segment.offset();
         if segment.has_record(header.id.salt).map_err(unread)? {
             let detail = format!("the record of revision {next} is unreadable");
@@ -360,7 +360,7 @@ impl JournalReader<'_> {
         Ok(())
     }
 
-    /// Checks that a segment is the one that comes next.
+    /// Checks that a segment is the expected next one.
     fn check_order(&self, number: u64, path: &Path, header: &SegmentHeader) -> Result<(), StoreError> {
         if header.id.number != number {
             let detail = format!("it is a copy of segment {}", header.id.number);
@@ -410,7 +410,7 @@ impl JournalReader<'_> {
     }
 }
 
-/// The header of a segment that is as long as it says.
+/// Reads the header of a segment and checks it against the length of the file.
 fn header(path: &Path, segment: &SegmentReader) -> Result<SegmentHeader, StoreError> {
     let lost = |offset, detail| Err(damaged(path, offset, detail, Remedy::RestoreExport));
     let (bytes, length) = (segment.rest(), segment.length());
@@ -442,7 +442,7 @@ fn header(path: &Path, segment: &SegmentReader) -> Result<SegmentHeader, StoreEr
 }
 
 impl Journal {
-    /// Makes the first segment; `next` is the first revision that will be in it.
+    /// Creates the first segment; `next` is its first revision.
     pub(crate) fn begin(
         directory: &Path,
         segment: SegmentId,
@@ -453,7 +453,7 @@ impl Journal {
         new_segment(directory, segment, next, segment_bytes, faults).map(drop)
     }
 
-    /// Goes on where an earlier process has ended.
+    /// Continues where an earlier process ended.
     pub(crate) fn resume(
         directory: &Path,
         contents: &JournalContents,
@@ -485,32 +485,33 @@ impl Journal {
             prepared: None,
             sealed: Vec::new(),
             spare_allocator,
-            asked: false,
+            spare_requested: false,
         }))
     }
 
-    /// The segment that is being written.
+    /// The active segment.
     pub(crate) fn segment(&self) -> SegmentId {
         self.current.id
     }
 
-    /// The segments that have been filled up since this was last asked.
+    /// Takes the segments sealed since the last call.
     pub(crate) fn take_sealed(&mut self) -> Vec<SealedSegment> {
         std::mem::take(&mut self.sealed)
     }
 
     /// Appends a record and makes it durable.
     pub(crate) fn append(&mut self, record: &mut RecordBuilder) -> Result<(), AppendError> {
-        // Twice where the next segment has been made for a smaller record.
+        // Rotates twice if the prepared segment was sized for a smaller record.
         while self.current.file.end() + (record.len() + SEAL_BYTES) as u64 > self.current.size {
             self.rotate(record)?;
         }
         append(&mut self.current.file, record, self.current.id)?;
         let (end, size) = (self.current.file.end(), self.current.size);
-        // By the middle of a segment, an old one has become the spare if the history is as long as it may be.
-        if !self.asked && end > size / 2 {
+        // In the middle of a segment: if the history is at its limit, a retired segment has become the spare
+        // by now and the request costs nothing.
+        if !self.spare_requested && end > size / 2 {
             self.spare_allocator.request();
-            self.asked = true;
+            self.spare_requested = true;
         }
         if end > size / 4 * 3 {
             self.spare_allocator.expedite();
@@ -518,7 +519,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Begins a segment with a record to come.
+    /// Starts a new segment that has room for a record.
     fn rotate(&mut self, record: &RecordBuilder) -> Result<(), AppendError> {
         let following = match self.prepared.take() {
             Some(prepared) => prepared,
@@ -530,7 +531,7 @@ impl Journal {
                     .map_err(AppendError::NotWritten)?
             }
         };
-        // The segment that is full names this very one, now or when this is tried again.
+        // Kept in `prepared`, so that a retry seals the full segment with the same successor.
         let following = self.prepared.insert(following);
         seal(
             &mut self.current.file,
@@ -546,12 +547,12 @@ impl Journal {
                 last: record.first() - 1,
             });
         }
-        self.asked = false;
+        self.spare_requested = false;
         Ok(())
     }
 }
 
-/// Ends a segment; `next` is the first revision of the one that follows.
+/// Seals a segment; `next` is the first revision of its successor.
 fn seal(
     file: &mut Appender,
     segment: SegmentId,
@@ -573,7 +574,7 @@ fn append(file: &mut Appender, record: &mut RecordBuilder, segment: SegmentId) -
         .map_err(|source| AppendError::NotFlushed(io_error("flush", file.path(), source)))
 }
 
-/// Makes a segment, out of the spare file if there is one.
+/// Creates a segment, from the spare file if there is one.
 fn new_segment(
     directory: &Path,
     id: SegmentId,
@@ -586,7 +587,7 @@ fn new_segment(
     let file = ThrottledFile::open(&next, faults.clone())?;
     let length = size.next_multiple_of(BLOCK as u64);
     let prepare = || -> io::Result<()> {
-        // It may hold records of an earlier use: the salt tells them from ours.
+        // The file may contain records of an earlier use; the salt distinguishes them from new ones.
         spare::fill(&file, length)?;
         file.write(&SegmentHeader { id, first, length }.encode(), 0)?;
         file.flush()
@@ -601,13 +602,13 @@ fn new_segment(
     })
 }
 
-/// Gives a segment up.
+/// Retires a segment.
 pub(crate) fn retire(
     directory: &Path,
     segment: &SealedSegment,
     segment_bytes: u64,
 ) -> Result<(), StoreError> {
-    spare::give(directory, &segment.path, segment_bytes)?;
-    // Segments go in order, also on disk: a gap would read as damage.
+    spare::recycle(directory, &segment.path, segment_bytes)?;
+    // Segments are removed in order, also on disk: a gap would read as damage.
     flush_directory(directory)
 }

@@ -1,4 +1,4 @@
-//! One process per data directory.
+//! The lock that allows one process per data directory.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Read, Seek, Write};
@@ -11,17 +11,18 @@ use crate::{StoreError, private};
 
 const FILE: &str = "lock";
 
-/// How long a lock is waited for that this very process seems to hold.
+/// The time to wait for a lock that this process itself appears to hold.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Holds the data directory for this process. The system lets go of it when the process ends, however it ends.
+/// Locks the data directory for this process. The operating system releases the lock when the process ends,
+/// even after a crash.
 #[derive(Debug)]
 pub(crate) struct DirectoryLock {
     _file: File,
 }
 
 impl DirectoryLock {
-    /// Takes the lock, and says so in the file.
+    /// Acquires the lock and writes the process id into the file.
     pub(crate) fn acquire(directory: &Path) -> Result<Self, StoreError> {
         let path = directory.join(FILE);
         let mut options = options();
@@ -29,7 +30,7 @@ impl DirectoryLock {
         let open = options.mode(private::FILE_MODE).open(&path);
         let mut file = open.map_err(|source| io_error("open", &path, source))?;
         wait(&mut file, directory)?;
-        // The process id is a courtesy to the reader of the error; the lock itself is what counts.
+        // The process id only serves the error message; the lock itself is what excludes others.
         file.set_len(0)
             .and_then(|()| file.rewind())
             .and_then(|()| writeln!(file, "{}", std::process::id()))
@@ -37,7 +38,8 @@ impl DirectoryLock {
         Ok(Self { _file: file })
     }
 
-    /// Takes the lock without changing the directory. A store without a lock file is not open in any process.
+    /// Acquires the lock without changing the directory. A store without a lock file is not open in any
+    /// process.
     pub(crate) fn acquire_shared(directory: &Path) -> Result<Option<Self>, StoreError> {
         let path = directory.join(FILE);
         let mut file = match options().open(&path) {
@@ -49,9 +51,9 @@ impl DirectoryLock {
     }
 }
 
-/// Removes a directory that holds nothing but the lock.
+/// Removes a directory that contains only the lock.
 pub(crate) fn remove_directory(directory: &Path) {
-    // Other files keep the directory in place.
+    // If the directory has other files, it stays.
     let _ = std::fs::remove_file(directory.join(FILE)).and_then(|()| std::fs::remove_dir(directory));
 }
 
@@ -63,7 +65,7 @@ fn options() -> OpenOptions {
     options
 }
 
-/// Locks the file, or says who has it.
+/// Waits for the lock; the error names the holder.
 fn wait(file: &mut File, directory: &Path) -> Result<(), StoreError> {
     let deadline = Instant::now() + LOCK_TIMEOUT;
     loop {
@@ -73,7 +75,8 @@ fn wait(file: &mut File, directory: &Path) -> Result<(), StoreError> {
             Err(TryLockError::Error(source)) => return Err(io_error("lock", directory, source)),
         }
         let holder = holder(file);
-        // A process that this one has just begun to start holds all that this one held, until it is itself.
+        // A child process inherits the lock between fork and exec, so this process may seem to hold it for a
+        // moment.
         if holder != Some(std::process::id()) || Instant::now() >= deadline {
             return Err(StoreError::Locked {
                 path: directory.to_owned(),
@@ -84,11 +87,11 @@ fn wait(file: &mut File, directory: &Path) -> Result<(), StoreError> {
     }
 }
 
-/// The process that holds the lock, as far as it has said so.
+/// The process id of the holder, if the file has one.
 fn holder(file: &mut File) -> Option<u32> {
     let mut text = String::new();
     file.rewind().ok()?;
-    // A process id is short, whatever the file holds.
+    // A process id is short; do not read more, whatever the file contains.
     file.take(32).read_to_string(&mut text).ok()?;
     text.trim().parse().ok()
 }

@@ -1,7 +1,7 @@
-//! A file that is read as if it could be written: what is written is kept in memory.
+//! A copy-on-write view of a file: writes stay in memory.
 //!
-//! A database that was not closed is repaired when it is opened. A reader must not change the file for that: it may be
-//! on a read-only file system, and a damaged one stays as evidence.
+//! redb repairs a database that was not closed when it opens it. A reader must not change the file: it may be
+//! on a read-only file system, and a damaged file is evidence.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -25,9 +25,9 @@ pub(crate) struct Overlay {
 
 #[derive(Debug)]
 struct OverlayState {
-    /// The length that the file would have.
+    /// The length of the view.
     length: u64,
-    /// The part of the file itself that is still visible.
+    /// The length of the part of the file that has not been truncated.
     visible: u64,
     blocks: BTreeMap<u64, Box<[u8]>>,
 }
@@ -47,7 +47,7 @@ impl Overlay {
         })
     }
 
-    /// Reads what the file itself holds, and zeros where it has been extended.
+    /// Reads from the file itself, and zeros beyond its visible part.
     fn read_file(&self, visible: u64, offset: u64, out: &mut [u8]) -> io::Result<()> {
         let there = usize::try_from(visible.saturating_sub(offset)).unwrap_or(usize::MAX);
         let (from_file, beyond) = out.split_at_mut(there.min(out.len()));
@@ -59,7 +59,7 @@ impl Overlay {
     }
 }
 
-/// The parts of a range that fall into one block each: the block, where the part begins in it, and its length.
+/// Splits a range at block boundaries: the block, the offset in it, and the length of each part.
 fn parts(offset: u64, length: usize) -> impl Iterator<Item = (u64, usize, usize)> {
     let end = offset + length as u64;
     let mut at = offset;
@@ -67,7 +67,7 @@ fn parts(offset: u64, length: usize) -> impl Iterator<Item = (u64, usize, usize)
         let (block, begin) = (at / BLOCK, at % BLOCK);
         let part = (BLOCK - begin).min(end - at);
         at += part;
-        // A part is no longer than a block.
+        // A part is at most as long as a block.
         (part > 0).then_some((block, usize::try_from(begin).ok()?, usize::try_from(part).ok()?))
     })
 }

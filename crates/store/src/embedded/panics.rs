@@ -1,5 +1,5 @@
-//! The database panics over some damaged files. That is an error like any other: it is reported as one, without the
-//! message and the backtrace that a panic prints.
+//! Catches panics of redb, which panics on some damaged files. They are reported as errors, without the
+//! message and backtrace that a panic prints.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
@@ -12,7 +12,7 @@ thread_local! {
 
 static HOOK: Once = Once::new();
 
-/// Runs something that may panic. The error is what the panic said.
+/// Runs work that may panic. The error is the panic message.
 pub(crate) fn catch<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     HOOK.call_once(|| {
         let report = take_hook();
@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_panic_is_an_error() {
+    fn panics_become_errors() {
         assert_eq!(catch(|| 1), Ok(1));
         assert_eq!(
             catch(|| panic!("in\n  {} lines", 2)),

@@ -24,9 +24,10 @@ use crate::cache::Cache;
 use crate::state::evaluate_write;
 use crate::{Event, Revision, StoreError, Write};
 
-/// The longest that requests wait for company.
+/// The maximum time that a batch waits for more requests.
 const MAX_BATCH_DELAY: Duration = Duration::from_millis(2);
-/// How long the writer stays awake for several: to fall asleep and be woken takes about as long.
+/// The time for which the writer spins when it expects several requests: sleeping and waking take about as
+/// long.
 const MAX_SPIN: Duration = Duration::from_micros(100);
 /// A batch that has this many bytes takes no more requests.
 const BATCH_BYTES: usize = 4 << 20;
@@ -39,7 +40,7 @@ pub(crate) struct WriteQueue {
     /// The published state.
     cache: Arc<Cache>,
     pending: Mutex<PendingBatches>,
-    /// How many requests there are in it, for one who has no time to wait for the lock.
+    /// The number of queued requests, readable without the lock.
     waiting: AtomicUsize,
     /// Wakes the writer once enough requests are waiting.
     ready: Condvar,
@@ -47,22 +48,22 @@ pub(crate) struct WriteQueue {
 
 #[derive(Debug)]
 struct PendingBatches {
-    /// The revision that all requests lead to.
+    /// The revision after all queued requests.
     revision: Revision,
     /// The changes of the batch taken last.
     taken: LatestEvents,
     /// Batches that take no more requests, the oldest first.
     full: VecDeque<Batch>,
-    /// The one that does.
+    /// The batch that takes requests.
     open: Batch,
     /// The number of requests that wake the writer; zero while it is awake.
     wake_threshold: usize,
-    /// Whether a caller holds the writer lease.
+    /// True while a caller holds the writer lease.
     leased: bool,
     closed: bool,
 }
 
-/// What a caller may do while its write becomes durable.
+/// The way in which a caller waits for its write to become durable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CallerMode {
     /// It may take the writer lease.
@@ -99,7 +100,7 @@ pub(crate) struct Batch {
     pub(crate) record: RecordBuilder,
     pub(crate) events: Vec<Arc<Event>>,
     changes: LatestEvents,
-    /// The outcome of each write, once the record is durable.
+    /// The outcome of each write, to be sent once the record is durable.
     pub(crate) decided: Vec<(Result<Event, StoreError>, Reply<Event>)>,
     pub(crate) tasks: Vec<(MaintenanceTask, Reply<()>)>,
 }
@@ -143,7 +144,7 @@ pub(crate) struct BatchStats {
 }
 
 impl WriteQueue {
-    /// A queue for writes to a published state.
+    /// Creates a queue for writes to a published state.
     pub(crate) fn new(cache: Arc<Cache>) -> Self {
         let pending = PendingBatches {
             revision: cache.revision(),
@@ -162,8 +163,9 @@ impl WriteQueue {
         }
     }
 
-    /// Decides about a write; the answer comes when what was decided is durable. If the queue is closed, nobody will
-    /// answer. If there is a turn to take, the caller is to carry out the batch that comes with it.
+    /// Evaluates the condition of a write and queues the result; the reply is sent when it is durable. If the
+    /// queue is closed, the reply is dropped. If the caller gets a lease, it must execute the batch that
+    /// comes with it.
     pub(crate) fn write(
         &self,
         key: &str,
@@ -195,7 +197,7 @@ impl WriteQueue {
             let full = std::mem::replace(open, Batch::new(0));
             pending.full.push_back(full);
         }
-        // A writer that waits for one request is idle, and everything it wrote is published.
+        // A writer that waits for a single request is idle, so everything it wrote is published.
         let alone = pending.wake_threshold == 1 && self.waiting.load(Ordering::Relaxed) == 0;
         if caller == CallerMode::MayWrite
             && alone
@@ -260,8 +262,8 @@ impl WriteQueue {
     }
 }
 
-/// The one who takes requests. When it goes, however it goes, the queue is closed and what is in it is dropped,
-/// so that nobody waits for an answer that will not come.
+/// The consuming end of the queue. Dropping it, even in a panic, closes the queue and drops its requests, so
+/// that no caller waits for a reply that never comes.
 #[derive(Debug)]
 pub(crate) struct QueueConsumer<'a> {
     queue: &'a WriteQueue,
@@ -283,13 +285,16 @@ impl QueueConsumer<'_> {
             ..
         } = self.queue;
         let count = || waiting.load(Ordering::Relaxed);
-        // Requests that wait by now were not in the last batch.
+        // Requests that wait now were not in the last batch, so they add to the expected number.
         let wake_threshold = last.requests + count();
         let now = Instant::now();
+        // Waiting longer than half a flush would cost more than the extra flush it saves.
         let deadline = now + (last.flush / 2).min(MAX_BATCH_DELAY);
+        // Spins first: requests arrive within microseconds of the replies, sooner than a sleeping thread
+        // wakes.
         let asleep = deadline.min(now + MAX_SPIN);
         while wake_threshold > 1 && count() < wake_threshold && Instant::now() < asleep {
-            // On few cores, the callers that we wait for need this one.
+            // On few cores, the callers we wait for need this core.
             std::thread::yield_now();
         }
         let mut pending = pending.lock();
@@ -311,7 +316,7 @@ impl QueueConsumer<'_> {
 }
 
 impl PendingBatches {
-    /// Closes the queue and drops what is in it.
+    /// Closes the queue and drops its requests.
     fn end(&mut self) {
         self.closed = true;
         self.full.clear();
@@ -334,6 +339,7 @@ impl PendingBatches {
             None if self.open.requests() == 0 => return None,
             None => std::mem::replace(&mut self.open, Batch::new(expected)),
         };
+        // Conditions of new writes still need these changes until the batch is published.
         self.taken = std::mem::take(&mut batch.changes);
         Some(batch)
     }

@@ -1,10 +1,10 @@
-//! Batches of events as bytes.
+//! The encoding of batches of events.
 //!
-//! A record is one batch that became durable as a whole: a header of 24 bytes (a mark, the length of what
-//! follows, a checksum, the number of events, the first revision) and the events. Every event carries what was
-//! before and what is after, so that a record needs nothing else to be understood; values are as they are held,
-//! large ones packed. A record without events says up to which revision history has been forgotten, or ends a segment
-//! and names the one that follows. Numbers are little-endian.
+//! A record is a batch that becomes durable as a whole: a header of 24 bytes (magic, payload length,
+//! checksum, number of events, first revision) and the events. Every event holds the entry before and after
+//! the write, so a record is self-contained. Values are stored as they are in memory, large ones compressed.
+//! A record without events is a compaction, or it seals a segment and names the next one. Numbers are
+//! little-endian.
 
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
@@ -18,7 +18,7 @@ use crate::{Entry, EntryChange, Event, MaybeCompressed, ReaderCache, Revision};
 const MARK: u32 = 0x4a53_4e54;
 pub(crate) const HEADER: usize = 24;
 
-/// Set in the length of a value that is packed; the length that it unpacks to follows.
+/// A flag in the length of a compressed value; the uncompressed length follows.
 const COMPRESSED: usize = 1 << 31;
 
 /// The size of the record that ends a segment.
@@ -28,21 +28,21 @@ const CREATE: u8 = 0;
 const UPDATE: u8 = 1;
 const DELETE: u8 = 2;
 
-/// A segment of one journal: segments of other journals have the same numbers, but not the same salt.
+/// Identifies a segment of one journal. Segments of other journals have the same numbers, but another salt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct SegmentId {
     pub(crate) number: u64,
-    /// Set at random when the segment was made. It is part of the checksum of every record in it.
+    /// A random number, part of the checksum of every record in the segment.
     pub(crate) salt: u64,
 }
 
 impl SegmentId {
-    /// A first segment, unlike any other.
+    /// Creates the id of a first segment, with a new salt.
     pub(crate) fn first() -> Self {
         Self::with_number(1)
     }
 
-    /// The segment after this one, unlike any other.
+    /// Creates the id of the next segment, with a new salt.
     pub(crate) fn following(self) -> Self {
         Self::with_number(self.number + 1)
     }
@@ -50,13 +50,13 @@ impl SegmentId {
     fn with_number(number: u64) -> Self {
         Self {
             number,
-            // The keys of the hasher are random.
+            // `RandomState` has random keys.
             salt: RandomState::new().hash_one(number),
         }
     }
 }
 
-/// The bytes that an event will take in a record, or a little more.
+/// An upper bound of the encoded size of an event.
 pub(crate) fn size(event: &Event) -> usize {
     let entries = [event.before(), event.after()];
     5 + event.key().len()
@@ -67,17 +67,17 @@ pub(crate) fn size(event: &Event) -> usize {
             .sum::<usize>()
 }
 
-/// A record in the making.
+/// A record under construction.
 #[derive(Debug)]
 pub(crate) struct RecordBuilder {
-    /// Room for the header, then what follows it.
+    /// Space for the header, then the payload.
     bytes: Vec<u8>,
     count: usize,
     first: Revision,
 }
 
 impl RecordBuilder {
-    /// A record that will hold a batch with consecutive revisions. It has room for as many bytes as are expected.
+    /// Starts a record for a batch with consecutive revisions; `expected` is the capacity in bytes.
     pub(crate) fn events(expected: usize) -> Self {
         let mut bytes = Vec::with_capacity(expected.max(HEADER));
         bytes.resize(HEADER, 0);
@@ -88,7 +88,7 @@ impl RecordBuilder {
         }
     }
 
-    /// A record that says that history up to a revision is forgotten; `next` is the first revision to come.
+    /// Creates a compaction record; `next` is the next revision.
     pub(crate) fn compaction(revision: Revision, next: Revision) -> Self {
         let mut draft = Self::events(HEADER + 8);
         draft.bytes.extend_from_slice(&revision.to_le_bytes());
@@ -96,7 +96,7 @@ impl RecordBuilder {
         draft
     }
 
-    /// A record that ends a segment; `next` is the first revision of the segment that follows.
+    /// Creates the record that seals a segment; `next` is the first revision of the following segment.
     pub(crate) fn seal_record(following: SegmentId, next: Revision) -> Self {
         let mut draft = Self::events(SEAL_BYTES);
         for number in [following.number, following.salt] {
@@ -106,12 +106,12 @@ impl RecordBuilder {
         draft
     }
 
-    /// The bytes that the record takes.
+    /// The length in bytes.
     pub(crate) fn len(&self) -> usize {
         self.bytes.len()
     }
 
-    /// The revision that it begins with.
+    /// The first revision.
     pub(crate) fn first(&self) -> Revision {
         self.first
     }
@@ -147,7 +147,8 @@ impl RecordBuilder {
         }
     }
 
-    /// The record as it is written. The salt sets it apart from what else a file may hold.
+    /// Completes the header and returns the bytes. The salt distinguishes the record from other data in a
+    /// recycled file.
     pub(crate) fn seal(&mut self, salt: u64) -> io::Result<&[u8]> {
         let Some((header, payload)) = self.bytes.split_first_chunk_mut::<HEADER>() else {
             return Err(io::Error::other(
@@ -164,7 +165,8 @@ impl RecordBuilder {
     }
 }
 
-/// Keys and values are far below 4 GiB; were one not, the record would not decode and the write would fail.
+/// Keys and values are far below 4 GiB. If one were not, the record would not decode, and the write would
+/// fail.
 fn length_field(length: usize) -> [u8; 4] {
     u32::try_from(length).unwrap_or(u32::MAX).to_le_bytes()
 }
@@ -173,7 +175,7 @@ fn put_length(length: usize, out: &mut Vec<u8>) {
     out.extend_from_slice(&length_field(length));
 }
 
-/// Covers the header without the checksum itself.
+/// Computes the checksum of the header (without the checksum field) and the payload.
 fn checksum(salt: u64, header: &[u8; HEADER], payload: &[u8]) -> u32 {
     let mut hasher = crc32fast::Hasher::new();
     hasher.update(&salt.to_le_bytes());
@@ -188,14 +190,15 @@ fn checksum(salt: u64, header: &[u8; HEADER], payload: &[u8]) -> u32 {
 pub(crate) enum RecordSearch {
     Found,
     Nothing,
-    /// The bytes end before it is clear whether what begins at a place is a record; it would be of this size.
+    /// The bytes end before it is clear whether they contain a record at this offset; `size` is the length it
+    /// would have.
     Unclear {
         at: usize,
         size: usize,
     },
 }
 
-/// A record found at the front of some bytes.
+/// A record at the front of a byte slice.
 #[derive(Debug)]
 pub(crate) struct Record<'a> {
     pub(crate) first: Revision,
@@ -204,7 +207,8 @@ pub(crate) struct Record<'a> {
 }
 
 impl<'a> Record<'a> {
-    /// The record that the bytes begin with, if they do begin with a whole one.
+    /// Decodes the header of the record that the bytes begin with; `None` unless it is complete and its
+    /// checksum matches.
     pub(crate) fn find(bytes: &'a [u8], salt: u64) -> Option<Self> {
         let (header, rest) = bytes.split_first_chunk::<HEADER>()?;
         let mut fields = ByteReader { rest: header };
@@ -223,7 +227,7 @@ impl<'a> Record<'a> {
         })
     }
 
-    /// The bytes that a record at the front of these would take, as far as they tell; nothing if none begins there.
+    /// The length that the header at the front of the bytes claims; `None` if no record begins there.
     pub(crate) fn claimed(bytes: &[u8]) -> Option<usize> {
         let mut fields = ByteReader { rest: bytes };
         match fields.u32() {
@@ -235,7 +239,7 @@ impl<'a> Record<'a> {
         Some(HEADER.saturating_add(length.unwrap_or(0)))
     }
 
-    /// Looks for a whole record anywhere in the bytes.
+    /// Searches the bytes for a complete record.
     pub(crate) fn search(bytes: &[u8], salt: u64) -> RecordSearch {
         for at in memchr::memmem::find_iter(bytes, &MARK.to_le_bytes()) {
             let rest = bytes.get(at..).unwrap_or_default();
@@ -252,8 +256,7 @@ impl<'a> Record<'a> {
         HEADER + self.payload.len()
     }
 
-    /// What the record says, or nothing if the bytes make no sense although the checksum says that we wrote
-    /// them.
+    /// Decodes the content; `None` if the bytes are malformed despite a valid checksum.
     pub(crate) fn content(&self) -> Option<RecordContent> {
         let mut reader = ByteReader { rest: self.payload };
         let content = if self.count == 0 {
@@ -277,7 +280,7 @@ impl<'a> Record<'a> {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum RecordContent {
     Events(Vec<Arc<Event>>),
-    /// History up to this revision is forgotten.
+    /// History up to this revision is compacted.
     Compaction(Revision),
     /// The segment ends here; this one follows.
     Seal(SegmentId),
@@ -386,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_comes_back() {
+    fn records_round_trip() {
         let events = history();
         let mut bytes = encode(&events);
         assert!(bytes.len() <= HEADER + events.iter().map(|event| size(event)).sum::<usize>());
@@ -407,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn a_compaction_comes_back() {
+    fn compactions_round_trip() {
         let mut draft = RecordBuilder::compaction(5, 9);
         let record = Record::find(draft.seal(7).unwrap(), 7).unwrap();
         assert_eq!(
@@ -417,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn a_seal_comes_back() {
+    fn seals_round_trip() {
         let following = SegmentId { number: 3, salt: 11 };
         let mut draft = RecordBuilder::seal_record(following, 9);
         assert_eq!(draft.len(), SEAL_BYTES);

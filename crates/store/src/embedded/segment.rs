@@ -9,15 +9,15 @@ use super::record::{Record, RecordSearch};
 /// The bytes per read.
 const CHUNK_BYTES: usize = 1 << 20;
 
-/// The bytes of a segment from some place on, as far as they have been read.
+/// A segment reader with a buffer.
 #[derive(Debug)]
 pub(crate) struct SegmentReader {
     file: DataFile,
     length: u64,
-    /// Up to where it has been read.
+    /// The end of the part that has been read.
     read: u64,
     bytes: Vec<u8>,
-    /// The bytes that are consumed.
+    /// The number of consumed bytes in the buffer.
     done: usize,
 }
 
@@ -42,22 +42,22 @@ impl SegmentReader {
         self.length
     }
 
-    /// Returns the bytes that are read and not consumed.
+    /// Returns the bytes that are read but not consumed.
     pub(crate) fn rest(&self) -> &[u8] {
         self.bytes.get(self.done..).unwrap_or_default()
     }
 
-    /// Returns the file offset of the first byte that is not consumed.
+    /// Returns the file offset of the first unconsumed byte.
     pub(crate) fn offset(&self) -> u64 {
         self.read - self.rest().len() as u64
     }
 
-    /// Is done with some bytes.
+    /// Consumes bytes.
     pub(crate) fn skip(&mut self, count: usize) {
         self.done = self.bytes.len().min(self.done + count);
     }
 
-    /// Reads until the rest has as many bytes as that, if there are so many. Answers whether there are.
+    /// Reads until at least `count` unconsumed bytes are available. Returns whether they are.
     pub(crate) fn read_up_to(&mut self, count: usize) -> io::Result<bool> {
         if self.rest().len() >= count {
             return Ok(true);
@@ -77,9 +77,9 @@ impl SegmentReader {
         Ok(true)
     }
 
-    /// The record that the rest begins with, if it does begin with a whole one.
+    /// Returns the record at the current offset; `None` unless it is complete.
     pub(crate) fn record(&mut self, salt: u64) -> io::Result<Option<Record<'_>>> {
-        // Its header tells its size.
+        // The header contains the length of the record.
         while let Some(size) = Record::claimed(self.rest()) {
             if self.rest().len() >= size {
                 return Ok(Record::find(self.rest(), salt));
@@ -91,7 +91,7 @@ impl SegmentReader {
         Ok(None)
     }
 
-    /// Whether a whole record begins anywhere in what is left. Goes to the end.
+    /// Returns whether a complete record begins anywhere in the rest. Consumes the rest.
     pub(crate) fn has_record(&mut self, salt: u64) -> io::Result<bool> {
         loop {
             match Record::search(self.rest(), salt) {
@@ -99,12 +99,12 @@ impl SegmentReader {
                 RecordSearch::Unclear { at, size } => {
                     self.skip(at);
                     if !self.read_up_to(size)? {
-                        // It says that it is longer than what there is: it is none.
+                        // It claims to be longer than the file, so it is not a record.
                         self.skip(1);
                     }
                 }
                 RecordSearch::Nothing => {
-                    // A mark may be cut in two.
+                    // Keep three bytes: a magic number may straddle two chunks.
                     self.skip(self.rest().len().saturating_sub(3));
                     let left = usize::try_from(self.length - self.read).unwrap_or(usize::MAX);
                     if left == 0 {

@@ -1,7 +1,7 @@
-//! The file that the next segment of the journal is made of, filled before it is needed.
+//! The spare file: a preallocated file that becomes the next segment of the journal.
 //!
-//! Most come from segments that are no longer needed. Where none does, as in the first minutes of a store,
-//! a thread fills one, so that the writer does not have to while others wait for it.
+//! Usually a retired segment becomes the spare. If there is none, as in the first minutes of a store, a
+//! thread allocates one, so that the writer need not do it while requests wait.
 
 use std::fs;
 use std::io;
@@ -14,13 +14,13 @@ use super::background;
 use super::file::{FaultInjector, IoThrottle, ThrottledFile, io_error};
 use crate::StoreError;
 
-/// The file itself. It appears under this name when it is whole.
+/// The spare file. It gets this name once it is complete.
 const SPARE: &str = "journal.spare";
-/// A file that is being filled.
+/// A spare file that is being filled.
 const NEW: &str = "journal.spare.new";
 
-/// Fills a file with zeros up to a size, without flushing the last of them, and cuts off what is beyond it. What it
-/// holds already may be anything.
+/// Overwrites a file with zeros up to a size and truncates it there. Does not flush the last chunk. The file
+/// may have any content.
 pub(crate) fn fill(file: &ThrottledFile, size: u64) -> io::Result<()> {
     let zeros = vec![0; 256 << 10];
     let mut length = file.len()?;
@@ -37,7 +37,7 @@ pub(crate) fn fill(file: &ThrottledFile, size: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// Gives the spare file another name, if there is one.
+/// Renames the spare file, if there is one.
 pub(crate) fn take(directory: &Path, name: &Path) -> Result<(), StoreError> {
     let spare = directory.join(SPARE);
     match fs::rename(&spare, name) {
@@ -46,8 +46,8 @@ pub(crate) fn take(directory: &Path, name: &Path) -> Result<(), StoreError> {
     }
 }
 
-/// Makes a file that is no longer needed the spare one, or removes it if there is one.
-pub(crate) fn give(directory: &Path, file: &Path, segment_bytes: u64) -> Result<(), StoreError> {
+/// Makes a retired file the spare, or removes it if there is one already.
+pub(crate) fn recycle(directory: &Path, file: &Path, segment_bytes: u64) -> Result<(), StoreError> {
     let spare = directory.join(SPARE);
     let fits = fs::metadata(file).is_ok_and(|data| data.len() == segment_bytes);
     let done = if fits && !spare.exists() {
@@ -58,10 +58,10 @@ pub(crate) fn give(directory: &Path, file: &Path, segment_bytes: u64) -> Result<
     done.map_err(|source| io_error("remove", file, source))
 }
 
-/// The thread that fills spare files.
+/// The thread that allocates spare files.
 #[derive(Debug)]
 pub(crate) struct SpareAllocator {
-    asked: Option<SyncSender<()>>,
+    requests: Option<SyncSender<()>>,
     /// Throttles the allocation until the file is needed.
     throttle: Arc<IoThrottle>,
     thread: Option<JoinHandle<()>>,
@@ -73,16 +73,16 @@ impl SpareAllocator {
         segment_bytes: u64,
         faults: Option<Arc<FaultInjector>>,
     ) -> Result<Self, StoreError> {
-        let (asked, asks) = sync_channel(1);
+        let (requests, received) = sync_channel(1);
         let path = directory.clone();
         let throttle = Arc::<IoThrottle>::default();
         let granted = Arc::clone(&throttle);
         let thread = background::start("spare", move || {
-            work(&directory, segment_bytes, faults.as_ref(), &granted, &asks);
+            work(&directory, segment_bytes, faults.as_ref(), &granted, &received);
         })
         .map_err(|source| io_error("start a thread for", &path, source))?;
         Ok(Self {
-            asked: Some(asked),
+            requests: Some(requests),
             throttle,
             thread: Some(thread),
         })
@@ -92,7 +92,7 @@ impl SpareAllocator {
     pub(crate) fn request(&self) {
         self.throttle.enable();
         // A pending request is enough.
-        let _ = self.asked.as_ref().map(|asked| asked.try_send(()));
+        let _ = self.requests.as_ref().map(|requests| requests.try_send(()));
     }
 
     /// Stops throttling, because the file is needed soon.
@@ -104,7 +104,7 @@ impl SpareAllocator {
 impl Drop for SpareAllocator {
     fn drop(&mut self) {
         self.expedite();
-        self.asked = None;
+        self.requests = None;
         let _ = self.thread.take().map(JoinHandle::join);
     }
 }
@@ -114,10 +114,10 @@ fn work(
     segment_bytes: u64,
     faults: Option<&Arc<FaultInjector>>,
     throttle: &Arc<IoThrottle>,
-    asks: &Receiver<()>,
+    received: &Receiver<()>,
 ) {
     let (spare, new) = (directory.join(SPARE), directory.join(NEW));
-    while asks.recv().is_ok() {
+    while received.recv().is_ok() {
         if spare.exists() {
             continue;
         }

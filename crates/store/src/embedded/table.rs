@@ -1,4 +1,4 @@
-//! The state at rest: a redb database that holds every key as of some revision of the journal.
+//! The checkpointed state: a redb database that holds every key as of one revision of the journal.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,18 +17,18 @@ use super::record::SegmentId;
 use crate::state::Snapshot;
 use crate::{Entry, MaybeCompressed, ReaderCache, Remedy, Revision, StoreError};
 
-/// The format of the files. It grows when a program that knows the old one cannot read the new one.
+/// The file format version. It is incremented when older programs cannot read the new format.
 const FORMAT: u64 = 2;
 
 const FILE: &str = "state.redb";
-/// A file that is being made.
+/// A database under construction.
 const NEW: &str = "state.redb.new";
 
 /// Key to checksum, create revision, mod revision, version and value.
 const STATE: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("state");
 const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
 
-/// An end of the table.
+/// One end of the table.
 #[derive(Debug, Clone, Copy)]
 enum TableEnd {
     Front,
@@ -41,15 +41,15 @@ const ROW_HEADER: usize = 28;
 /// The purpose for which a table is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum OpenMode {
-    /// To be read once, from end to end.
+    /// To be read once, completely.
     Load,
     /// To be written, in large batches.
     Store,
 }
 
 impl OpenMode {
-    /// Memory that redb may use for pages. Those that are read once are not worth keeping; worse, readers would
-    /// free each other's pages, and wait for each other's allocator.
+    /// The size of redb's page cache. Pages that are read once are not worth caching; worse, parallel readers
+    /// would evict each other's pages and contend for the allocator.
     fn cache_bytes(self) -> usize {
         match self {
             Self::Load => 0,
@@ -61,18 +61,18 @@ impl OpenMode {
 /// The metadata of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TableMeta {
-    /// The revision that the entries belong to.
+    /// The revision of the state.
     pub(crate) revision: Revision,
     /// The number of entries.
     pub(crate) count: u64,
-    /// The segment of the journal that was being written at this revision.
+    /// The active segment of the journal at this revision.
     pub(crate) segment: SegmentId,
 }
 
 /// The open database.
 #[derive(Debug)]
 pub(crate) struct StateTable {
-    /// There until the end.
+    /// `Some` until dropped.
     database: Option<Database>,
     path: PathBuf,
 }
@@ -80,24 +80,24 @@ pub(crate) struct StateTable {
 impl Drop for StateTable {
     fn drop(&mut self) {
         let database = self.database.take();
-        // What has made no sense when it was read may make none when it is closed; that has been said by then, and what
-        // was committed is on disk.
+        // Closing a damaged database may panic again. The damage has been reported by then, and committed
+        // data is on disk.
         let _ = panics::catch(|| drop(database));
     }
 }
 
-/// Returns whether a directory holds a store.
+/// Returns whether a directory contains a store.
 pub(crate) fn exists(directory: &Path) -> bool {
     path(directory).symlink_metadata().is_ok()
 }
 
-/// The file in a directory.
+/// The path of the database in a directory.
 pub(crate) fn path(directory: &Path) -> PathBuf {
     directory.join(FILE)
 }
 
-/// Runs a piece of work on the database. What redb says about its file is said about ours, and where it
-/// panics over one that makes no sense, that is damage, too.
+/// Runs an operation on the database. Converts redb's errors, and its panics on damaged files, to errors
+/// about our file.
 fn guarded<T>(
     action: &'static str,
     path: &Path,
@@ -127,7 +127,7 @@ fn guarded<T>(
     })
 }
 
-/// A new state at rest that does not have its name yet.
+/// A new database that does not have its final name yet.
 #[derive(Debug)]
 pub(crate) struct TableBuilder {
     directory: PathBuf,
@@ -135,7 +135,7 @@ pub(crate) struct TableBuilder {
 }
 
 impl TableBuilder {
-    /// Writes all entries of a state, one after the other. If that fails, nothing is left of it.
+    /// Writes all entries of a state. On failure, removes the file.
     pub(crate) fn write<E: From<StoreError>>(
         directory: &Path,
         revision: Revision,
@@ -186,7 +186,7 @@ impl TableBuilder {
         }
     }
 
-    /// Gives the file its name. Answers with the number of entries.
+    /// Renames the file to its final name. Returns the number of entries.
     pub(crate) fn publish(self) -> Result<u64, StoreError> {
         let new = self.directory.join(NEW);
         std::fs::rename(&new, path(&self.directory)).map_err(|source| io_error("rename", &new, source))?;
@@ -195,7 +195,7 @@ impl TableBuilder {
     }
 }
 
-/// Removes a file, if it is there.
+/// Removes a file if it exists.
 fn remove(path: &Path) -> Result<(), StoreError> {
     match std::fs::remove_file(path) {
         Err(source) if source.kind() != std::io::ErrorKind::NotFound => Err(io_error("remove", path, source)),
@@ -220,13 +220,13 @@ impl TableMeta {
 }
 
 impl StateTable {
-    /// Opens what there is, to be read. The file is not changed.
+    /// Opens the database for reading. The file is not changed.
     pub(crate) fn open(directory: &Path, faults: Option<Arc<FaultInjector>>) -> Result<Self, StoreError> {
         Self::open_with(directory, OpenMode::Load, |path| Overlay::open(path, faults))
     }
 
-    /// Opens what there is, to be written while there is time.
-    pub(crate) fn open_at_leisure(
+    /// Opens the database for throttled writing.
+    pub(crate) fn open_throttled(
         directory: &Path,
         faults: Option<Arc<FaultInjector>>,
         throttle: Arc<IoThrottle>,
@@ -271,12 +271,12 @@ impl StateTable {
         self.database.as_ref().ok_or(redb::Error::DatabaseClosed)
     }
 
-    /// Asks the system to have the file in memory by the time that it is read. Returns when all of it is asked for.
+    /// Starts read-ahead of the file. Returns once all of it is requested.
     pub(crate) fn read_ahead(&self) {
         read_ahead(&self.path);
     }
 
-    /// Reads everything and checks it.
+    /// Reads and verifies all entries.
     pub(crate) fn load(&self) -> Result<(Snapshot, TableMeta), StoreError> {
         let meta = guarded("read", &self.path, || {
             let transaction = self.database()?.begin_read()?;
@@ -316,7 +316,7 @@ impl StateTable {
         ))
     }
 
-    /// Reads the rows from both ends at once, until all that are said to be there are taken.
+    /// Reads the rows from both ends in parallel, until the expected number of rows is read.
     fn entries(&self, count: u64) -> Result<OrdMap<Arc<str>, Arc<Entry>>, StoreError> {
         let left = AtomicU64::new(count);
         let (front, back) = std::thread::scope(|scope| {
@@ -335,7 +335,7 @@ impl StateTable {
             detail: "a reader of the state has ended early".to_owned(),
         };
         let ((mut entries, next), (rest, _)) = (front?, back.map_err(gone)??);
-        // Where one has stopped, the other must have: nothing may lie between them.
+        // The readers must meet: no row may lie between them.
         if next.as_deref() != rest.last().map(|entry| &*entry.key) {
             return Err(self.damaged(format!("it does not hold the {count} keys that it says it does")));
         }
@@ -345,7 +345,7 @@ impl StateTable {
         Ok(entries)
     }
 
-    /// Takes rows from one end for as long as there are any left to take. Answers with the key after the last.
+    /// Reads rows from one end while any are left. Returns the key after the last one.
     fn rows(
         &self,
         left: &AtomicU64,
@@ -396,7 +396,7 @@ impl StateTable {
         }
     }
 
-    /// Writes what changed, durably.
+    /// Writes changes durably.
     pub(crate) fn store<'a>(
         &self,
         changes: impl Iterator<Item = (&'a str, Option<&'a Entry>)>,
@@ -419,7 +419,7 @@ impl StateTable {
         })
     }
 
-    /// Changes both tables, durably.
+    /// Updates both tables durably.
     fn write(
         &self,
         change: impl FnOnce(
@@ -429,7 +429,7 @@ impl StateTable {
     ) -> Result<(), StoreError> {
         guarded("write", &self.path, || {
             let mut transaction = self.database()?.begin_write()?;
-            // After a crash, the file opens at once, instead of after a walk through all of it.
+            // After a crash, the file then opens without a full scan.
             transaction.set_quick_repair(true);
             change(
                 &mut transaction.open_table(STATE)?,
@@ -440,7 +440,7 @@ impl StateTable {
         })
     }
 
-    /// Walks through the file page by page and compares all checksums.
+    /// Verifies the checksums of all pages.
     pub(crate) fn verify(&mut self) -> Result<(), StoreError> {
         let Self { database, path } = self;
         let whole = guarded("check", path, || {

@@ -40,6 +40,7 @@ impl JournalWriter {
                 writer.execute(batch, queue);
             }
         }
+        // Takes the writer away: a caller with a lease finds none, and the journal is closed.
         drop(shared.lock().take());
     }
 
@@ -57,12 +58,13 @@ impl JournalWriter {
                 self.cache.publish(&batch.events);
                 Vec::new()
             }
+            // Later batches were evaluated against this one's changes, so none of them may succeed.
             Err(_) => queue.take_failed(),
         };
         for Batch { decided, tasks, .. } in std::iter::once(batch).chain(failed) {
             for (outcome, reply) in decided {
-                // A conflict was found against earlier writes of the batch, so it fails if they fail. A caller that
-                // has gone away does not receive the answer.
+                // A conflict was detected against earlier writes of the batch, so it fails if they fail.
+                // Sending fails if the caller has gone away.
                 let _ = reply.send(flushed.clone().and(outcome));
             }
             for (task, reply) in tasks {
@@ -96,6 +98,8 @@ impl JournalWriter {
         match task {
             MaintenanceTask::Compact(revision) => self.compact(revision),
             MaintenanceTask::Probe => {
+                // An empty record repeats the current compaction, so it changes nothing but proves that the
+                // disk accepts writes.
                 let mut nothing =
                     RecordBuilder::compaction(self.cache.compacted(), self.cache.revision() + 1);
                 self.append_with_room(&mut nothing)
@@ -103,7 +107,7 @@ impl JournalWriter {
         }
     }
 
-    /// Compacts history, durably.
+    /// Compacts history durably.
     fn compact(&mut self, revision: Revision) -> Result<(), StoreError> {
         self.cache.check(revision)?;
         self.append(&mut RecordBuilder::compaction(
@@ -121,10 +125,13 @@ impl JournalWriter {
         }
         let begin = Instant::now();
         let appended = self.journal.append(record);
+        // An exponential moving average: one slow flush must not make the writer wait longer for many
+        // batches.
         self.stats.flush = (self.stats.flush * 3 + begin.elapsed()) / 4;
         appended.map_err(|error| match error {
             AppendError::NotWritten(error) => error,
             AppendError::NotFlushed(error) => {
+                // Permanent: after a failed flush the kernel may report success for pages it has dropped.
                 self.failure = Some(error.clone());
                 error
             }

@@ -1,4 +1,4 @@
-//! Calls to an etcd cluster, whichever of its members answers.
+//! Calls to an etcd cluster, to any of its members.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -39,8 +39,8 @@ pub(crate) struct EtcdClient {
     members: Vec<Channel>,
     /// The index of the member that answered last.
     preferred: AtomicUsize,
-    /// The time after which a call fails, retries included.
-    patience: Duration,
+    /// The timeout of a call, including retries.
+    timeout: Duration,
 }
 
 /// A response, and whether an earlier attempt may have been executed as well.
@@ -57,7 +57,7 @@ pub(crate) struct RpcError {
     pub(crate) in_doubt: bool,
 }
 
-/// Whether to retry an attempt whose outcome is unknown.
+/// The treatment of an attempt whose outcome is unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RetryPolicy {
     /// Retry: a second execution has no effect.
@@ -103,14 +103,14 @@ impl EtcdClient {
         Ok(Self {
             members,
             preferred: AtomicUsize::new(0),
-            patience: config.patience,
+            timeout: config.timeout,
         })
     }
 
     fn member(&self, number: usize) -> Result<Grpc<Channel>, Status> {
         let channel = self.members.get(number % self.members.len().max(1));
         let channel = channel.ok_or_else(|| Status::unavailable("no etcd server was named"))?;
-        // The limits are etcd's to set.
+        // etcd enforces the message size limits.
         Ok(Grpc::new(channel.clone())
             .max_decoding_message_size(usize::MAX)
             .max_encoding_message_size(usize::MAX))
@@ -138,12 +138,12 @@ impl EtcdClient {
         answer
             .map(tonic::Response::into_inner)
             .map_err(|status| RpcError {
-                in_doubt: is_transient(&status) && !was_turned_away(&status),
+                in_doubt: is_transient(&status) && !was_rejected_unread(&status),
                 status,
             })
     }
 
-    /// Calls members until one answers or the time is up.
+    /// Calls members until one answers or the timeout expires.
     async fn call<Q, A>(
         &self,
         path: &'static str,
@@ -155,7 +155,7 @@ impl EtcdClient {
         Q: Message + Clone + 'static,
         A: Message + Default + 'static,
     {
-        let deadline = Instant::now() + self.patience;
+        let deadline = Instant::now() + self.timeout;
         let mut pause = RETRY_DELAY;
         let mut in_doubt = false;
         loop {
@@ -184,7 +184,7 @@ impl EtcdClient {
         }
     }
 
-    /// Asks another member next time, unless someone has turned away already.
+    /// Prefers another member from now on, unless another task has already switched.
     fn skip_member(&self, number: usize) {
         let _ = self.preferred.compare_exchange(
             number,
@@ -194,7 +194,7 @@ impl EtcdClient {
         );
     }
 
-    /// A call that may be repeated and whose earlier attempts do not matter.
+    /// Makes a call that may be retried and whose earlier attempts do not matter.
     async fn call_once_safe<Q, A>(
         &self,
         path: &'static str,
@@ -242,8 +242,8 @@ impl EtcdClient {
         Ok(status.version)
     }
 
-    /// Opens a stream of watches with the member that answers now. The stream ends when that member loses
-    /// its leader, so that nobody waits for news from one that gets none.
+    /// Opens a watch stream to the preferred member. The stream ends when that member loses its leader,
+    /// because it would not receive events any more.
     pub(crate) async fn watch(
         &self,
         requests: mpsc::Receiver<WatchRequest>,
@@ -273,13 +273,13 @@ impl EtcdClient {
         }
     }
 
-    /// A stream has failed: the next one goes to another member.
+    /// Prefers another member after a failed stream.
     pub(crate) fn skip_preferred(&self) {
         self.skip_member(self.preferred.load(Ordering::Relaxed));
     }
 }
 
-/// A request that a member without a leader turns away at once, rather than let it wait for one.
+/// Requests that a member without a leader fails immediately, instead of waiting for one.
 fn with_leader<T>(message: T) -> Request<T> {
     let mut request = Request::new(message);
     request
@@ -309,8 +309,8 @@ fn is_transient(status: &Status) -> bool {
     }
 }
 
-/// Whether it is certain that a request which got no answer was not carried out.
-fn was_turned_away(status: &Status) -> bool {
+/// Returns whether a request without a response was certainly not executed.
+fn was_rejected_unread(status: &Status) -> bool {
     [NO_LEADER, TOO_MANY_REQUESTS].contains(&status.message())
         || causes(status).any(<dyn std::error::Error>::is::<tonic::ConnectError>)
 }
@@ -319,7 +319,7 @@ fn was_turned_away(status: &Status) -> bool {
 pub(crate) fn failure(status: &Status, requested: Revision) -> StoreError {
     let message = status.message();
     if message.contains("required revision has been compacted") {
-        // etcd does not say what is left; the next revision is the least that can be.
+        // etcd does not report the oldest revision; the next one is a lower bound.
         return StoreError::Compacted {
             requested,
             oldest: requested + 1,
@@ -349,7 +349,7 @@ fn describe(status: &Status) -> String {
     }
 }
 
-/// An error with all that caused it: transport errors say nothing by themselves.
+/// Formats an error with its causes: transport errors alone say nothing.
 fn chain(error: &(dyn std::error::Error + 'static)) -> String {
     let texts: Vec<_> = std::iter::once(error)
         .chain(causes(error))
@@ -365,7 +365,7 @@ fn causes<'a>(
     std::iter::successors(error.source(), |cause| cause.source())
 }
 
-/// etcd's revisions are signed and never negative.
+/// Converts a revision of etcd, which is signed and never negative.
 pub(crate) fn from_wire(number: i64) -> Revision {
     u64::try_from(number).unwrap_or(0)
 }
@@ -374,7 +374,7 @@ pub(crate) fn to_wire(revision: Revision) -> i64 {
     i64::try_from(revision).unwrap_or(i64::MAX)
 }
 
-/// An entry as etcd has it. Keys that are no text are none of ours.
+/// Converts an entry of etcd. Skips keys that are not UTF-8, which are never ours.
 pub(crate) fn entry(kv: KeyValue) -> Option<Arc<Entry>> {
     let key = String::from_utf8(kv.key).ok()?;
     Some(Arc::new(Entry {

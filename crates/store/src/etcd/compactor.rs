@@ -1,4 +1,4 @@
-//! Tells etcd to forget: all servers over a cluster try, and one does.
+//! Compacts etcd: in each interval every server tries, and one succeeds.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,26 +11,25 @@ use super::wire::{
 use crate::cache::Cache;
 use crate::{Revision, StoreError};
 
-/// The key that kube-apiserver agrees upon with its likes; it is outside of every prefix. Its version counts
-/// the rounds, its value is the revision that the next round compacts.
+/// The key that kube-apiserver uses for the same purpose; it is outside every prefix. Its version counts the
+/// rounds, and its value is the revision that the next round compacts.
 const KEY: &[u8] = b"compact_rev_key";
 
-/// Works for as long as the store lives.
+/// Runs for as long as the store lives.
 pub(crate) async fn run(client: Arc<EtcdClient>, cache: Arc<Cache>, interval: Duration) {
     let mut version = 0;
     let mut last_round = cache.revision();
     loop {
         tokio::time::sleep(interval).await;
         cache.trim();
-        // A round that fails is made up for by the next one.
+        // A failed round is repaired by the next one.
         if let Ok((now, next)) = round(&client, version, last_round).await {
             (version, last_round) = (next, now);
         }
     }
 }
 
-/// Tries to be the one who compacts in this round. Answers with the current revision and the version of the
-/// key after the round.
+/// Tries to compact in this round. Returns the current revision and the version of the key after the round.
 async fn round(
     client: &EtcdClient,
     version: i64,

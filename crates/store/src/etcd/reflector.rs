@@ -22,8 +22,8 @@ use crate::{EntryChange, Event, Revision, StoreError, key};
 
 /// The entries per page of a list.
 const PAGE_ENTRIES: i64 = 1000;
-/// The time after which a member that does not answer a progress request is given up: it may be alive, but its readers
-/// wait.
+/// The timeout of a progress request. After it, another member is tried: this one may be alive, but readers
+/// wait for it.
 const PROGRESS_TIMEOUT: Duration = Duration::from_millis(1500);
 /// The delay before a broken watch is resumed; it doubles.
 const RETRY_DELAY: Duration = Duration::from_millis(50);
@@ -38,7 +38,7 @@ pub(crate) struct Reflector {
     pub(crate) progress: ProgressSupport,
 }
 
-/// Whether the cluster's progress notifications are reliable.
+/// The reliability of the cluster's progress notifications.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ProgressSupport {
     Reliable,
@@ -65,7 +65,7 @@ impl ProgressSupport {
     }
 }
 
-/// All keys with a prefix.
+/// A range request for all keys with a prefix.
 pub(crate) fn range(prefix: &str) -> RangeRequest {
     // A single NUL as the end means "to the end of all keys".
     let range_end = key::prefix_end(prefix).unwrap_or_else(|| vec![0]);
@@ -76,7 +76,7 @@ pub(crate) fn range(prefix: &str) -> RangeRequest {
     }
 }
 
-/// The state of a prefix at a revision; zero stands for now.
+/// Lists a prefix at a revision; zero means the latest.
 pub(crate) async fn state(client: &EtcdClient, prefix: &str, at: Revision) -> Result<Snapshot, StoreError> {
     let mut snapshot = Snapshot {
         revision: at,
@@ -106,7 +106,7 @@ pub(crate) async fn state(client: &EtcdClient, prefix: &str, at: Revision) -> Re
     }
 }
 
-/// The state to begin with: as many revisions ago as wanted, or as etcd remembers.
+/// Lists the initial state: at a revision `window` before the latest, or the oldest that etcd still has.
 pub(crate) async fn begin(client: &EtcdClient, prefix: &str, window: u64) -> Result<Snapshot, StoreError> {
     let probe = |at: Revision| {
         let request = RangeRequest {
@@ -130,7 +130,7 @@ pub(crate) async fn begin(client: &EtcdClient, prefix: &str, window: u64) -> Res
         }
     }
     match state(client, prefix, remembered).await {
-        // It was compacted while it was read.
+        // The revision was compacted during the list.
         Err(StoreError::Compacted { .. }) => state(client, prefix, 0).await,
         other => other,
     }
@@ -143,7 +143,7 @@ enum WatchEnd {
 }
 
 impl Reflector {
-    /// Works for as long as the store lives.
+    /// Runs for as long as the store lives.
     pub(crate) async fn run(self) {
         let mut pause = RETRY_DELAY;
         loop {
@@ -151,7 +151,7 @@ impl Reflector {
             match self.follow().await {
                 WatchEnd::Broken => self.client.skip_preferred(),
                 WatchEnd::Compacted => {
-                    // Whatever happens, the state is read until it has been.
+                    // List until it succeeds.
                     match state(&self.client, &self.prefix, 0).await {
                         Ok(snapshot) => self.cache.restart(snapshot),
                         Err(StoreError::Compacted { .. }) => continue,
@@ -168,7 +168,7 @@ impl Reflector {
         }
     }
 
-    /// Takes the watch up after the cache's revision, and follows it until it ends.
+    /// Watches from the cache's revision on until the watch ends.
     async fn follow(&self) -> WatchEnd {
         let (requests, receiver) = mpsc::channel(16);
         let RangeRequest { key, range_end, .. } = range(&self.prefix);
@@ -207,7 +207,7 @@ impl Reflector {
                 },
                 () = self.wanted.notified() => {
                     let ask = WatchRequestKind::Progress(WatchProgressRequest {});
-                    // A channel that is full holds such requests already.
+                    // A full channel already holds such requests.
                     let _ = requests.try_send(WatchRequest { request: Some(ask) });
                     answer_by.get_or_insert_with(|| Instant::now() + PROGRESS_TIMEOUT);
                 }
@@ -279,7 +279,7 @@ impl Reflector {
     }
 }
 
-/// A summary by which two states can be compared.
+/// A summary of a state, cheap to read and compare.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct StateSummary {
     /// The revision of the state.
@@ -291,8 +291,8 @@ pub(crate) struct StateSummary {
 }
 
 impl StateSummary {
-    /// Whether a state of the cache is this one. If newest key and number agree, nothing but whole lives of keys can
-    /// have passed in between.
+    /// Returns whether the cache has this state. If the newest revision and the number of keys agree, the
+    /// cache can only lack keys that were both created and deleted since.
     pub(crate) fn matches(&self, cache: &Cache) -> bool {
         let snapshot = cache.snapshot();
         snapshot.revision >= self.newest && snapshot.entries.len() as u64 == self.count

@@ -1,7 +1,7 @@
-//! The part of etcd's protocol that a store speaks.
+//! The messages of etcd's protocol that the store uses.
 //!
-//! The messages are written out here, rather than generated, so that building needs no protocol compiler. Their
-//! field numbers are those of etcd's `rpc.proto` and `kv.proto`, which etcd never changes.
+//! They are written by hand instead of generated, so that building needs no protobuf compiler. Their field
+//! numbers are those of etcd's `rpc.proto` and `kv.proto`, which etcd never changes.
 
 use prost::{Enumeration, Message, Oneof};
 
@@ -54,7 +54,7 @@ pub(crate) enum SortOrder {
     Descend = 2,
 }
 
-/// What a range is sorted by. (The numbers differ from those of [`CompareTarget`].)
+/// The sort key of a range request. (The numbers differ from those of [`CompareTarget`].)
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Enumeration)]
 #[repr(i32)]
 pub(crate) enum SortTarget {
@@ -115,7 +115,7 @@ pub(crate) enum CompareTarget {
     Mod = 2,
 }
 
-/// A condition of a transaction; the comparison is always for equality, which is zero.
+/// A condition of a transaction. The comparison is always equality, which is zero.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct Compare {
     #[prost(enumeration = "CompareTarget", tag = "2")]

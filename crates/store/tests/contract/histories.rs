@@ -1,4 +1,4 @@
-//! Histories that nobody thought of: one client after the other, and many at once.
+//! Random histories, sequential and concurrent.
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::model::{StoreModel, WriteOutcome};
 use crate::suite::next;
 use crate::{StoreFixture, linear};
 
-/// Many clients at once: what they see can be put into one order.
+/// Concurrent histories of many clients are linearizable.
 pub(crate) async fn concurrent_histories_are_linearizable(fixture: &StoreFixture) {
     for round in 0..3 {
         let prefix = format!("{}g/things/round-{round}/", fixture.root);
@@ -22,7 +22,7 @@ pub(crate) async fn concurrent_histories_are_linearizable(fixture: &StoreFixture
     }
 }
 
-/// A step of a random history. CounterSource choose among few keys and among the revisions that a key has had.
+/// A step of a random history. Numbers choose among few keys, and among the revisions of a key.
 #[derive(Debug, Clone)]
 enum HistoryStep {
     Create { key: usize },
@@ -70,7 +70,7 @@ async fn replay(store: &dyn Store, root: &str, steps: &[HistoryStep]) {
             HistoryStep::Update { key, stale } | HistoryStep::Delete { key, stale } => (*key, *stale),
             HistoryStep::Compact { nth } => {
                 let revision = model.revision(*nth).unwrap_or(start);
-                // The watch takes what it can before: a compaction may overtake it.
+                // The watch reads first, because a compaction may overtake it.
                 while seen.len() < model.events(root, start).len() {
                     seen.push(next(&mut watch).await);
                 }
@@ -134,7 +134,7 @@ fn flatten(event: &Event) -> (Revision, String, Option<Entry>, Option<Entry>) {
     )
 }
 
-/// Compares all reads at one revision, and a watch from there, with the model.
+/// Compares all reads at one revision, and a watch from it, with the model.
 async fn check_reads(
     store: &dyn Store,
     root: &str,

@@ -1,4 +1,4 @@
-//! One contract, every engine: each passes the same suite and agrees with the same model.
+//! The contract suite: every engine passes the same tests and agrees with the same model.
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use scantling_store::{EmbeddedConfig, EmbeddedStore, EtcdStore, MemStore, Store};
 
-/// A store to test, the keys that are the test's own, and whatever must live as long as the store.
+/// A store under test, the keys reserved for the test, and resources that must live as long as the store.
 struct StoreFixture {
     store: Arc<dyn Store>,
     /// Ends with a slash.
@@ -26,24 +26,24 @@ struct StoreFixture {
     _guard: Box<dyn std::any::Any + Send + Sync>,
 }
 
-/// Runs the whole suite against the fixtures that an expression makes.
+/// Runs the suite against the fixtures that an expression creates.
 macro_rules! store_contract {
     ($engine:ident: $fixture:expr) => {
         store_contract!($engine: $fixture =>
             create_then_read,
-            conditions_decide_and_take_no_revision,
-            a_key_has_a_life,
+            failed_conditions_take_no_revision,
+            create_update_delete_and_recreate,
             lists_are_in_byte_order_of_keys,
             pages_stay_at_one_state,
-            the_past_can_be_read,
-            the_future_cannot_be_read,
-            compaction_ends_the_past,
+            reads_at_past_revisions,
+            reads_at_future_revisions_fail,
+            compacted_revisions_cannot_be_read,
             a_watch_sees_each_write_once,
-            a_watch_resumes_anywhere,
-            a_watch_tells_its_progress,
-            a_wait_for_an_event_may_be_dropped,
-            odd_keys_are_kept_or_refused,
-            large_values_are_kept_or_refused,
+            a_watch_resumes_at_any_revision,
+            a_watch_reports_its_progress,
+            waiting_for_an_event_is_cancel_safe,
+            unusual_keys_are_stored_or_refused,
+            large_values_are_stored_or_refused,
             concurrent_updates_lose_nothing,
             concurrent_creates_are_all_seen,
             random_histories_agree_with_the_model,
@@ -90,7 +90,7 @@ store_contract!(embedded: embedded());
 async fn etcd() -> Option<StoreFixture> {
     let cluster = scantling_testkit::etcd::EtcdCluster::start(1, scantling_testkit::etcd::Security::Plain)?;
     let mut config = cluster.config();
-    // Longer than a busy machine keeps anybody waiting.
+    // Longer than any delay on a busy machine.
     config.catch_up = Duration::from_secs(15);
     let store = EtcdStore::connect(config).await.unwrap();
     Some(StoreFixture {
@@ -102,8 +102,8 @@ async fn etcd() -> Option<StoreFixture> {
 
 store_contract!(etcd: etcd());
 
-/// The check of histories finds fault where there is some.
-mod the_check {
+/// The linearizability checker rejects wrong histories.
+mod checker {
     use super::linear::{CallOutcome, NEVER, RecordedCall, StoreCall, check};
 
     fn operation(times: (u64, u64), call: StoreCall, outcome: CallOutcome) -> RecordedCall {
@@ -116,14 +116,14 @@ mod the_check {
         }
     }
 
-    /// Runs the check on operations without any write that a watch would show.
+    /// Runs the checker on a history of reads.
     fn reads(found: &[((u64, u64), Option<u64>)]) {
         let read = |&(times, number)| operation(times, StoreCall::Get, CallOutcome::Found(number));
         check(found.iter().map(read).collect(), &[]);
     }
 
     #[test]
-    fn accepts_what_is_sound() {
+    fn accepts_a_linearizable_history() {
         reads(&[((1, 2), None), ((3, 4), None)]);
         let lost = operation((1, NEVER), StoreCall::Create { new: 7 }, CallOutcome::Unknown);
         check(vec![lost], &[]);
@@ -131,20 +131,20 @@ mod the_check {
 
     #[test]
     #[should_panic(expected = "no order explains")]
-    fn finds_a_value_from_nowhere() {
+    fn rejects_a_value_that_was_never_written() {
         reads(&[((1, 2), Some(5))]);
     }
 
     #[test]
     #[should_panic(expected = "acknowledged, and not shown")]
-    fn finds_a_write_that_no_watch_shows() {
+    fn rejects_a_write_without_an_event() {
         let write = operation((1, 2), StoreCall::Create { new: 7 }, CallOutcome::Written(2));
         check(vec![write], &[]);
     }
 
     #[tokio::test]
     #[should_panic(expected = "no order explains")]
-    async fn finds_a_stale_read() {
+    async fn rejects_a_stale_read() {
         let (write, event) = created().await;
         let stale = operation((3, 4), StoreCall::Get, CallOutcome::Found(None));
         check(vec![write, stale], &[event]);
@@ -152,7 +152,7 @@ mod the_check {
 
     #[tokio::test]
     #[should_panic(expected = "no order explains")]
-    async fn finds_reads_that_go_back() {
+    async fn rejects_reads_that_go_back_in_time() {
         let (mut write, event) = created().await;
         write.returned = 9;
         let new = operation((3, 4), StoreCall::Get, CallOutcome::Found(Some(7)));
@@ -169,7 +169,7 @@ mod the_check {
         check(vec![write, old, new], &[event]);
     }
 
-    /// A create that was answered at once, and its event.
+    /// Returns a successful create and its event.
     async fn created() -> (RecordedCall, std::sync::Arc<scantling_store::Event>) {
         use scantling_store::{MemStore, Store, Write};
         let value = super::linear::value(7).into();

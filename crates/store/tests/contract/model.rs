@@ -1,10 +1,10 @@
-//! What a store is, in the fewest words: the list of all writes. Everything else is read off it.
+//! The model of a store: the list of all writes, from which everything else follows.
 
 use std::collections::BTreeMap;
 
 use scantling_store::{Entry, Event, MaybeCompressed, ReaderCache, Revision, StoreError, Write};
 
-/// The outcome of an operation, in a form that two stores can be compared by.
+/// The outcome of an operation, comparable between stores.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum WriteOutcome {
     Written,
@@ -31,7 +31,7 @@ pub(crate) struct StoreModel {
 }
 
 impl StoreModel {
-    /// What a write is to be answered with.
+    /// Returns the expected outcome of a write.
     pub(crate) fn expect(&self, key: &str, write: &Write) -> WriteOutcome {
         let current = self.state(Revision::MAX).get(key).map(|entry| entry.mod_revision);
         match (current, write) {
@@ -45,7 +45,7 @@ impl StoreModel {
         }
     }
 
-    /// Notes a write that happened.
+    /// Records a write.
     pub(crate) fn record(&mut self, revision: Revision, key: &str, write: &Write) {
         let last = self.writes.last().map_or(0, |(revision, _, _)| *revision);
         assert!(revision > last, "revision {revision} after {last}");
@@ -53,7 +53,7 @@ impl StoreModel {
             .push((revision, key.to_owned(), write.value().cloned()));
     }
 
-    /// All keys as of a revision.
+    /// All keys at a revision.
     pub(crate) fn state(&self, at: Revision) -> BTreeMap<String, Entry> {
         let mut state: BTreeMap<String, Entry> = BTreeMap::new();
         for (revision, key, value) in self.writes.iter().filter(|(revision, _, _)| *revision <= at) {
@@ -94,7 +94,7 @@ impl StoreModel {
             .collect()
     }
 
-    /// Some revision of the past.
+    /// The `nth` revision of the past.
     pub(crate) fn revision(&self, nth: usize) -> Option<Revision> {
         (!self.writes.is_empty()).then(|| self.writes[nth % self.writes.len()].0)
     }

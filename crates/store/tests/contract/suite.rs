@@ -1,4 +1,4 @@
-//! The contract, test by test.
+//! The tests of the contract.
 
 use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
@@ -49,7 +49,7 @@ fn keys(page: &Page) -> Vec<&str> {
     page.entries.iter().map(|entry| &*entry.key).collect()
 }
 
-/// The next event, or a failure if none comes in reasonable time.
+/// Returns the next event; fails after a timeout.
 pub(crate) async fn next(watch: &mut Watch) -> Arc<Event> {
     let next = tokio::time::timeout(Duration::from_secs(20), watch.next());
     next.await.expect("an event should come").unwrap()
@@ -84,7 +84,7 @@ pub(crate) async fn create_then_read(fixture: &StoreFixture) {
     }
 }
 
-pub(crate) async fn conditions_decide_and_take_no_revision(fixture: &StoreFixture) {
+pub(crate) async fn failed_conditions_take_no_revision(fixture: &StoreFixture) {
     let (store, key) = (&*fixture.store, format!("{}g/things/ns/a", fixture.root));
     let missing = |result| matches!(result, Err(StoreError::NotFound { .. }));
     assert!(missing(store.write(&key, update("x", 1)).await));
@@ -115,7 +115,7 @@ pub(crate) async fn conditions_decide_and_take_no_revision(fixture: &StoreFixtur
     assert_eq!(*next(&mut watch).await, three, "refused writes are no events");
 }
 
-pub(crate) async fn a_key_has_a_life(fixture: &StoreFixture) {
+pub(crate) async fn create_update_delete_and_recreate(fixture: &StoreFixture) {
     let (store, key) = (&*fixture.store, format!("{}g/things/ns/a", fixture.root));
     let first = store.write(&key, create("1")).await.unwrap();
     let second = store.write(&key, update("2", first.revision)).await.unwrap();
@@ -247,7 +247,7 @@ pub(crate) async fn pages_stay_at_one_state(fixture: &StoreFixture) {
     assert_eq!(store.list(before_the_start).await.unwrap().entries.len(), 25);
 }
 
-pub(crate) async fn the_past_can_be_read(fixture: &StoreFixture) {
+pub(crate) async fn reads_at_past_revisions(fixture: &StoreFixture) {
     let (store, prefix) = (&*fixture.store, format!("{}g/things/ns/", fixture.root));
     let key = format!("{prefix}a");
     let one = store.write(&key, create("1")).await.unwrap().revision;
@@ -286,7 +286,7 @@ pub(crate) async fn the_past_can_be_read(fixture: &StoreFixture) {
     assert!(list(store, &prefix, ReadAt::AtLeast(0)).await.is_ok());
 }
 
-pub(crate) async fn the_future_cannot_be_read(fixture: &StoreFixture) {
+pub(crate) async fn reads_at_future_revisions_fail(fixture: &StoreFixture) {
     let (store, prefix) = (&*fixture.store, format!("{}g/things/ns/", fixture.root));
     let far = store.revision().await.unwrap() + 1_000_000;
     let future = |error: StoreError| match error {
@@ -294,7 +294,7 @@ pub(crate) async fn the_future_cannot_be_read(fixture: &StoreFixture) {
         other => panic!("{other}"),
     };
     let key = format!("{prefix}a");
-    // At once: an engine may wait for what is still to come.
+    // In parallel, because an engine may wait for a future revision.
     let [at_least, exact] = [ReadAt::AtLeast(far), ReadAt::Exact(far)];
     let (got, got_exact, listed, listed_exact, watched, compacted) = tokio::join!(
         store.get(&key, at_least),
@@ -315,7 +315,7 @@ pub(crate) async fn the_future_cannot_be_read(fixture: &StoreFixture) {
     errors.into_iter().for_each(future);
 }
 
-pub(crate) async fn compaction_ends_the_past(fixture: &StoreFixture) {
+pub(crate) async fn compacted_revisions_cannot_be_read(fixture: &StoreFixture) {
     let (store, prefix) = (&*fixture.store, format!("{}g/things/ns/", fixture.root));
     let key = format!("{prefix}a");
     let one = store.write(&key, create("1")).await.unwrap().revision;
@@ -332,7 +332,7 @@ pub(crate) async fn compaction_ends_the_past(fixture: &StoreFixture) {
     compacted(list(store, &prefix, ReadAt::Exact(one)).await.unwrap_err());
     compacted(store.watch(&prefix, one).await.unwrap_err());
     compacted(store.compact(one).await.unwrap_err());
-    // A watch that was there before has lost nothing if it took its events in time, and says so if not.
+    // A watch opened before either has read its events in time, or ends with an error.
     match behind.next().await {
         Ok(event) => assert_eq!(event.revision, two),
         Err(error) => compacted(error),
@@ -396,7 +396,7 @@ pub(crate) async fn a_watch_sees_each_write_once(fixture: &StoreFixture) {
     }
 }
 
-pub(crate) async fn a_watch_resumes_anywhere(fixture: &StoreFixture) {
+pub(crate) async fn a_watch_resumes_at_any_revision(fixture: &StoreFixture) {
     let (store, prefix) = (&*fixture.store, format!("{}g/things/ns/", fixture.root));
     let mut revisions = vec![store.revision().await.unwrap()];
     for n in 0..600 {
@@ -417,7 +417,7 @@ pub(crate) async fn a_watch_resumes_anywhere(fixture: &StoreFixture) {
     }
 }
 
-pub(crate) async fn a_watch_tells_its_progress(fixture: &StoreFixture) {
+pub(crate) async fn a_watch_reports_its_progress(fixture: &StoreFixture) {
     let (store, root) = (&*fixture.store, &fixture.root);
     let start = store.revision().await.unwrap();
     let mut watch = store.watch(&format!("{root}g/things/"), start).await.unwrap();
@@ -436,7 +436,7 @@ pub(crate) async fn a_watch_tells_its_progress(fixture: &StoreFixture) {
     let between = watch.progress().unwrap();
     assert!(between >= one.min(two - 1) && between < two);
     assert_eq!(next(&mut watch).await.revision, two);
-    // What happens elsewhere moves the progress, too, though without an event.
+    // Writes outside the prefix advance the progress, too, without an event.
     let elsewhere = store
         .write(&format!("{root}g/others/a"), create("x"))
         .await
@@ -453,7 +453,7 @@ pub(crate) async fn a_watch_tells_its_progress(fixture: &StoreFixture) {
     assert_eq!(next(&mut watch).await.revision, three);
 }
 
-pub(crate) async fn a_wait_for_an_event_may_be_dropped(fixture: &StoreFixture) {
+pub(crate) async fn waiting_for_an_event_is_cancel_safe(fixture: &StoreFixture) {
     let (store, prefix) = (&*fixture.store, format!("{}g/things/ns/", fixture.root));
     let start = store.revision().await.unwrap();
     let mut watch = store.watch(&prefix, start).await.unwrap();
@@ -473,7 +473,7 @@ pub(crate) async fn a_wait_for_an_event_may_be_dropped(fixture: &StoreFixture) {
     assert_eq!(*next(&mut watch).await, two);
 }
 
-pub(crate) async fn odd_keys_are_kept_or_refused(fixture: &StoreFixture) {
+pub(crate) async fn unusual_keys_are_stored_or_refused(fixture: &StoreFixture) {
     let (store, prefix) = (&*fixture.store, format!("{}g/things/ns/", fixture.root));
     let long = "x".repeat(253);
     for name in [
@@ -532,7 +532,7 @@ pub(crate) async fn odd_keys_are_kept_or_refused(fixture: &StoreFixture) {
     );
 }
 
-pub(crate) async fn large_values_are_kept_or_refused(fixture: &StoreFixture) {
+pub(crate) async fn large_values_are_stored_or_refused(fixture: &StoreFixture) {
     let (store, key) = (&*fixture.store, format!("{}g/things/ns/a", fixture.root));
     let value: Bytes = (0..MAX_VALUE_BYTES - 64 * 1024)
         .map(|n| (n % 251) as u8)

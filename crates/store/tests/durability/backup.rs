@@ -1,4 +1,4 @@
-//! Check, export, import: backups and moves.
+//! Backups: check, export, import.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -147,7 +147,7 @@ async fn a_backup_is_one_state_whatever_is_written_meanwhile() {
     let writer = tokio::spawn({
         let store = Arc::clone(&store);
         async move {
-            // Two keys that always change one after the other: no state has the second without the first.
+            // Two keys that change one after the other: no state has the second change without the first.
             for n in 0..3_000 {
                 for name in ["first", "second"] {
                     let value = format!("{n}").into();
@@ -181,8 +181,8 @@ async fn a_backup_is_one_state_whatever_is_written_meanwhile() {
     writer.abort();
 }
 
-/// Keys and values of any kind, as a store may hold them.
-fn anything() -> impl Strategy<Value = BTreeMap<String, Vec<u8>>> {
+/// Generates arbitrary keys and values.
+fn arbitrary_entries() -> impl Strategy<Value = BTreeMap<String, Vec<u8>>> {
     let name = "[^/\\x00]{1,20}".prop_filter("names of directories", |name| name != "." && name != "..");
     let key = proptest::collection::vec(name, 1..4).prop_map(|names| format!("/{}", names.join("/")));
     let text = "\\PC{0,40}".prop_map(String::into_bytes);
@@ -194,7 +194,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
-    fn whatever_was_exported_comes_back(all in anything()) {
+    fn whatever_was_exported_comes_back(all in arbitrary_entries()) {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(async {
             let store = MemStore::default();

@@ -1,4 +1,4 @@
-//! Servers over one etcd: now one of them goes, now a member, now the leader, now the whole of etcd.
+//! Servers on one etcd cluster, while servers, members, the leader or the whole cluster fail.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -24,8 +24,8 @@ async fn create(store: &EtcdStore, name: &str) -> Revision {
         .revision
 }
 
-/// Creates until it succeeds: while a leader is being chosen, nobody knows what becomes of a write.
-async fn create_in_the_end(store: &EtcdStore, name: &str) -> Revision {
+/// Creates a key, retrying until it succeeds: during an election, the outcome of a write is unknown.
+async fn create_with_retries(store: &EtcdStore, name: &str) -> Revision {
     let deadline = Instant::now() + Duration::from_secs(90);
     loop {
         let create = Write::Create { value: "x".into() };
@@ -55,7 +55,7 @@ async fn each_server_sees_what_the_other_writes() {
     let mut watch = two.watch(PREFIX, start).await.unwrap();
     let first = create(&one, "a").await;
     assert_eq!(next(&mut watch).await.revision, first);
-    // A read that wants a revision waits for it, on whichever server.
+    // A read at a revision waits for it on any server.
     let second = create(&one, "b").await;
     let got = two
         .get(&format!("{PREFIX}b"), ReadAt::AtLeast(second))
@@ -64,7 +64,7 @@ async fn each_server_sees_what_the_other_writes() {
     assert_eq!(got.unwrap().mod_revision, second);
     assert_eq!(next(&mut watch).await.revision, second);
 
-    // One goes; the other goes on; the one that comes back resumes where it was.
+    // One server stops, the other continues, and the restarted one resumes.
     drop(one);
     let third = create(&two, "c").await;
     let one = etcd.connect().await;
@@ -83,7 +83,7 @@ async fn each_server_sees_what_the_other_writes() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn servers_outlive_a_crash_of_etcd() {
+async fn servers_survive_a_crash_of_etcd() {
     let Some(mut etcd) = EtcdCluster::start(1, Security::Plain) else {
         return;
     };
@@ -100,12 +100,12 @@ async fn servers_outlive_a_crash_of_etcd() {
         assert!(cached.is_some(), "what is in memory can be read without etcd");
         let writer = tokio::spawn({
             let one = Arc::clone(&one);
-            async move { create_in_the_end(&one, &format!("during-{round}")).await }
+            async move { create_with_retries(&one, &format!("during-{round}")).await }
         });
         tokio::time::sleep(Duration::from_millis(100)).await;
         etcd.resume(0);
         expected.push(writer.await.unwrap());
-        expected.push(create_in_the_end(&two, &format!("after-{round}")).await);
+        expected.push(create_with_retries(&two, &format!("after-{round}")).await);
     }
     for watch in &mut watches {
         for revision in &expected {
@@ -115,7 +115,7 @@ async fn servers_outlive_a_crash_of_etcd() {
     }
 }
 
-/// A connection to a member that can be cut.
+/// A proxy to a member, whose connections can be cut.
 struct Proxy {
     address: String,
     whole: watch::Sender<bool>,
@@ -157,7 +157,7 @@ impl Proxy {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_that_was_cut_off_goes_on_where_it_was() {
+async fn a_reconnected_server_resumes_its_watch() {
     let Some(etcd) = EtcdCluster::start(1, Security::Plain) else {
         return;
     };
@@ -178,7 +178,7 @@ async fn a_server_that_was_cut_off_goes_on_where_it_was() {
     }
     assert_eq!(all(&store).await, all(&other).await);
 
-    // Now etcd forgets what this server has not heard. Its watch ends, rather than leave something out.
+    // etcd compacts events that this server has not seen. Its watch ends instead of skipping them.
     wire.cut();
     let unheard = [create(&other, "d").await, create(&other, "e").await];
     other.compact(unheard[1]).await.unwrap();
@@ -201,7 +201,7 @@ async fn a_server_that_was_cut_off_goes_on_where_it_was() {
     }
 }
 
-/// The keys that a server says are there now, with their revisions.
+/// Lists the current keys of a server with their revisions.
 async fn all(store: &EtcdStore) -> Vec<(String, Revision)> {
     let request = ListRequest {
         prefix: PREFIX.to_owned(),
@@ -215,7 +215,7 @@ async fn all(store: &EtcdStore) -> Vec<(String, Revision)> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_cluster_that_wants_certificates() {
+async fn mutual_tls() {
     let Some(etcd) = EtcdCluster::start(1, Security::Mutual) else {
         return;
     };
@@ -223,7 +223,7 @@ async fn a_cluster_that_wants_certificates() {
     let first = create(&store, "a").await;
     let got = store.get(&format!("{PREFIX}a"), ReadAt::Latest).await.unwrap();
     assert_eq!(got.unwrap().mod_revision, first);
-    // Without a scheme, the certificates say that it is TLS.
+    // Without a scheme, the certificates select TLS.
     let mut bare = etcd.config();
     for server in &mut bare.servers {
         *server = server.strip_prefix("https://").unwrap().to_owned();
@@ -232,7 +232,7 @@ async fn a_cluster_that_wants_certificates() {
 
     let without = |change: fn(&mut EtcdConfig)| {
         let mut config = etcd.config();
-        config.patience = Duration::from_secs(1);
+        config.timeout = Duration::from_secs(1);
         change(&mut config);
         config
     };
@@ -276,19 +276,19 @@ async fn servers_continue_through_changes_of_the_leader() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn servers_turn_from_a_member_that_hangs() {
+async fn servers_fail_over_from_a_hanging_member() {
     let Some(etcd) = EtcdCluster::start(3, Security::Plain) else {
         return;
     };
     let store = etcd.connect().await;
     let start = store.revision().await.unwrap();
     let mut watch = store.watch(PREFIX, start).await.unwrap();
-    let mut expected = vec![create_in_the_end(&store, "before").await];
+    let mut expected = vec![create_with_retries(&store, "before").await];
     assert_eq!(next(&mut watch).await.revision, expected[0]);
-    // A follower first, if the server uses one; the leader, too.
+    // A follower first, if the server uses one; then the leader, too.
     for member in 0..3 {
         etcd.pause(member);
-        let revision = create_in_the_end(&store, &format!("while-{member}-hangs")).await;
+        let revision = create_with_retries(&store, &format!("while-{member}-hangs")).await;
         assert_eq!(next(&mut watch).await.revision, revision);
         expected.push(revision);
         etcd.unpause(member);
@@ -314,7 +314,7 @@ async fn servers_continue_while_the_leader_hangs() {
         for _ in 0..2 {
             let leader = etcd.leader();
             etcd.pause(leader);
-            // Long enough for the others to choose another, which the one that hung then hears of.
+            // Long enough for the others to elect a leader; the suspended one learns of it later.
             tokio::time::sleep(Duration::from_millis(2500)).await;
             etcd.unpause(leader);
             tokio::time::sleep(Duration::from_millis(500)).await;
@@ -324,7 +324,7 @@ async fn servers_continue_while_the_leader_hangs() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn compaction_takes_nothing_from_who_listens() {
+async fn compaction_loses_no_event_of_a_live_watch() {
     const WRITES: usize = 400;
     let Some(etcd) = EtcdCluster::start(1, Security::Plain) else {
         return;
@@ -339,7 +339,7 @@ async fn compaction_takes_nothing_from_who_listens() {
             for n in 0..WRITES {
                 written.push(create(&one, &format!("{n:04}")).await);
                 if n % 10 == 9 {
-                    // All that has happened is forgotten, whoever has heard of it or not.
+                    // Compacts all of it, regardless of what the servers have seen.
                     one.compact(written[n]).await.unwrap();
                 }
             }
@@ -350,7 +350,7 @@ async fn compaction_takes_nothing_from_who_listens() {
     while seen.len() < WRITES {
         match tokio::time::timeout(Duration::from_secs(60), watch.next()).await {
             Ok(Ok(event)) => seen.push(event.revision),
-            // It came too late for some: what a client then does is list, and watch from there.
+            // A watch that fell behind: the client lists again and watches from there, as real clients do.
             Ok(Err(StoreError::Compacted { oldest, .. })) => {
                 seen = all(&two)
                     .await

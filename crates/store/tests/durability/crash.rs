@@ -1,10 +1,9 @@
-//! A process that writes is killed at a random moment, again and again.
+//! Kills a writing process at random moments, again and again.
 //!
-//! The victim is this very test program, run with the name of one test. Its tasks read and write a few keys that
-//! they share, and tell on its output what they are about to do and what they were answered. After the kill,
-//! a watch that resumes where the last one was must show each write once: all that were acknowledged, and
-//! nothing but what was about to be written. In the end, one order must explain everything that all victims
-//! have seen.
+//! The victim is this test program itself, run with the name of one test. Its tasks read and write a few
+//! shared keys, and print every call before it and its response after it. After the kill, a watch that
+//! resumes where the last one ended must show each acknowledged write exactly once, and no write that was not
+//! attempted. At the end, one sequential order must explain all responses of all victims.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write as _};
@@ -19,28 +18,28 @@ use crate::linear::{self, CallOutcome, CounterSource, NEVER, RecordedCall, Recor
 use crate::{contents, small};
 
 const DIRECTORY: &str = "SCANTLING_CRASH_DIRECTORY";
-/// Which victim this is.
+/// The number of the victim.
 const RUN: &str = "SCANTLING_CRASH_RUN";
-/// How often the victim is killed.
+/// The number of kills.
 const RUNS: &str = "SCANTLING_CRASH_RUNS";
 const TASKS: u64 = 8;
 
-fn tell(line: &str) {
-    // In one call, so that lines of several threads never mix.
+fn print_line(line: &str) {
+    // One call, so that lines of several threads never mix.
     std::io::stdout()
         .write_all(format!("{line}\n").as_bytes())
         .unwrap();
 }
 
-/// Writes until it is killed. Without a directory this is no victim but a test that passes.
+/// Writes until it is killed. Without a directory it is not a victim, and passes.
 #[test]
 fn victim() {
     let Some(directory) = std::env::var_os(DIRECTORY) else {
         return;
     };
     let run: u64 = std::env::var(RUN).unwrap().parse().unwrap();
-    // The test harness has begun a line of its own.
-    tell("");
+    // The test harness has printed the beginning of a line.
+    print_line("");
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .build()
@@ -63,12 +62,12 @@ async fn work_forever(store: Arc<EmbeddedStore>, id: u64) {
     let mut client = RecordingClient::new(id, &keys);
     loop {
         let (key, call) = client.choose();
-        tell(&format!("begin {id} {key} {call}"));
+        print_line(&format!("begin {id} {key} {call}"));
         let outcome = client.make(&*store, &key, call).await;
         match outcome {
-            CallOutcome::Written(revision) => tell(&format!("done {id} written {revision}")),
-            CallOutcome::Found(Some(number)) => tell(&format!("done {id} found {number}")),
-            CallOutcome::Found(None) => tell(&format!("done {id} found nothing")),
+            CallOutcome::Written(revision) => print_line(&format!("done {id} written {revision}")),
+            CallOutcome::Found(Some(number)) => print_line(&format!("done {id} found {number}")),
+            CallOutcome::Found(None) => print_line(&format!("done {id} found nothing")),
             CallOutcome::Unknown => panic!("a store that works answers"),
         }
     }
@@ -95,11 +94,11 @@ fn parse_outcome(text: &str) -> CallOutcome {
     }
 }
 
-/// What the victims have told.
+/// The output of the victims.
 #[derive(Default)]
 struct CrashReport {
     operations: Vec<RecordedCall>,
-    /// The operation that each client is in the middle of.
+    /// The call in flight of each client.
     begun: BTreeMap<String, RecordedCall>,
     clock: u64,
 }
@@ -127,8 +126,8 @@ impl CrashReport {
         }
     }
 
-    /// The victim is dead: what it was in the middle of will never be answered.
-    fn bury(&mut self) {
+    /// After the kill, marks calls in flight as unanswered.
+    fn mark_unanswered(&mut self) {
         self.operations
             .extend(std::mem::take(&mut self.begun).into_values());
     }
@@ -144,11 +143,11 @@ async fn nothing_acknowledged_is_lost() {
     let mut told = CrashReport::default();
     let mut events = Vec::new();
     for run in 0..runs {
-        for line in kill_a_victim(directory.path(), run, numbers.below(120)) {
+        for line in run_victim(directory.path(), run, numbers.below(120)) {
             told.hear(&line);
         }
-        told.bury();
-        // Every other time, the next victim finds what the last one left, with nobody tidying up in between.
+        told.mark_unanswered();
+        // Every other victim starts from exactly what the last one left, without a check in between.
         if run % 2 == 0 && run + 1 < runs {
             continue;
         }
@@ -176,8 +175,8 @@ async fn nothing_acknowledged_is_lost() {
     eprintln!("{runs} kills, {operations} operations, {writes} writes, all accounted for");
 }
 
-/// Lets a victim write for some milliseconds; answers with what it told.
-fn kill_a_victim(directory: &Path, run: u64, milliseconds: u64) -> Vec<String> {
+/// Runs a victim for some milliseconds; returns its output.
+fn run_victim(directory: &Path, run: u64, milliseconds: u64) -> Vec<String> {
     let mut victim = Command::new(std::env::current_exe().unwrap())
         .args(["crash::victim", "--exact", "--nocapture", "--test-threads=1"])
         .env(DIRECTORY, directory)
@@ -192,7 +191,7 @@ fn kill_a_victim(directory: &Path, run: u64, milliseconds: u64) -> Vec<String> {
         let mut lines = Vec::new();
         let mut output = BufReader::new(output);
         let mut line = String::new();
-        // The last line may be cut short by the kill; then it was not told.
+        // The kill may cut the last line; then it does not count.
         while output.read_line(&mut line).unwrap() > 0 && line.ends_with('\n') {
             if line.starts_with("begin ") || line.starts_with("done ") {
                 let _ = started.send(());
@@ -202,7 +201,7 @@ fn kill_a_victim(directory: &Path, run: u64, milliseconds: u64) -> Vec<String> {
         }
         lines
     });
-    // Some are killed while they open the store, the others after they have begun to write.
+    // Some are killed while they open the store, others after they have begun to write.
     if milliseconds >= 20 {
         let _ = wait.recv_timeout(Duration::from_secs(20));
     }

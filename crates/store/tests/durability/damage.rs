@@ -1,4 +1,4 @@
-//! Files that are not as they were left: said, never passed over.
+//! Damaged files are reported, never ignored.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,7 @@ use scantling_store::{EmbeddedStore, Store, StoreError, Write};
 use crate::linear::CounterSource;
 use crate::{contents, small};
 
-/// A store with a state at rest, several segments, and all kinds of events.
+/// Creates a store with a database, several segments, and all kinds of events.
 async fn make(directory: &Path) {
     let store = EmbeddedStore::open(small(directory)).unwrap();
     for n in 0..300 {
@@ -17,7 +17,7 @@ async fn make(directory: &Path) {
             Ok(_) => {}
             Err(StoreError::AlreadyExists { current }) => {
                 let expected = current.mod_revision;
-                // Some are so large that they are packed.
+                // Some are large enough to be compressed.
                 let times = if n % 5 == 0 { 1_000 } else { 100 };
                 let value = format!("again {n} ").repeat(times).into();
                 let write = if n % 7 == 0 {
@@ -38,7 +38,7 @@ fn files(directory: &Path) -> Vec<PathBuf> {
         .unwrap()
         .map(|entry| entry.unwrap().path())
         .filter(|path| {
-            // What else is there holds no data.
+            // Other files contain no data.
             let name = path.file_name().unwrap().to_str().unwrap();
             name.starts_with("journal-") || name == "state.redb"
         })
@@ -55,8 +55,8 @@ fn copy(from: &Path) -> tempfile::TempDir {
     to
 }
 
-/// Damages a copy of a store and opens it: it must be as it was, or be refused.
-async fn opens_whole_or_not_at_all(
+/// Damages a copy of a store and opens it: either its contents are unchanged or it is refused.
+async fn opens_unchanged_or_is_refused(
     original: &Path,
     what: &str,
     damage: impl FnOnce(&Path),
@@ -92,10 +92,10 @@ async fn changed_bytes_are_noticed() {
     for round in 0..150 {
         let name = &names[round % names.len()];
         let what = format!("round {round}, {name:?}");
-        let outcome = opens_whole_or_not_at_all(original.path(), &what, |directory| {
+        let outcome = opens_unchanged_or_is_refused(original.path(), &what, |directory| {
             let path = directory.join(name);
             let mut bytes = std::fs::read(&path).unwrap();
-            // A few bytes in a row, as a bad sector or a stray write would leave them.
+            // A few consecutive bytes, as after a bad sector or a stray write.
             let at = numbers.below(bytes.len() as u64) as usize;
             let end = bytes.len().min(at + 64);
             bytes[at..end].iter_mut().for_each(|byte| *byte ^= 0x55);
@@ -114,11 +114,11 @@ async fn missing_and_short_files_are_noticed() {
         let name = file.file_name().unwrap();
         let first = name.to_str().unwrap().ends_with("0000001");
         let what = format!("{name:?} is missing");
-        let outcome = opens_whole_or_not_at_all(original.path(), &what, |directory| {
+        let outcome = opens_unchanged_or_is_refused(original.path(), &what, |directory| {
             std::fs::remove_file(directory.join(name)).unwrap();
         });
         let outcome = outcome.await;
-        // The oldest segment holds nothing but history; without it, there is less to watch.
+        // The oldest segment contains only history, so without it the store opens with less history.
         assert!(outcome.is_err() || first, "{name:?} is missing");
         let length = std::fs::metadata(&file).unwrap().len();
         for length in [
@@ -132,7 +132,7 @@ async fn missing_and_short_files_are_noticed() {
             2 * length,
         ] {
             let what = format!("{name:?} is cut to {length}");
-            let outcome = opens_whole_or_not_at_all(original.path(), &what, |directory| {
+            let outcome = opens_unchanged_or_is_refused(original.path(), &what, |directory| {
                 let file = std::fs::OpenOptions::new()
                     .write(true)
                     .open(directory.join(name))
@@ -140,7 +140,7 @@ async fn missing_and_short_files_are_noticed() {
                 file.set_len(length).unwrap();
             });
             let outcome = outcome.await;
-            // The database knows how long it is up to the pages that it uses.
+            // The database knows its length only up to the last page in use.
             assert!(
                 outcome.is_err() || (length > 100 && name == "state.redb"),
                 "{what}"
@@ -150,7 +150,7 @@ async fn missing_and_short_files_are_noticed() {
 }
 
 #[tokio::test]
-async fn what_a_dead_process_left_in_the_lock_file_keeps_nobody_out() {
+async fn a_stale_lock_file_does_not_block() {
     let directory = tempfile::tempdir().unwrap();
     let lock = directory.path().join("lock");
     // A process that is gone, one that lives but holds no lock, and no process at all.
@@ -164,7 +164,7 @@ async fn what_a_dead_process_left_in_the_lock_file_keeps_nobody_out() {
 }
 
 #[tokio::test]
-async fn a_second_process_is_kept_out() {
+async fn a_second_process_is_refused() {
     let directory = tempfile::tempdir().unwrap();
     let store = EmbeddedStore::open(small(directory.path())).unwrap();
     let text = EmbeddedStore::open(small(directory.path()))

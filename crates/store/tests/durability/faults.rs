@@ -1,4 +1,4 @@
-//! The n-th operation on the disk fails, for every n that matters.
+//! The n-th disk operation fails, for every relevant n.
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
@@ -23,7 +23,7 @@ fn value(n: usize) -> MaybeCompressed {
     MaybeCompressed::from(format!("{n} ").repeat(400))
 }
 
-/// Creates keys; answers with those that were acknowledged. Failures must be those of the disk.
+/// Creates keys; returns those that were acknowledged. Only disk errors may occur.
 async fn create(store: &EmbeddedStore, keys: std::ops::Range<usize>) -> StoreContents {
     let mut acknowledged = BTreeMap::new();
     for n in keys {
@@ -44,7 +44,7 @@ async fn create(store: &EmbeddedStore, keys: std::ops::Range<usize>) -> StoreCon
     acknowledged
 }
 
-// With several threads, one who writes alone does it by itself.
+// On a multi-threaded runtime, a lone caller writes on its own thread.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn any_one_failure_loses_nothing() {
     let failures = [
@@ -71,7 +71,7 @@ async fn any_one_failure_loses_nothing() {
             }) {
                 Ok(store) => {
                     expected.extend(create(&store, 5..17).await);
-                    // The last checkpoint may be what fails; then the journal has everything.
+                    // The last checkpoint may fail; the journal has everything.
                     let _ = store.close();
                 }
                 Err(StoreError::Io { .. }) => {}
@@ -97,7 +97,7 @@ async fn any_one_failure_loses_nothing() {
     }
 }
 
-/// A new store whose files fail when they are told to.
+/// Creates a store with fault injection.
 fn with_faults(directory: &Path) -> (EmbeddedStore, Arc<FaultInjector>) {
     let faults = Arc::new(FaultInjector::default());
     let config = EmbeddedConfig {
@@ -107,20 +107,20 @@ fn with_faults(directory: &Path) -> (EmbeddedStore, Arc<FaultInjector>) {
     (EmbeddedStore::open(config).unwrap(), faults)
 }
 
-// With several threads, one who writes alone does it by itself.
+// On a multi-threaded runtime, a lone caller writes on its own thread.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn after_a_failed_flush_nothing_is_acknowledged() {
     let directory = tempfile::tempdir().unwrap();
     let (store, faults) = with_faults(directory.path());
     let before = create(&store, 0..3).await;
     faults.fail(FileOperation::Flush, 1, 1, FaultKind::Error(ErrorKind::Other));
-    // The next flush would succeed, and mean nothing: the system has dropped what it could not write.
+    // The next flush would succeed without effect: the kernel has dropped the pages it could not write.
     assert_eq!(create(&store, 3..6).await, BTreeMap::new());
     assert_eq!(contents(&store).await, before, "reads go on");
 }
 
 #[tokio::test]
-async fn a_disk_that_is_full_for_a_while() {
+async fn a_temporarily_full_disk() {
     let directory = tempfile::tempdir().unwrap();
     let (store, faults) = with_faults(directory.path());
     let mut expected = create(&store, 0..3).await;
@@ -136,7 +136,7 @@ async fn a_disk_that_is_full_for_a_while() {
     );
 }
 
-/// A small file system in memory.
+/// A small in-memory file system.
 struct SmallDisk(tempfile::TempDir);
 
 impl SmallDisk {
@@ -161,7 +161,7 @@ impl Drop for SmallDisk {
 }
 
 #[tokio::test]
-async fn a_disk_that_is_really_full() {
+async fn a_full_disk() {
     let Some(disk) = SmallDisk::mount() else { return };
     let directory = disk.0.path().join("data");
     let filler = disk.0.path().join("filler");
@@ -198,10 +198,10 @@ async fn a_disk_that_is_really_full() {
 }
 
 #[tokio::test]
-async fn a_disk_without_room_for_a_checkpoint() {
+async fn a_disk_too_full_for_checkpoints() {
     let Some(disk) = SmallDisk::mount() else { return };
     let directory = disk.0.path().join("data");
-    // The journal has all the room that it needs; the state at rest has none to grow.
+    // The journal has enough space, but the database cannot grow.
     let config = EmbeddedConfig {
         segment_bytes: 3 << 20,
         ..small(&directory)
@@ -236,7 +236,7 @@ async fn a_disk_without_room_for_a_checkpoint() {
 }
 
 #[tokio::test]
-async fn a_file_system_that_cannot_be_written() {
+async fn a_read_only_file_system() {
     let Some(disk) = SmallDisk::mount() else { return };
     let directory = disk.0.path().join("data");
     let store = EmbeddedStore::open(small(&directory)).unwrap();
@@ -264,7 +264,7 @@ async fn a_file_system_that_cannot_be_written() {
 }
 
 #[tokio::test]
-async fn a_compaction_outlives_the_process() {
+async fn a_compaction_survives_a_restart() {
     let directory = tempfile::tempdir().unwrap();
     let store = EmbeddedStore::open(small(directory.path())).unwrap();
     let expected = create(&store, 0..40).await;
@@ -290,7 +290,7 @@ async fn a_compaction_outlives_the_process() {
         );
     };
     check(&store, "before").await;
-    // As a crash leaves it, and as a clean end does.
+    // As after a crash, and as after a clean shutdown.
     let crashed = copy_all(directory.path());
     check(
         &EmbeddedStore::open(small(crashed.path())).unwrap(),
@@ -307,7 +307,7 @@ async fn a_compaction_outlives_the_process() {
 }
 
 #[tokio::test]
-async fn a_compaction_that_cannot_be_written_has_not_happened() {
+async fn a_failed_compaction_has_no_effect() {
     let directory = tempfile::tempdir().unwrap();
     let (store, faults) = with_faults(directory.path());
     create(&store, 0..10).await;
@@ -319,18 +319,18 @@ async fn a_compaction_that_cannot_be_written_has_not_happened() {
 }
 
 #[tokio::test]
-async fn readiness_follows_what_becomes_of_writes() {
+async fn readiness_follows_the_results_of_writes() {
     let directory = tempfile::tempdir().unwrap();
     let (store, faults) = with_faults(directory.path());
     create(&store, 0..3).await;
     store.check_writable().await.unwrap();
-    // Two writes fail: that of the client, and the one by which the store finds out whether the disk is still full.
+    // Two writes fail: that of the client, and the store's probe whether the disk is still full.
     faults.fail(FileOperation::Write, 1, 2, FaultKind::Torn);
     assert_eq!(create(&store, 3..4).await, BTreeMap::new());
     store.check_writable().await.unwrap_err();
-    // At once, it does not try again.
+    // It does not probe again immediately.
     store.check_writable().await.unwrap_err();
-    // A write that succeeds says the same as a probe.
+    // A successful write has the same effect as a probe.
     assert_eq!(create(&store, 4..5).await.len(), 1);
     store.check_writable().await.unwrap();
     // Without writes, a probe notices that the disk has recovered.
@@ -348,7 +348,7 @@ async fn readiness_follows_what_becomes_of_writes() {
         revision,
         "a probe changes nothing"
     );
-    // After a failed flush, nothing helps.
+    // A failed flush is permanent.
     faults.fail(FileOperation::Flush, 1, 1, FaultKind::Error(ErrorKind::Other));
     assert_eq!(create(&store, 6..7).await, BTreeMap::new());
     store.check_writable().await.unwrap_err();

@@ -1,5 +1,5 @@
-//! Images of data directories whose files do not fit together: each is refused with the file, the place and the remedy,
-//! by a check and by a start alike, and is left as it is.
+//! Data directories whose files do not match: a check and a start both refuse them with the file, the offset
+//! and the remedy, and change nothing.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,7 +10,7 @@ use scantling_store::{EmbeddedConfig, EmbeddedStore, Remedy, Revision, Store, St
 
 use crate::{contents, copy_all, small};
 
-/// Many segments, and nothing but the start in the state at rest, as after a crash.
+/// Many segments, and only the initial state in the database, as after a crash.
 fn without_checkpoints(directory: &Path) -> EmbeddedConfig {
     let mut config = small(directory);
     (config.segment_bytes, config.checkpoint_bytes) = (16 << 10, 1 << 30);
@@ -61,10 +61,10 @@ fn bytes(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
 /// An expected report: the file, a part of the message, and the remedy.
 type DamageReport = (&'static str, &'static str, Remedy);
 
-/// What is done to an image, in words and in fact, and what is reported.
+/// A damage case: its description, the damage, and the expected report.
 type DamageCase<'a> = (&'a str, &'a dyn Fn(&Path), DamageReport);
 
-/// Damages a copy of an image; a check and a start must both refuse it in the same words.
+/// Damages a copy of an image; a check and a start must both refuse it with the same message.
 fn refused(image: &Path, what: &str, damage: &dyn Fn(&Path), (file, said, remedy): DamageReport) {
     let damaged = copy_all(image);
     damage(damaged.path());
@@ -94,7 +94,7 @@ const LAST: &str = "journal-0000000000000004";
 const FIFTH: &str = "journal-0000000000000005";
 const STATE: &str = "state.redb";
 
-/// The image of a server that was killed, one segment after the other; and of another one.
+/// Creates the image of a killed server, segment by segment.
 async fn crashed(keys: std::ops::Range<usize>) -> (tempfile::TempDir, Revision) {
     let directory = tempfile::tempdir().unwrap();
     let store = EmbeddedStore::open(without_checkpoints(directory.path())).unwrap();
@@ -103,7 +103,7 @@ async fn crashed(keys: std::ops::Range<usize>) -> (tempfile::TempDir, Revision) 
 }
 
 #[tokio::test]
-async fn files_of_a_killed_server_that_do_not_fit_together() {
+async fn mismatched_files_of_a_killed_server() {
     use Remedy::{MatchingFiles, MoveAway, RestoreExport};
     let (image, _) = crashed(0..40).await;
     let (other, _) = crashed(100..140).await;
@@ -320,7 +320,7 @@ async fn files_of_a_killed_server_that_do_not_fit_together() {
 }
 
 #[tokio::test]
-async fn files_of_a_stopped_server_that_do_not_fit_together() {
+async fn mismatched_files_of_a_stopped_server() {
     use Remedy::MatchingFiles;
     let directory = tempfile::tempdir().unwrap();
     let copies: Vec<_> = {
@@ -377,7 +377,7 @@ async fn files_of_a_stopped_server_that_do_not_fit_together() {
         ),
     );
 
-    // An older state beside a journal that still has everything after it is a state that a checkpoint has not reached.
+    // An older database beside a complete journal is a state that no checkpoint has reached yet.
     let older_state = copy_all(image);
     fs::copy(old.join(STATE), older_state.path().join(STATE)).unwrap();
     let want = EmbeddedStore::check(image).unwrap();
@@ -388,7 +388,7 @@ async fn files_of_a_stopped_server_that_do_not_fit_together() {
 }
 
 #[tokio::test]
-async fn a_state_that_was_restored_is_missed() {
+async fn a_restored_store_without_its_database_is_refused() {
     let (image, _) = crashed(0..10).await;
     let mut backup = Vec::new();
     let store = EmbeddedStore::open(without_checkpoints(image.path())).unwrap();
@@ -407,11 +407,11 @@ async fn a_state_that_was_restored_is_missed() {
     );
 }
 
-/// The crash comes between the making of a segment and the record in the one before that names it.
+/// A crash between the creation of a segment and the record that names it.
 #[tokio::test]
-async fn a_segment_that_was_just_made_is_empty() {
+async fn a_crash_between_segments_is_recovered() {
     let (image, revision) = crashed(0..40).await;
-    // The last record of the third segment is the seal; the fourth is as it was when it was made.
+    // The last record of the third segment is the seal; the fourth segment is empty.
     let seal = |path: &Path| {
         let bytes = fs::read(path).unwrap();
         let end = bytes.iter().rposition(|byte| *byte != 0).unwrap();
@@ -442,7 +442,7 @@ async fn a_segment_that_was_just_made_is_empty() {
     }
 }
 
-/// Files with other names belong to someone else.
+/// Files with other names are not ours.
 #[tokio::test]
 async fn other_files_are_left_alone() {
     let (image, _) = crashed(0..10).await;

@@ -1,4 +1,4 @@
-//! What is acknowledged stays: through crashes, failing disks, full disks and damaged files.
+//! Acknowledged writes survive crashes, failing disks, full disks and damaged files.
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -25,7 +25,7 @@ use scantling_store::{
     EmbeddedConfig, EmbeddedStore, HistoryLimits, ListRequest, MaybeCompressed, Revision, Store,
 };
 
-/// A store whose segments and checkpoints are so small that a short test goes through many of them.
+/// A store with segments and checkpoints so small that a short test goes through many of them.
 fn small(directory: &Path) -> EmbeddedConfig {
     let mut config = EmbeddedConfig::new(directory);
     config.segment_bytes = 64 << 10;
@@ -37,7 +37,7 @@ fn small(directory: &Path) -> EmbeddedConfig {
     config
 }
 
-/// All keys with their revisions and values.
+/// Returns all keys with their revisions and values.
 async fn contents(store: &EmbeddedStore) -> BTreeMap<String, (Revision, MaybeCompressed)> {
     let all = ListRequest {
         prefix: "/".to_owned(),
@@ -50,8 +50,7 @@ async fn contents(store: &EmbeddedStore) -> BTreeMap<String, (Revision, MaybeCom
         .collect()
 }
 
-/// The files of a store as they are now, in a directory of their own. Its threads may be at work in the background: what
-/// changes while it is copied is copied again.
+/// Copies the files of a store. Files that background threads change during the copy are copied again.
 fn copy_all(from: &Path) -> tempfile::TempDir {
     let files = || -> BTreeMap<_, _> {
         let files = std::fs::read_dir(from).unwrap().map(Result::unwrap);

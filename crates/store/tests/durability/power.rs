@@ -1,5 +1,5 @@
-//! What a power cut leaves: everything up to some operation and nothing after it, blocks of one write of which some
-//! have arrived, files under the names that they have while they are made.
+//! Power cuts: every operation up to some point and none after it, partial writes of blocks, files under
+//! temporary names.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ fn key(n: usize) -> String {
 }
 
 async fn create(store: &EmbeddedStore, n: usize, size: usize) -> Result<Revision, StoreError> {
-    // Nothing that could be packed.
+    // Incompressible bytes.
     let mut numbers = CounterSource(n as u64);
     let value: Vec<u8> = (0..size).map(|_| numbers.below(256) as u8).collect();
     let value = value.into();
@@ -29,7 +29,7 @@ async fn create(store: &EmbeddedStore, n: usize, size: usize) -> Result<Revision
         .map(|event| event.revision)
 }
 
-/// Segments and checkpoints so small that every few writes lead through all steps of both.
+/// Segments and checkpoints so small that a few writes go through all steps of both.
 fn tiny(directory: &Path) -> EmbeddedConfig {
     let mut config = small(directory);
     (config.segment_bytes, config.checkpoint_bytes) = (8 << 10, 6 << 10);
@@ -37,7 +37,7 @@ fn tiny(directory: &Path) -> EmbeddedConfig {
 }
 
 #[tokio::test]
-async fn everything_ends_with_any_operation() {
+async fn power_cut_after_any_operation() {
     let ends = [
         (FileOperation::Write, FaultKind::Torn),
         (FileOperation::Write, FaultKind::Error(std::io::ErrorKind::Other)),
@@ -67,7 +67,7 @@ async fn everything_ends_with_any_operation() {
                     break;
                 }
             }
-            // Nothing that the process does on its way out reaches the disk any more.
+            // Nothing that the process does while it exits reaches the disk any more.
             drop(store);
             let store =
                 EmbeddedStore::open(tiny(directory.path())).unwrap_or_else(|error| panic!("{what}: {error}"));
@@ -86,7 +86,7 @@ async fn everything_ends_with_any_operation() {
     }
 }
 
-/// The segment that is being written.
+/// The active segment.
 fn last_segment(directory: &Path) -> std::path::PathBuf {
     let mut names: Vec<_> = std::fs::read_dir(directory)
         .unwrap()
@@ -98,7 +98,7 @@ fn last_segment(directory: &Path) -> std::path::PathBuf {
 }
 
 #[tokio::test]
-async fn blocks_of_a_write_arrive_in_any_order() {
+async fn power_cut_tears_a_write() {
     let directory = tempfile::tempdir().unwrap();
     let mut config = small(directory.path());
     (config.segment_bytes, config.checkpoint_bytes) = (256 << 10, 1 << 30);
@@ -107,7 +107,7 @@ async fn blocks_of_a_write_arrive_in_any_order() {
         create(&store, n, 700).await.unwrap();
     }
     let (before, want_before) = (copy_all(directory.path()), contents(&store).await);
-    // As large as several blocks, and it begins and ends within one.
+    // Spans several blocks and begins and ends within one.
     create(&store, 5, 30_000).await.unwrap();
     let (after, want_after) = (copy_all(directory.path()), contents(&store).await);
     let [old, new] = [&before, &after].map(|copy| std::fs::read(last_segment(copy.path())).unwrap());
@@ -115,7 +115,7 @@ async fn blocks_of_a_write_arrive_in_any_order() {
         .filter(|n| old[n * BLOCK..][..BLOCK] != new[n * BLOCK..][..BLOCK])
         .collect();
     assert!(changed.len() >= 8, "{changed:?}");
-    // One has arrived, or all but one, or the first few, or the last few.
+    // One block has arrived, or all but one, or the first few, or the last few.
     for at in 0..changed.len() {
         let choices: [(&str, Vec<usize>); 4] = [
             ("only", vec![changed[at]]),
@@ -139,7 +139,7 @@ async fn blocks_of_a_write_arrive_in_any_order() {
             let whole = arrived.len() == changed.len();
             let want = if whole { &want_after } else { &want_before };
             assert!(found == *want, "{what} block {}", changed[at]);
-            // What was never acknowledged is written over.
+            // A write that was never acknowledged is overwritten.
             let next = create(&store, 6, 9000).await.unwrap();
             assert_eq!(next, if whole { 8 } else { 7 });
         }
@@ -147,7 +147,7 @@ async fn blocks_of_a_write_arrive_in_any_order() {
 }
 
 #[tokio::test]
-async fn files_that_were_being_made_are_in_nobodys_way() {
+async fn temporary_files_are_ignored() {
     let directory = tempfile::tempdir().unwrap();
     let store = EmbeddedStore::open(tiny(directory.path())).unwrap();
     for n in 0..10 {

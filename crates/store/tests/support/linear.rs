@@ -1,9 +1,9 @@
-//! Whether a concurrent history could have been a sequential one.
+//! Checks that a concurrent history is linearizable.
 //!
-//! Clients note when they call and when they are answered. The history is sound if the calls to each key can be
-//! put into one order that agrees with those times and in which every answer is what a sequential store would
-//! have said; if revisions grow in that order across all keys; and if a watch shows exactly the writes that
-//! happened. The search for an order is that of Wing and Gong, with Lowe's memory of where it has been.
+//! Clients record the times of their calls and responses. The history is linearizable if the calls to each
+//! key have an order that agrees with those times and in which every response is that of a sequential store;
+//! if revisions increase in that order across all keys; and if a watch shows exactly the executed writes. The
+//! search is that of Wing and Gong, with Lowe's memoization.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use scantling_store::{Event, ListRequest, ReadAt, Revision, Store, StoreError, Write};
 
-/// The number of a value. No two writes store the same, so that it tells which of them it was.
+/// The number of a value. No two writes store the same value, so it identifies the write.
 pub(crate) type Counter = u64;
 
-/// CounterSource that look random and are the same in every run.
+/// Pseudo-random numbers, the same in every run.
 #[derive(Debug, Clone)]
 pub(crate) struct CounterSource(pub(crate) u64);
 
@@ -30,7 +30,7 @@ impl CounterSource {
     }
 }
 
-/// The value of a number: the number, and bytes that follow from it, a few or many.
+/// The value of a number: the number, followed by a few or many derived bytes.
 pub(crate) fn value(number: Counter) -> Bytes {
     let mut numbers = CounterSource(number);
     let most = if numbers.below(10) == 0 { 20_000 } else { 500 };
@@ -40,7 +40,7 @@ pub(crate) fn value(number: Counter) -> Bytes {
     bytes.into()
 }
 
-/// The number of a value, which must be whole.
+/// The number of a value, which must be complete.
 pub(crate) fn number(bytes: &[u8]) -> Counter {
     let digits = bytes.split(|byte| *byte == b' ').next().unwrap();
     let number = std::str::from_utf8(digits).unwrap().parse().unwrap();
@@ -48,7 +48,7 @@ pub(crate) fn number(bytes: &[u8]) -> Counter {
     number
 }
 
-/// What a client asks of a key.
+/// A call of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StoreCall {
     Get,
@@ -68,14 +68,14 @@ impl std::fmt::Display for StoreCall {
     }
 }
 
-/// What it was told.
+/// The response to a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CallOutcome {
-    /// It was written, and this is its revision.
+    /// Written at this revision.
     Written(Revision),
-    /// This is there: the answer to a read, or the reason for which a write was refused.
+    /// The current value: the result of a read, or the reason why a write was refused.
     Found(Option<Counter>),
-    /// There was no answer, or none that says whether the write happened.
+    /// No response, or none that tells whether the write happened.
     Unknown,
 }
 
@@ -85,13 +85,13 @@ pub(crate) struct RecordedCall {
     pub(crate) call: StoreCall,
     pub(crate) outcome: CallOutcome,
     pub(crate) invoked: u64,
-    /// Never, if there was no answer.
+    /// `u64::MAX` if there was no response.
     pub(crate) returned: u64,
 }
 
 pub(crate) const NEVER: u64 = u64::MAX;
 
-/// What a sequential store does: the state after a call, if it answers as it was answered.
+/// The transition of a sequential store: the state after a call, if the recorded response is possible.
 fn step(state: Option<Counter>, operation: &RecordedCall) -> Option<Option<Counter>> {
     let (holds, after) = match operation.call {
         StoreCall::Get => (false, state),
@@ -106,7 +106,7 @@ fn step(state: Option<Counter>, operation: &RecordedCall) -> Option<Option<Count
     }
 }
 
-/// Which operations have been put into the order: all before the first that has not, and some after it.
+/// The set of ordered operations: all before the first missing one, and some after it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 struct CompletedCall {
     first: usize,
@@ -123,7 +123,7 @@ impl CompletedCall {
         done
     }
 
-    /// The operations that may come next: those that were called before any other was answered.
+    /// The operations that may come next: those called before any remaining one returned.
     fn candidates(&self, operations: &[RecordedCall]) -> Vec<usize> {
         let mut first_answer = NEVER;
         let mut candidates = Vec::new();
@@ -141,7 +141,7 @@ impl CompletedCall {
     }
 }
 
-/// Looks for an order of the operations on one key.
+/// Searches an order of the operations on one key.
 fn check_key(operations: &mut [RecordedCall]) {
     operations.sort_by_key(|operation| operation.invoked);
     let begin = CompletedCall::default();
@@ -178,7 +178,7 @@ fn check_key(operations: &mut [RecordedCall]) {
 /// Checks a history, given all writes that a watch has shown since before it began.
 pub(crate) fn check(operations: Vec<RecordedCall>, events: &[Arc<Event>]) {
     let mut operations = resolve_unknown_outcomes(operations, events);
-    // A write that was answered before another was called has the lesser revision.
+    // A write that returned before another was called has the lower revision.
     let mut writes: Vec<_> = operations
         .iter()
         .filter_map(|operation| match operation.outcome {
@@ -204,8 +204,8 @@ pub(crate) fn check(operations: Vec<RecordedCall>, events: &[Arc<Event>]) {
     }
 }
 
-/// Holds the writes against the events of a watch. Each event is one write that a client made, and every write
-/// that was acknowledged is an event. What became of those without an answer is known after that.
+/// Matches writes with the events of a watch. Each event is a write of a client, and every acknowledged write
+/// has an event. This decides the outcome of writes without a response.
 fn resolve_unknown_outcomes(operations: Vec<RecordedCall>, events: &[Arc<Event>]) -> Vec<RecordedCall> {
     let mut state: BTreeMap<&str, Counter> = BTreeMap::new();
     let mut happened = BTreeMap::new();
@@ -252,7 +252,7 @@ fn resolve_unknown_outcomes(operations: Vec<RecordedCall>, events: &[Arc<Event>]
         let Some(revision) = happened.get(&write) else {
             continue;
         };
-        // Several may have tried to delete the same, and nobody can tell whose attempt it was.
+        // Several clients may have tried to delete the same value; which attempt succeeded is unknown.
         if !matches!(operation.call, StoreCall::Delete { .. }) {
             operation.outcome = CallOutcome::Written(*revision);
         }
@@ -264,7 +264,7 @@ fn resolve_unknown_outcomes(operations: Vec<RecordedCall>, events: &[Arc<Event>]
     settled
 }
 
-/// Takes down what clients do.
+/// Records the calls of clients.
 #[derive(Debug, Default)]
 pub(crate) struct Recorder {
     clock: AtomicU64,
@@ -295,13 +295,13 @@ impl Recorder {
     }
 }
 
-/// What a client knows of a key: a number and the revision that wrote it. It may be out of date.
+/// What a client remembers of a key: a value and its revision, possibly stale.
 type KnownKeys = BTreeMap<String, (Counter, Revision)>;
 
-/// A client of a store that reads and writes a few keys, often by what it remembers.
+/// A client that reads and writes a few keys, often based on what it remembers.
 pub(crate) struct RecordingClient {
     pub(crate) numbers: CounterSource,
-    /// The number of the next value; those of other clients lie elsewhere.
+    /// The number of the next value; other clients use other ranges.
     pub(crate) next: Counter,
     pub(crate) keys: Vec<String>,
     known: KnownKeys,
@@ -317,7 +317,7 @@ impl RecordingClient {
         }
     }
 
-    /// What to ask next, and of which key.
+    /// Chooses the next call and its key.
     pub(crate) fn choose(&mut self) -> (String, StoreCall) {
         let key = self.keys[self.numbers.below(self.keys.len() as u64) as usize].clone();
         self.next += 1;
@@ -336,7 +336,7 @@ impl RecordingClient {
         (key, call)
     }
 
-    /// Asks it.
+    /// Makes a call.
     pub(crate) async fn make(&mut self, store: &dyn Store, key: &str, call: StoreCall) -> CallOutcome {
         let expected = self.known.get(key).map_or(0, |(_, revision)| *revision);
         let write = match call {
@@ -390,7 +390,7 @@ impl RecordingClient {
         CallOutcome::Unknown
     }
 
-    /// Works for a number of steps, now and then by a list, which reads all keys at once.
+    /// Makes a number of calls, occasionally a list, which reads all keys at once.
     pub(crate) async fn work(mut self, store: Arc<dyn Store>, recorder: Arc<Recorder>, steps: usize) {
         for _ in 0..steps {
             if self.numbers.below(8) == 0 {
@@ -422,7 +422,7 @@ impl RecordingClient {
     }
 }
 
-/// Lets clients work on a few keys at once, each with a store of those given, and checks what they saw. `meanwhile`
+/// Runs clients concurrently on a few keys, each with one of the stores, and checks the history. `meanwhile`
 /// runs at the same time.
 pub(crate) async fn run(
     stores: &[Arc<dyn Store>],
@@ -445,7 +445,7 @@ pub(crate) async fn run(
     for task in tasks {
         task.await.unwrap();
     }
-    // What happens after this, nobody has seen.
+    // No client has seen what happens after this.
     let last = format!("{prefix}end");
     let end = loop {
         match stores[0]

@@ -1,4 +1,4 @@
-//! A server in memory, for trying things out: prints the path of its kubeconfig.
+//! An in-memory server for experiments: prints the path of its kubeconfig.
 #![expect(clippy::print_stdout, reason = "an example")]
 
 use scantling_server::{Config, Server};

@@ -7,4 +7,3 @@ pub(crate) mod pretty;
 pub(crate) mod protobuf;
 pub(crate) mod scheme;
 pub(crate) mod text;
-pub(crate) mod typed;

@@ -1,4 +1,4 @@
-//! How a server is set up: values, no flags and no environment.
+//! The configuration of a server as values, without flags and environment.
 
 use crate::codec::media::{Encoding, Encodings};
 use hyper::header::HeaderValue;
@@ -9,16 +9,16 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Everything that decides how a server behaves. [`Config::default`] listens on a free loopback port.
+/// The configuration of a server. [`Config::default`] listens on a free loopback port.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// The address to listen on.
     pub bind_address: IpAddr,
     /// The port to listen on; 0 takes a free one.
     pub secure_port: u16,
-    /// Where the server's own certificate is kept; without it, one is made for this run alone.
+    /// The directory of the server's generated certificate; without it, a new one is generated on each start.
     pub certificate_dir: Option<PathBuf>,
-    /// A certificate (chain) in PEM instead of one of the server's own.
+    /// A certificate (chain) in PEM, instead of a generated one.
     pub tls_cert_file: Option<PathBuf>,
     /// Its key.
     pub tls_private_key_file: Option<PathBuf>,
@@ -28,24 +28,28 @@ pub struct Config {
     pub token_auth_file: Option<PathBuf>,
     /// The administrator's token; without it, a random one.
     pub admin_token: Option<Token>,
-    /// Whether requests without a credential are those of `system:anonymous`; without it, they are refused.
+    /// True if requests without a credential have the user `system:anonymous`; otherwise they are refused.
     pub anonymous_auth: bool,
     /// The rights of users.
     pub authorization_mode: AuthorizationMode,
-    /// How many requests are worked on at once; watches do not count.
+    /// The maximum number of concurrent requests, not counting watches.
     pub max_requests_inflight: usize,
-    /// How long a request may take.
+    /// The timeout of a request.
     pub request_timeout: Duration,
-    /// How long a watch lasts at least whose client does not say; it may last twice that.
+    /// The minimal duration of a watch without a timeout; the maximum is twice that.
     pub min_request_timeout: Duration,
-    /// What clients are told about the use of TLS (`max-age=31536000`); if nothing, there is no such header.
+    /// The directives of the `Strict-Transport-Security` header (`max-age=31536000`); none for no header.
     pub strict_transport_security_directives: Vec<String>,
-    /// Where keys begin in the store.
+    /// The prefix of all keys in the store.
     pub etcd_prefix: String,
     /// Feature gates that are not at their default.
     pub feature_gates: BTreeMap<String, bool>,
-    /// Whether only the built-in kinds are served that controllers of custom resources cannot do without.
+    /// True if to serve only the built-in kinds that controllers of custom resources need.
     pub crds_only: bool,
+    /// Admission plugins to run in addition to those that run by default.
+    pub enable_admission_plugins: Vec<String>,
+    /// Admission plugins not to run although they run by default.
+    pub disable_admission_plugins: Vec<String>,
     /// The time that running requests get to end after a stop.
     pub shutdown_grace_period: Duration,
     /// Limits on connections and on memory held for clients.
@@ -55,9 +59,9 @@ pub struct Config {
 /// Limits on connections and on memory held for clients. They apply before authentication.
 #[derive(Clone, Debug)]
 pub struct ConnectionLimits {
-    /// The most open connections; without it, what the limit on open files allows.
+    /// The maximum number of open connections; without it, what the limit on open files allows.
     pub max_connections: Option<usize>,
-    /// The most open connections of one client address; without it, half of all.
+    /// The maximum number of open connections per client address; without it, half of all.
     pub max_connections_per_client: Option<usize>,
     /// The time limit of a TLS handshake.
     pub handshake_timeout: Duration,
@@ -65,9 +69,9 @@ pub struct ConnectionLimits {
     pub read_header_timeout: Duration,
     /// The time after which a connection without a request is closed.
     pub idle_timeout: Duration,
-    /// The time after which a client is cut off that reads nothing.
+    /// The time after which a client that does not read is disconnected.
     pub write_timeout: Duration,
-    /// The most requests at once on an HTTP/2 connection.
+    /// The maximum number of concurrent requests per HTTP/2 connection.
     pub http2_max_streams: u32,
     /// The memory for bodies of requests and responses of all clients together, in bytes.
     pub max_buffered_bytes: usize,
@@ -128,6 +132,8 @@ impl Default for Config {
             etcd_prefix: "/registry".to_owned(),
             feature_gates: BTreeMap::new(),
             crds_only: false,
+            enable_admission_plugins: Vec::new(),
+            disable_admission_plugins: Vec::new(),
             shutdown_grace_period: Duration::from_secs(10),
             connections: ConnectionLimits::default(),
         }
@@ -135,7 +141,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// The header that says how TLS is to be used, if there is anything to say.
+    /// The `Strict-Transport-Security` header, if it is configured.
     pub(crate) fn strict_transport_security(&self) -> Result<Option<HeaderValue>, String> {
         let directives = self.strict_transport_security_directives.join("; ");
         if directives.is_empty() {

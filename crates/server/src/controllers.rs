@@ -1,5 +1,10 @@
-//! Controllers: CRDs become served kinds, and terminating namespaces are emptied.
+//! Controllers: what the server does by itself.
 
 pub(crate) mod barrier;
+pub(crate) mod bootstrap;
+mod client;
 pub(crate) mod crd;
+mod follow;
 pub(crate) mod namespaces;
+pub(crate) mod service_accounts;
+pub(crate) mod service_addresses;

@@ -1,14 +1,12 @@
-//! Discovery: which groups, versions and resources there are, in the plain and the aggregated form.
+//! Discovery documents: groups, versions and resources, plain and aggregated.
 
 use crate::codec::media::{self, Accept, Encoding};
-use crate::kinds::kind::{Kind, Kinds, Version};
-use base64::Engine as _;
+use crate::kinds::kind::{Kind, Kinds};
 use scantling_schema::definition::compare_versions;
 use scantling_value::{Map, Value};
-use sha2::Digest as _;
 use std::sync::Arc;
 
-/// What a document of discovery is about.
+/// The root of a discovery document.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Root {
     /// `/api`: the core group.
@@ -17,8 +15,8 @@ pub(crate) enum Root {
     Groups,
 }
 
-/// The encoding in which a client asks for the aggregated form of `/api` and `/apis`, if it asks for that at all: where
-/// it does, the plain form does not count, however much it is preferred.
+/// The encoding of the aggregated form of `/api` and `/apis`, if the client accepts that form. Then the plain form is
+/// not considered, whatever its preference.
 pub(crate) fn aggregated_encoding(accept: Accept<'_>) -> Option<Encoding> {
     let clauses = media::clauses(accept.text.unwrap_or_default());
     clauses.iter().find_map(|clause| {
@@ -29,7 +27,7 @@ pub(crate) fn aggregated_encoding(accept: Accept<'_>) -> Option<Encoding> {
                 Some("v2"),
                 Some("APIGroupDiscoveryList"),
             ];
-        // It has no message.
+        // There is no protobuf message for it.
         let mut encodings = accept.encodings.iter().filter(|e| **e != Encoding::Protobuf);
         encodings
             .find(|e| aggregated && clause.takes(e.content_type()))
@@ -118,8 +116,7 @@ fn group_entry(kinds: &Kinds, name: &str) -> Option<Value> {
     ]))
 }
 
-/// The versions that a group serves, the preferred one first. Those that definitions make stand before those that are
-/// built in.
+/// The served versions of a group, the preferred one first. Those of CRDs precede built-in ones.
 pub(crate) fn served_versions(kinds: &Kinds, group: &str) -> Vec<String> {
     let mut out = versions(kinds.overshadowed(group));
     out.retain(|version| !kinds.serves_builtin(group, version));
@@ -147,19 +144,19 @@ pub(crate) fn resources(kinds: &Kinds, group: &str, version: &str) -> Option<Val
         };
         any = true;
         list.push(resource(kind));
-        for sub in subresources(kind, v) {
+        for sub in &v.subresources {
             let mut m: Map = [
                 ("name", Value::from(format!("{}/{}", kind.plural, sub.name))),
                 ("singularName", "".into()),
                 ("namespaced", kind.namespaced.into()),
-                ("kind", sub.kind.into()),
-                ("verbs", texts(sub.verbs)),
+                ("kind", (*sub.kind).into()),
+                ("verbs", texts(&sub.verbs)),
             ]
             .into_iter()
             .collect();
-            if !sub.group.is_empty() {
-                m.insert("group", sub.group.into());
-                m.insert("version", sub.version.into());
+            if let (Some(group), Some(version)) = (sub.group, sub.version) {
+                m.insert("group", group.into());
+                m.insert("version", version.into());
             }
             list.push(m.into());
         }
@@ -172,7 +169,7 @@ pub(crate) fn resources(kinds: &Kinds, group: &str, version: &str) -> Option<Val
         ]
         .into_iter()
         .collect();
-        // The oldest group does not say of what version its list is.
+        // The list of the core group has no apiVersion.
         if !group.is_empty() {
             document.insert("apiVersion", "v1".into());
         }
@@ -186,12 +183,12 @@ fn resource(kind: &Kind) -> Value {
         ("singularName", kind.singular.as_str().into()),
         ("namespaced", kind.namespaced.into()),
         ("kind", kind.kind.as_str().into()),
-        ("verbs", texts(kind.verbs())),
+        ("verbs", texts(&kind.verbs)),
     ]
     .into_iter()
     .collect();
-    if let Some(hash) = storage_hash(kind) {
-        m.insert("storageVersionHash", hash.into());
+    if let Some(hash) = &kind.storage_hash {
+        m.insert("storageVersionHash", hash.as_str().into());
     }
     if !kind.short_names.is_empty() {
         m.insert("shortNames", texts(&kind.short_names));
@@ -200,60 +197,6 @@ fn resource(kind: &Kind) -> Value {
         m.insert("categories", texts(&kind.categories));
     }
     m.into()
-}
-
-/// By which clients see that the stored form of a kind has changed.
-fn storage_hash(kind: &Kind) -> Option<String> {
-    if kind.built_in {
-        return kind.storage_hash.map(str::to_owned);
-    }
-    let stored = kind.storage_version().map_or("v1", |v| v.name.as_str());
-    let digest: [u8; 32] = sha2::Sha256::digest(format!("{}/{stored}/{}", kind.group, kind.kind)).into();
-    Some(base64::engine::general_purpose::STANDARD.encode(&digest[..8]))
-}
-
-struct Subresource<'a> {
-    name: &'static str,
-    kind: &'a str,
-    group: &'a str,
-    version: &'a str,
-    verbs: &'a [&'static str],
-}
-
-const SUB_VERBS: &[&str] = &["get", "patch", "update"];
-
-fn subresources<'a>(kind: &'a Kind, version: &'a Version) -> Vec<Subresource<'a>> {
-    if kind.built_in {
-        let own = version.subresources.iter();
-        let listed = own.map(|s| Subresource {
-            name: s.name,
-            kind: s.kind,
-            group: s.group.unwrap_or_default(),
-            version: s.version.unwrap_or_default(),
-            verbs: &s.verbs,
-        });
-        return listed.collect();
-    }
-    let mut out = Vec::new();
-    if version.has_status() {
-        out.push(Subresource {
-            name: "status",
-            kind: &kind.kind,
-            group: "",
-            version: "",
-            verbs: SUB_VERBS,
-        });
-    }
-    if version.scale.is_some() {
-        out.push(Subresource {
-            name: "scale",
-            kind: "Scale",
-            group: "autoscaling",
-            version: "v1",
-            verbs: SUB_VERBS,
-        });
-    }
-    out
 }
 
 /// `/api` or `/apis` with everything below it in one document.
@@ -299,14 +242,14 @@ fn aggregated_version(kinds: &Kinds, group: &str, version: &str) -> Value {
         .filter_map(|kind| {
             let v = kind.served_version(version)?;
             let scope = if kind.namespaced { "Namespaced" } else { "Cluster" };
-            // What is built in is of the group and version in which it is listed, without saying so.
+            // The group and version of built-in kinds are omitted.
             let (own_group, own_version) = if kind.built_in { ("", "") } else { (group, version) };
             let mut m: Map = [
                 ("resource", Value::from(kind.plural.as_str())),
                 ("responseKind", response(own_group, own_version, &kind.kind)),
                 ("scope", scope.into()),
                 ("singularResource", kind.singular.as_str().into()),
-                ("verbs", texts(kind.verbs())),
+                ("verbs", texts(&kind.verbs)),
             ]
             .into_iter()
             .collect();
@@ -316,18 +259,15 @@ fn aggregated_version(kinds: &Kinds, group: &str, version: &str) -> Value {
             if !kind.categories.is_empty() {
                 m.insert("categories", texts(&kind.categories));
             }
-            let subs: Vec<Value> = subresources(kind, v)
-                .into_iter()
+            let subs: Vec<Value> = v
+                .subresources
+                .iter()
                 .map(|s| {
-                    let (g, v) = if s.group.is_empty() {
-                        (own_group, own_version)
-                    } else {
-                        (s.group, s.version)
-                    };
+                    let (g, v) = s.group.zip(s.version).unwrap_or((own_group, own_version));
                     object([
                         ("subresource", s.name.into()),
-                        ("responseKind", response(g, v, s.kind)),
-                        ("verbs", texts(s.verbs)),
+                        ("responseKind", response(g, v, &s.kind)),
+                        ("verbs", texts(&s.verbs)),
                     ])
                 })
                 .collect();

@@ -1,10 +1,10 @@
-//! What the fuzz targets reach of the server.
+//! Entry points of fuzz targets.
 
 use crate::codec::cbor;
 use crate::codec::protobuf;
 use scantling_value::Value;
 
-/// Reads bytes as a body in CBOR and as one in protobuf; what can be read survives being written.
+/// Decodes bytes as a CBOR and a protobuf body; decoded bodies round-trip.
 pub fn read_body(bytes: &[u8]) {
     if let Ok(value) = cbor::decode(bytes) {
         let read = cbor::decode(&cbor::encode(&value));

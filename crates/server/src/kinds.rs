@@ -1,7 +1,8 @@
-//! Kinds as data, and the behaviour of custom, CRD and built-in kinds.
+//! Kinds as data, their codecs and their rules: custom resources, CRDs and built-in kinds.
 
 pub(crate) mod builtin;
+pub(crate) mod codec;
 pub(crate) mod custom;
 pub(crate) mod definitions;
 pub(crate) mod kind;
-pub(crate) mod strategy;
+pub(crate) mod rules;

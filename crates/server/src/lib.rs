@@ -8,8 +8,8 @@
 //! - `api`, `request`: routing of a request to its handler.
 //! - `rest`: the verbs, their options, watch streams, conversion by webhooks.
 //! - `codec`: media types, JSON, YAML, CBOR, protobuf, stored text.
-//! - `kinds`: kinds as data, and the behaviour of custom, CRD and built-in kinds.
-//! - `openapi`, `discovery`, `tables`: what clients learn about kinds.
+//! - `kinds`: kinds as data, their codecs and rules: custom resources, CRDs, built-in kinds.
+//! - `openapi`, `discovery`, `tables`: API metadata.
 //! - `controllers`: CRDs become served kinds, terminating namespaces are emptied.
 //!
 //! A test that wants a server of its own:
@@ -43,7 +43,6 @@ mod controllers;
 mod discovery;
 #[cfg(fuzzing)]
 pub mod fuzzing;
-mod health;
 mod http;
 mod kinds;
 mod metrics;

@@ -1,7 +1,7 @@
 //! Metrics under the names, labels and buckets that Kubernetes uses.
 //!
-//! Only what is served becomes a label: a path that names an unknown group, resource or subresource is counted without
-//! one, so that no client can make series.
+//! Only served resources become labels: requests to unknown groups, resources or subresources are counted without, so
+//! that clients cannot create series.
 
 mod conversions;
 mod label;
@@ -10,7 +10,7 @@ mod process;
 
 pub(crate) use conversions::{Conversion, Conversions};
 pub(crate) use label::{Closed, Label};
-use label::{Coded, FieldValidation, Outcome, Reason, RequestKind, Resource, Timed, Version};
+use label::{Coded, FieldValidation, Outcome, Reason, RequestKind, ResourceLabel, Timed, VersionLabel};
 
 use crate::api::Api;
 use crate::kinds::kind::Kind;
@@ -30,7 +30,7 @@ use std::time::Duration;
 
 type Histograms<L> = Family<L, Histogram, fn() -> Histogram>;
 
-/// All that is counted.
+/// All metrics.
 #[derive(Debug)]
 pub(crate) struct Metrics {
     registry: Registry,
@@ -38,13 +38,13 @@ pub(crate) struct Metrics {
     durations: Histograms<Timed>,
     sizes: Histograms<Label>,
     terminations: Family<Coded, Counter>,
-    deprecated: Family<Version, Gauge>,
+    deprecated: Family<VersionLabel, Gauge>,
     field_validation: Histograms<FieldValidation>,
     in_flight: Family<RequestKind, Gauge>,
     long_running: Family<Label, Gauge>,
-    watch_events: Family<Version, Counter>,
-    watch_event_sizes: Histograms<Version>,
-    objects: Family<Resource, Gauge>,
+    watch_events: Family<VersionLabel, Counter>,
+    watch_event_sizes: Histograms<VersionLabel>,
+    objects: Family<ResourceLabel, Gauge>,
     authentications: Family<Outcome, Counter>,
     handshake_errors: Counter,
     closed_connections: Family<Reason, Counter>,
@@ -62,7 +62,7 @@ const FIELD_VALIDATION_SECONDS: [f64; 21] = [
     0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 15.0, 20.0, 30.0,
     45.0, 60.0,
 ];
-/// What Prometheus' own libraries use where nothing else is said.
+/// The default buckets of Prometheus' libraries.
 const SECONDS: [f64; 11] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
 
 fn histograms<L: Clone + Hash + Eq>(make: fn() -> Histogram) -> Histograms<L> {
@@ -70,7 +70,7 @@ fn histograms<L: Clone + Hash + Eq>(make: fn() -> Histogram) -> Histograms<L> {
 }
 
 impl Metrics {
-    /// Nothing counted yet.
+    /// Metrics at zero.
     pub(crate) fn new() -> Metrics {
         let metrics = Metrics {
             registry: Registry::default(),
@@ -190,7 +190,7 @@ impl Metrics {
         self
     }
 
-    /// Counts a request that is answered.
+    /// Counts a request.
     pub(crate) fn request(&self, label: &Label, request: &Answered<'_>) {
         let seconds = request.took.as_secs_f64();
         let coded = label.timed(request.dry_run).coded(request.code);
@@ -211,31 +211,31 @@ impl Metrics {
 
     /// A request to a deprecated version.
     pub(crate) fn deprecated(&self, kind: &Kind, version: &str) {
-        let labels = Version::new(kind, version);
+        let labels = VersionLabel::new(kind, version);
         self.deprecated.get_or_create(&labels).set(1);
     }
 
-    /// Counts a request as being worked on, as long as the result lives.
+    /// Counts a request as running until the result is dropped.
     pub(crate) fn in_flight(&self, mutating: bool) -> Running {
         let kind = if mutating { "mutating" } else { "readOnly" };
         Running::new(&self.in_flight, &RequestKind { request_kind: kind })
     }
 
-    /// Counts a watch as open, as long as the result lives.
+    /// Counts a watch as open until the result is dropped.
     pub(crate) fn long_running(&self, label: &Label) -> Running {
         Running::new(&self.long_running, label)
     }
 
-    /// The counters of events of a kind, for as many as are sent.
+    /// The counters of a watch's events.
     pub(crate) fn events(&self, kind: &Kind, version: &str) -> Events {
-        let labels = Version::new(kind, version);
+        let labels = VersionLabel::new(kind, version);
         Events {
             count: self.watch_events.get_or_create_owned(&labels),
             sizes: self.watch_event_sizes.get_or_create_owned(&labels),
         }
     }
 
-    /// Whether it is known who asks.
+    /// Counts an authentication.
     pub(crate) fn authenticated(&self, known: bool) {
         let result = if known { "success" } else { "failure" };
         self.authentications.get_or_create(&Outcome { result }).inc();
@@ -252,7 +252,7 @@ impl Metrics {
         self.closed_connections.get_or_create(&reason).inc();
     }
 
-    /// What the admission of an object took.
+    /// Records the work of admission.
     pub(crate) fn admitted(&self, stats: &Stats) {
         if !stats.ratcheting.is_zero() {
             self.ratcheting.observe(stats.ratcheting.as_secs_f64());
@@ -260,14 +260,17 @@ impl Metrics {
         if let Some(took) = stats.rules {
             self.evaluation.observe(took.as_secs_f64());
         }
+        if let Some(took) = stats.compilation {
+            self.compilation.observe(took.as_secs_f64());
+        }
     }
 
-    /// Where the time of compilations is kept.
+    /// The histogram of compilation times.
     pub(crate) fn compilation(&self) -> Histogram {
         self.compilation.clone()
     }
 
-    /// Where calls of conversion webhooks are counted.
+    /// The metrics of conversion webhooks.
     pub(crate) fn conversions(&self) -> Conversions {
         self.conversions.clone()
     }
@@ -282,23 +285,23 @@ impl Metrics {
     }
 
     async fn count_objects(&self, api: &Api) {
-        // Kinds come and go; what is counted is what is served now.
+        // Only kinds that are served now are counted.
         self.objects.clear();
-        // What is but a view of other objects has none of its own to count.
-        let is_counted = |kind: &&Arc<Kind>| kind.review.is_none() && kind.own_group() == kind.group;
+        // A kind that serves the objects of another is not counted.
+        let is_counted = |kind: &&Arc<Kind>| kind.review.is_none() && kind.object_group == kind.group;
         for kind in api.kinds.load_full().all().filter(is_counted) {
             let count = count(api, kind).await.unwrap_or(-1);
-            self.objects.get_or_create(&Resource::new(kind)).set(count);
+            self.objects.get_or_create(&ResourceLabel::new(kind)).set(count);
         }
     }
 }
 
-/// What of an answer is counted.
+/// The counted properties of a response.
 #[derive(Debug)]
 pub(crate) struct Answered<'a> {
     pub(crate) code: u16,
     pub(crate) took: Duration,
-    /// The bytes of the body, where it is not a stream.
+    /// The length of the body, unless it is a stream.
     pub(crate) size: Option<usize>,
     pub(crate) dry_run: &'a [&'a str],
     pub(crate) field_validation: &'a [&'a str],
@@ -312,7 +315,7 @@ pub(crate) struct Events {
 }
 
 impl Events {
-    /// An event of so many bytes.
+    /// Counts an event of that many bytes.
     pub(crate) fn sent(&self, bytes: usize) {
         self.count.inc();
         #[expect(clippy::cast_precision_loss, reason = "a histogram counts in doubles")]
@@ -320,7 +323,7 @@ impl Events {
     }
 }
 
-/// Something that is going on.
+/// A gauge that counts this value while it lives.
 #[derive(Debug)]
 pub(crate) struct Running(Gauge);
 
@@ -343,7 +346,7 @@ impl Drop for Running {
 
 async fn count(api: &Api, kind: &Kind) -> Option<i64> {
     let request = ListRequest {
-        prefix: api.keys.collection(kind.key_group(), &kind.plural).ok()?,
+        prefix: api.keys.collection(&kind.key_group, &kind.plural).ok()?,
         at: ReadAt::AtLeast(0),
         limit: NonZeroUsize::new(1),
         ..ListRequest::default()
@@ -353,7 +356,7 @@ async fn count(api: &Api, kind: &Kind) -> Option<i64> {
     i64::try_from(all).ok()
 }
 
-/// The classic text format: there, a counter's head names it as its samples do, and nothing marks the end.
+/// The classic text format, in which counters are declared with their `_total` and there is no end mark.
 fn classic(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 1024);
     let mut help = "";
@@ -362,7 +365,7 @@ fn classic(text: &str) -> String {
             continue;
         }
         if line.starts_with("# HELP ") {
-            // What it helps with is known from the next line.
+            // The help text belongs to the next line.
             help = line;
             continue;
         }

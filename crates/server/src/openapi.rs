@@ -1,11 +1,12 @@
-//! OpenAPI documents: one per group and version, written when it is asked for.
+//! OpenAPI documents: one per group and version, rendered on request.
 //!
-//! What all documents share (the schemas of metadata, the descriptions of parameters) is data, in
-//! `openapi/common.json`. A document's hash is made from what it depends on, not from its text, so that the index of
-//! thousands of definitions costs no document.
+//! The parameters of operations are data, in `openapi/parameters.json`. A document's hash is computed from what the
+//! document depends on, not from its text, so that the index of thousands of CRDs renders none of them.
 
 mod gnostic;
 pub(crate) mod models;
+mod names;
+mod operations;
 mod parts;
 mod paths;
 mod routes;
@@ -20,6 +21,7 @@ use crate::rest::listing::SharedListings;
 use crate::status::{ApiError, ApiResult};
 use bytes::Bytes;
 use hyper::header;
+use models::ModelRenderer;
 use parts::{Form, Parts};
 use scantling_schema::publish::OpenApiVersion;
 use scantling_value::{Limits, Map, Str, Value, json};
@@ -27,57 +29,55 @@ use sha2::Digest as _;
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock, Mutex};
 
-const COMMON: &str = include_str!("openapi/common.json");
 const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1";
 const SCALE: &str = "io.k8s.api.autoscaling.v1.Scale";
 
-/// What all documents share.
-#[derive(Default)]
-struct Common {
-    schemas: Map,
-    parameters: Map,
-}
-
-static SHARED: LazyLock<&Common> = LazyLock::new(|| PARSED.as_ref().unwrap_or(&NONE));
-
-static NONE: LazyLock<Common> = LazyLock::new(Common::default);
-
-/// A server does not start without it: see [`check`].
-static PARSED: LazyLock<Result<Common, String>> = LazyLock::new(|| {
-    let mut doc = json::decode(COMMON.as_bytes(), Limits::SAFE).map_err(|e| e.to_string())?;
-    let mut take = |key| {
-        let part = doc.as_object_mut().and_then(|m| m.remove(key));
-        let part = part.and_then(Value::into_object);
-        part.ok_or_else(|| format!("it has no {key}"))
-    };
-    Ok(Common {
-        schemas: take("schemas")?,
-        parameters: take("parameters")?,
-    })
+/// The parameters of operations, by name. A server does not start without them: see [`check`].
+static PARAMETERS: LazyLock<Result<Map, String>> = LazyLock::new(|| {
+    let parameters = json::decode(include_bytes!("openapi/parameters.json"), Limits::SAFE);
+    let parameters = parameters.map_err(|e| e.to_string())?;
+    parameters.into_object().ok_or_else(|| "not an object".to_owned())
 });
 
-/// Fails if the embedded schemas cannot be parsed. They are part of the program; still, a server that would publish
-/// empty documents and accept fields of any type must not start.
+/// Fails if the embedded parameters cannot be parsed. They are part of the program; still, a server that would publish
+/// incomplete documents must not start.
 pub(crate) fn check() -> Result<(), String> {
-    match &*PARSED {
-        Ok(_) => models::check(),
-        Err(why) => Err(format!("common.json: {why}")),
-    }
+    PARAMETERS
+        .as_ref()
+        .map(drop)
+        .map_err(|why| format!("parameters.json: {why}"))
 }
 
-/// The documents that were asked for lately, by name and hash.
+/// The parameters that operations share, without those that name a kind.
+fn shared_parameters() -> impl Iterator<Item = &'static Value> {
+    PARAMETERS.iter().flat_map(Map::values)
+}
+
+/// The parameter of an operation on a kind.
+fn parameter(name: &str, kind: &str) -> Value {
+    let found = PARAMETERS.as_ref().ok().and_then(|all| all.get(name));
+    let mut parameter = found.cloned().unwrap_or_default();
+    if name == "name"
+        && let Some(members) = parameter.as_object_mut()
+    {
+        members.insert("description", format!("name of the {kind}").into());
+    }
+    parameter
+}
+
+/// Recently requested documents, by name and hash.
 #[derive(Debug, Default)]
 pub(crate) struct Documents {
     written: Mutex<BTreeMap<String, (String, Bytes)>>,
     parts: Parts,
-    /// Those of OpenAPI v2 that are being sent, by their tag.
+    /// OpenAPI v2 documents that are being sent, by their entity tag.
     sent: SharedListings,
 }
 
-/// How many written documents are kept.
+/// The number of rendered documents that are kept.
 const KEPT: usize = 64;
 
-/// A tag for a text.
+/// The entity tag of a text.
 pub(crate) fn tag(text: &[u8]) -> String {
     format!("\"{}\"", hash(&[text]))
 }
@@ -120,7 +120,7 @@ fn hash_of(kinds: &Kinds, group: &str, version: &str) -> String {
     hash(&parts)
 }
 
-/// The hash of documents that change with this program alone.
+/// The hash of documents that depend only on the version of the program.
 fn route_hash() -> String {
     hash(&[env!("CARGO_PKG_VERSION").as_bytes()])
 }
@@ -140,7 +140,7 @@ fn index(kinds: &Kinds) -> Value {
     object([("paths", paths.into())])
 }
 
-/// A hash of all that the document of OpenAPI v2 depends on.
+/// A hash of everything that the OpenAPI v2 document depends on.
 fn hash_of_all(kinds: &Kinds) -> String {
     let groups = kinds.groups();
     let hashes: Vec<String> = groups
@@ -159,7 +159,7 @@ impl Documents {
             .index
             .get_or_init(|| Document::new(index(kinds).to_json()));
         let mut reply = conditional(head, &index.tag, index.text.clone());
-        // A server does not say what it is, which makes it text, and does not ask what the client takes.
+        // kube-apiserver sets no content type, so that it is text, and ignores `Accept`.
         reply.content_type = PLAIN_TEXT;
         reply.headers.remove(header::VARY);
         Ok(reply)
@@ -177,7 +177,7 @@ impl Documents {
         let tag = format!("\"{hash}\"");
         let asked = head.query.get("hash").filter(|asked| !asked.is_empty());
         let mut reply = if asked.is_some_and(|asked| asked != hash) {
-            // Clients keep what is behind an address for good: another document has another address.
+            // Clients cache a document with a hash forever: another document has another address.
             let reply = Reply::bytes(301, "", Bytes::new());
             let reply = reply.with(header::ETAG, &tag).with(header::VARY, "Accept");
             reply.with(header::LOCATION, &format!("/openapi/v3/{name}?hash={hash}"))
@@ -246,17 +246,17 @@ impl Documents {
     }
 }
 
-/// 500 of a document that cannot be written because something of the server's own is not as it should be.
+/// Logs an internal error and returns it as 500.
 fn unwritten(why: String) -> ApiError {
     tracing::error!(why, "cannot write an OpenAPI document");
     ApiError::internal_error(why)
 }
 
-/// What a document of OpenAPI v3 is about.
+/// The subject of an OpenAPI v3 document.
 enum Subject<'n> {
     /// The kinds of a group and version.
     Kinds(&'n str, &'n str),
-    /// A route that is about no kind.
+    /// A route without a kind.
     Route(&'n str),
 }
 
@@ -292,7 +292,7 @@ impl<'n> Subject<'n> {
 }
 
 impl Form {
-    /// The media type of a document, given the names of its protobuf form.
+    /// The media type of a document, given those of its protobuf format.
     fn content_type(self, protobuf: &[&'static str; 2]) -> &'static str {
         match self {
             Form::Json => "application/json",
@@ -309,7 +309,7 @@ impl Form {
     }
 }
 
-/// The form of a document that a client prefers, given the names of its protobuf form.
+/// The format of a document that a client prefers, given the media types of its protobuf format.
 fn form_of(head: &RequestMeta, protobuf: &[&str; 2]) -> Option<Form> {
     let accept = head.accept.as_deref().filter(|accept| !accept.is_empty());
     media::clauses(accept.unwrap_or("*/*")).iter().find_map(|clause| {
@@ -318,19 +318,19 @@ fn form_of(head: &RequestMeta, protobuf: &[&str; 2]) -> Option<Form> {
     })
 }
 
-/// The names of the protobuf form of `/openapi/v2`: the one that is sent, and one that is understood, too.
+/// The media types of `/openapi/v2` in protobuf: the one that is sent, and another one that is accepted.
 const V2_PROTOBUF: [&str; 2] = [
     "application/com.github.proto-openapi.spec.v2.v1.0+protobuf",
     "application/com.github.proto-openapi.spec.v2@v1.0+protobuf",
 ];
 
-/// The same of the documents of `/openapi/v3`.
+/// The media types of `/openapi/v3` in protobuf.
 const V3_PROTOBUF: [&str; 2] = [
     "application/com.github.proto-openapi.spec.v3.v1.0+protobuf",
     "application/com.github.proto-openapi.spec.v3@v1.0+protobuf",
 ];
 
-/// The answer for a document that is not there.
+/// The response for a document that does not exist.
 fn nothing() -> Reply {
     Reply::bytes(404, "", Bytes::new())
 }
@@ -356,7 +356,7 @@ fn reference(name: &str) -> Value {
     object([("$ref", format!("#/components/schemas/{name}").into())])
 }
 
-/// The name of a kind's schema: its package and the kind. What is built in is not replaced by what a definition makes.
+/// The name of a kind's schema: its package and the kind. A CRD does not replace the schema of a built-in type.
 pub(crate) fn schema_name(group: &str, version: &str, kind: &str) -> String {
     let name = format!("{}.{kind}", models::package(group, version));
     match models::is_taken(group, &name) {
@@ -367,56 +367,61 @@ pub(crate) fn schema_name(group: &str, version: &str, kind: &str) -> String {
 
 /// The document of a group and version.
 fn document(kinds: &Kinds, group: &str, version: &str) -> Result<Value, String> {
-    let mut paths = Vec::new();
+    let is_built_in = kinds_of(kinds, group, version).all(|(kind, _)| kind.built_in);
+    let renderer = match is_built_in {
+        true => ModelRenderer::for_version(group, version),
+        false => ModelRenderer::for_scheme(&[]),
+    };
+    let mut paths: Vec<(Str, Value)> = Vec::new();
     let mut schemas: Vec<(Str, Value)> = Vec::new();
-    let mut scales = false;
     for (kind, v) in kinds_of(kinds, group, version) {
         let writer = paths::Writer::new(kind, v);
         paths.extend(writer.paths());
-        let published = kind.strategy.published(kind, &[v], OpenApiVersion::V3)?;
-        schemas.extend(
-            published
-                .into_iter()
-                .map(|schema| (writer.name.as_str().into(), schema)),
-        );
-        if kind.review.is_none() {
+        if !kind.built_in {
+            let published = kind.codec.published(kind, &[v], OpenApiVersion::V3)?.into_iter();
+            schemas.extend(published.map(|schema| (writer.name.as_str().into(), schema)));
             schemas.push((writer.list_name().into(), writer.list_schema()));
         }
-        scales |= v.scale.is_some();
+    }
+    if is_built_in {
+        paths.push(routes::resources(group, version));
     }
     // Thousands of kinds have tens of thousands of paths: they are sorted once.
     let (paths, mut schemas) = (Map::from_unsorted(paths), Map::from_unsorted(schemas));
-    models::add_references(&mut schemas);
-    for (name, schema) in SHARED.schemas.iter() {
-        if scales || !name.starts_with(SCALE) {
-            schemas.insert(name.clone(), schema.clone());
+    renderer.add_references(paths.values(), &mut schemas);
+    let mut components = Map::from_iter([("schemas", schemas.into())]);
+    let info = match is_built_in {
+        true => {
+            components.insert("securitySchemes", v2::security().1);
+            v2::info()
         }
-    }
+        false => object([
+            ("title", "Kubernetes CRD Swagger".into()),
+            ("version", "v0.1.0".into()),
+        ]),
+    };
     Ok(object([
         ("openapi", "3.0.0".into()),
-        (
-            "info",
-            object([
-                ("title", "Kubernetes CRD Swagger".into()),
-                ("version", "v0.1.0".into()),
-            ]),
-        ),
+        ("info", info),
         ("paths", paths.into()),
-        ("components", object([("schemas", schemas.into())])),
+        ("components", components.into()),
     ]))
 }
 
 /// The extension by which clients find the schema of a kind.
 fn gvk_list(group: &str, version: &str, kind: &str) -> Value {
-    let gvk = object([
+    Value::Array(vec![gvk(group, version, kind)])
+}
+
+fn gvk(group: &str, version: &str, kind: &str) -> Value {
+    object([
         ("group", group.into()),
         ("version", version.into()),
         ("kind", kind.into()),
-    ]);
-    Value::Array(vec![gvk])
+    ])
 }
 
-/// The schema of a text.
+/// The schema of a string.
 fn string_schema(description: &str) -> Value {
     object([("type", "string".into()), ("description", description.into())])
 }
@@ -427,8 +432,6 @@ const API_VERSION: &str = "APIVersion defines the versioned schema of this repre
 const KIND: &str = "Kind is a string value representing the REST resource this object represents. Servers \
      may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: \
      https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds";
-const METADATA: &str = "Standard object's metadata. More info: \
-     https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata";
 const LIST_META: &str = "Standard list metadata. More info: \
      https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds";
 
@@ -459,8 +462,12 @@ mod tests {
     }
 
     #[test]
-    fn common_data_is_read() {
-        assert!(SHARED.schemas.contains_key(&format!("{META}.ObjectMeta")));
-        assert!(SHARED.parameters.contains_key("fieldManager of a patch"));
+    fn parameters_are_read() {
+        check().unwrap();
+        assert_eq!(parameter("name", "Pod").get_str("description"), "name of the Pod");
+        assert_eq!(
+            parameter("fieldManager of a patch", "Pod").get_str("name"),
+            "fieldManager"
+        );
     }
 }

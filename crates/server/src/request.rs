@@ -1,18 +1,18 @@
-//! What a request's path and query say.
+//! Parsing of paths and queries.
 
 use crate::status::{ApiError, ApiResult};
 use percent_encoding::percent_decode_str;
 use smallvec::SmallVec;
 use std::time::Duration;
 
-/// What a path names.
+/// The target of a path.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Target {
     /// `/`
     Index,
     /// `/healthz`, `/livez`, `/readyz`, with a single check behind a slash.
     Health {
-        /// Which of the three.
+        /// The endpoint.
         probe: Probe,
         /// A single check.
         check: Option<String>,
@@ -37,9 +37,9 @@ pub(crate) enum Target {
     Resources(GroupVersion),
     /// A collection, an object or a subresource.
     Object(ObjectPath),
-    /// `/apis/<group>/<version>/watch`, and not what.
+    /// `/apis/<group>/<version>/watch` without a resource.
     Incomplete,
-    /// Nothing.
+    /// Any other path.
     Unknown,
 }
 
@@ -66,14 +66,14 @@ pub(crate) struct ObjectPath {
     pub(crate) resource: String,
     pub(crate) name: Option<String>,
     pub(crate) subresource: Option<String>,
-    /// Whether nothing follows: for custom resources it would not count.
+    /// True if nothing follows the subresource. Custom resources ignore what follows.
     pub(crate) ends: bool,
-    /// Whether the old form `/apis/G/V/watch/…` was used.
+    /// True if the old form `/apis/G/V/watch/…` was used.
     pub(crate) watch: bool,
 }
 
 impl Target {
-    /// Whether it is a description of the API, which is sent as it was written.
+    /// Returns whether it is a document about the API, which is sent as it was rendered.
     pub(crate) fn is_document(&self) -> bool {
         matches!(
             self,
@@ -81,7 +81,7 @@ impl Target {
         )
     }
 
-    /// Reads a path; what is escaped in it counts as if it were not.
+    /// Parses a path after percent-decoding.
     pub(crate) fn parse(path: &str) -> Target {
         let decoded = match path.contains('%') {
             true => percent_decode_str(path).decode_utf8(),
@@ -137,7 +137,7 @@ impl Target {
             ["watch", rest @ ..] => (true, rest),
             rest => (false, rest),
         };
-        // A namespace is an object itself: `/namespaces/x` and its subresources, against what lies in it.
+        // A namespace is an object itself: `/namespaces/x` and its subresources, in contrast to resources in it.
         let namespace_subresource = |s: &str| matches!(s, "status" | "finalize");
         let (namespace, rest) = match rest {
             ["namespaces", ns, resource, more @ ..]
@@ -164,7 +164,7 @@ impl Target {
     }
 }
 
-/// Why a name could not be part of a path.
+/// Returns the reason why a name cannot be a path segment.
 pub(crate) fn no_segment(name: &str) -> Option<&'static str> {
     match name {
         "." => Some("may not be '.'"),
@@ -182,7 +182,7 @@ pub(crate) struct Query {
 }
 
 impl Query {
-    /// Reads a query string; pairs that do not decode are left out, as a server does.
+    /// Parses a query string; pairs that cannot be decoded are skipped, as in Go.
     pub(crate) fn parse(text: &str) -> Query {
         let decode = |s: &str| {
             let plus = s.replace('+', " ");
@@ -210,12 +210,12 @@ impl Query {
             .map(|(_, v)| v.as_str())
     }
 
-    /// The first value of a parameter; empty where the parameter is absent.
+    /// The first value of a parameter; empty if absent.
     pub(crate) fn get_or_empty(&self, name: &str) -> &str {
         self.get(name).unwrap_or("")
     }
 
-    /// How long the client would wait, in Go's notation of durations.
+    /// The `timeout` parameter, in Go's notation of durations.
     pub(crate) fn timeout(&self) -> ApiResult<Option<Duration>> {
         let Some(text) = self.get("timeout").filter(|t| !t.is_empty()) else {
             return Ok(None);
@@ -240,18 +240,18 @@ impl Query {
             .collect()
     }
 
-    /// Whether the parameter is there.
+    /// Returns whether the parameter is present.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.get(name).is_some()
     }
 
-    /// A switch: there, and neither `0` nor `false`.
+    /// A boolean parameter: present, and neither `0` nor `false`.
     pub(crate) fn flag(&self, name: &str) -> bool {
         self.get(name)
             .is_some_and(|v| v != "0" && !v.eq_ignore_ascii_case("false"))
     }
 
-    /// A number.
+    /// An integer parameter.
     pub(crate) fn int(&self, name: &str) -> ApiResult<Option<i64>> {
         self.get(name)
             .map(|v| parse_int(v).map_err(ApiError::bad_request))
@@ -259,14 +259,14 @@ impl Query {
     }
 }
 
-/// A decimal 64-bit integer, with Go's words for what is none.
+/// Parses a decimal 64-bit integer, with Go's errors.
 pub(crate) fn parse_int(text: &str) -> Result<i64, String> {
     text.parse().map_err(|e| go_number_error("ParseInt", text, &e))
 }
 
-/// An unsigned decimal 64-bit integer, with Go's words for what is none.
+/// Parses an unsigned decimal 64-bit integer, with Go's errors.
 pub(crate) fn parse_uint(text: &str) -> Result<u64, String> {
-    // Rust takes a leading plus sign, Go does not.
+    // Rust accepts a leading plus sign, Go does not.
     let parsed = if text.starts_with('+') {
         "".parse()
     } else {
@@ -288,7 +288,7 @@ fn go_number_error(function: &str, text: &str, error: &std::num::ParseIntError) 
     )
 }
 
-/// A duration such as `1h2.5s`, in nanoseconds; on failure what Go says about it.
+/// Parses a duration such as `1h2.5s` to nanoseconds, with Go's errors.
 fn duration(text: &str) -> Result<i64, String> {
     const UNITS: [(&str, f64); 8] = [
         ("ns", 1.0),

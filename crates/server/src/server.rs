@@ -3,23 +3,23 @@
 use crate::api::Api;
 use crate::auth::authentication::{MASTERS, Tokens, User};
 use crate::auth::service_accounts::{KEY_FILE, TokenIssuer};
-use crate::codec::text::Stored;
 use crate::config::{Config, encodings};
 use crate::controllers::barrier::CrdBarrier;
 use crate::controllers::crd::Controller;
+use crate::controllers::{bootstrap, service_accounts, service_addresses};
 use crate::http::compute::Pool;
 use crate::http::listen;
 use crate::http::memory::Memory;
 use crate::http::tls;
 use crate::kinds::builtin::{self, BuiltinSet};
-use crate::kinds::definitions::{Compiler, PendingDefinitions};
+use crate::kinds::custom::Compiler;
+use crate::kinds::definitions::PendingDefinitions;
 use crate::kinds::kind::Kinds;
 use crate::metrics::Metrics;
 use crate::openapi;
 use arc_swap::ArcSwap;
 use scantling_schema::gates::{AppliedGates, Gates};
-use scantling_store::{KeySpace, Store, StoreError, Write};
-use scantling_value::{Map, Value};
+use scantling_store::{KeySpace, Store, StoreError};
 use std::fmt;
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
@@ -33,7 +33,7 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
-/// Why a server did not start: what was tried, and what to do.
+/// The reason why a server did not start, and what to do.
 #[derive(Debug)]
 pub struct StartError(String);
 
@@ -65,11 +65,8 @@ impl fmt::Debug for Server {
     }
 }
 
-/// The namespaces that are there from the start.
-const NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
-
 impl Server {
-    /// Listens and serves.
+    /// Starts a server.
     pub async fn start(config: Config, store: Arc<dyn Store>) -> Result<Server, StartError> {
         let fail = |e: String| StartError(e);
         openapi::check().map_err(fail)?;
@@ -125,6 +122,11 @@ impl Server {
         for kind in builtin::kinds(&compiler, set).map_err(fail)? {
             kinds.insert(Arc::new(kind));
         }
+        let plugins = scantling_builtin::admission::select(
+            &config.enable_admission_plugins,
+            &config.disable_admission_plugins,
+        );
+        let plugins = plugins.map_err(fail)?;
         let keys = KeySpace::new(&config.etcd_prefix).map_err(|e| StartError(e.to_string()))?;
         let api = Arc::new(Api {
             store,
@@ -141,6 +143,7 @@ impl Server {
             encodings: encodings(gates),
             metrics,
             in_flight: Arc::new(Semaphore::new(config.max_requests_inflight)),
+            decoded: crate::rest::decoded::DecodedCache::default(),
             compute: Pool::new(std::thread::available_parallelism().map_or(1, NonZeroUsize::get)),
             memory: Memory::new(config.connections.max_buffered_bytes),
             request_timeout: config.request_timeout,
@@ -152,20 +155,19 @@ impl Server {
             upgraded: TaskTracker::new(),
             compiler,
             crds: CrdBarrier::default(),
+            plugins,
             services: tokio::sync::Mutex::default(),
             pending: PendingDefinitions::default(),
         });
         let store_failed = |e: StoreError| StartError(format!("the store does not answer: {e}"));
-        make_namespaces(&api).await.map_err(store_failed)?;
-        if !config.crds_only {
-            make_priority_classes(&api).await.map_err(store_failed)?;
-        }
+        let created = bootstrap::create_initial_objects(&api, address.port()).await;
+        created.map_err(|e| StartError(format!("cannot create the initial objects: {}", e.message())))?;
         let (controller, revision) = Controller::start(Arc::clone(&api)).await.map_err(store_failed)?;
         api.crds.applied(revision);
         api.ready.store(true, Ordering::Release);
         let authority = material.identity.authority.clone();
         let pair = config.tls_cert_file.zip(config.tls_private_key_file);
-        let tasks = vec![
+        let mut tasks = vec![
             tokio::spawn(tls::follow(material, pair, configs)),
             tokio::spawn(controller.run(revision)),
             tokio::spawn(crate::controllers::namespaces::run(Arc::clone(&api))),
@@ -177,6 +179,12 @@ impl Server {
                 config.shutdown_grace_period,
             )),
         ];
+        if !config.crds_only {
+            tasks.push(tokio::spawn(service_addresses::run(Arc::clone(&api))));
+        }
+        if api.plugins.iter().any(|plugin| plugin.name() == "ServiceAccount") {
+            tasks.push(tokio::spawn(service_accounts::run(Arc::clone(&api))));
+        }
         Ok(Server {
             address,
             authority,
@@ -188,7 +196,7 @@ impl Server {
         })
     }
 
-    /// Where it listens.
+    /// The address on which it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -198,7 +206,7 @@ impl Server {
         &self.admin_token
     }
 
-    /// The authority that clients are to trust, in PEM.
+    /// The CA that clients must trust, in PEM.
     pub fn authority(&self) -> &str {
         &self.authority
     }
@@ -221,18 +229,18 @@ impl Server {
         )
     }
 
-    /// Writes the kubeconfig, readable by its owner alone.
+    /// Writes the kubeconfig, readable only by its owner.
     pub fn write_kubeconfig(&self, path: &Path) -> Result<(), StartError> {
         tls::write_private(path, &self.kubeconfig()).map_err(StartError)
     }
 
-    /// Says that a stop is coming: readiness fails, and everything else goes on.
+    /// Announces a stop: readiness fails, and everything else continues.
     pub fn announce_stop(&self) {
         self.api.ready.store(false, Ordering::Release);
     }
 
-    /// Stops: readiness fails first, running requests end, watches are closed. What has not ended by the end of the
-    /// grace period is cancelled.
+    /// Stops the server: readiness fails, running requests end, watches are closed. After the grace period, the rest is
+    /// cancelled.
     pub async fn stop(self) {
         self.announce_stop();
         let _ = self.stop.send(true);
@@ -245,8 +253,8 @@ impl Server {
     }
 }
 
-/// The issuer of service-account tokens; its key is kept beside the server's certificate, so that tokens survive a
-/// restart.
+/// The issuer of service-account tokens. Its key is stored beside the server's certificate, so tokens survive
+/// a restart.
 fn token_issuer(dir: Option<&Path>) -> Result<TokenIssuer, String> {
     let Some(path) = dir.map(|dir| dir.join(KEY_FILE)) else {
         return TokenIssuer::generate().map(|(issuer, _)| issuer);
@@ -266,95 +274,4 @@ fn random_token() -> String {
         uuid::Uuid::new_v4().simple(),
         uuid::Uuid::new_v4().simple()
     )
-}
-
-/// The priority classes that are there from the start: name, value, description.
-const PRIORITY_CLASSES: [(&str, i64, &str); 2] = [
-    (
-        "system-node-critical",
-        2_000_001_000,
-        "Used for system critical pods that must not be moved from their current node.",
-    ),
-    (
-        "system-cluster-critical",
-        2_000_000_000,
-        "Used for system critical pods that must run in the cluster, but can be moved to another node if necessary.",
-    ),
-];
-
-async fn make_priority_classes(api: &Api) -> Result<(), StoreError> {
-    for (name, priority, description) in PRIORITY_CLASSES {
-        let key = api.keys.object("", "priorityclasses", None, name)?;
-        let identity = crate::rest::write::identity();
-        let nothing = || Value::from(Map::new());
-        let fields = ["f:description", "f:preemptionPolicy", "f:value"].map(|f| (f, nothing()));
-        let mut manager =
-            crate::rest::managed::own_entry(&identity.created, Value::Object(fields.into_iter().collect()));
-        if let Some(manager) = manager.as_object_mut() {
-            manager.insert("apiVersion", "scheduling.k8s.io/v1".into());
-        }
-        let metadata = Map::from_iter([
-            ("name", Value::from(name)),
-            ("uid", identity.uid.into()),
-            ("creationTimestamp", identity.created.into()),
-            ("generation", Value::Int(1)),
-            ("managedFields", Value::Array(vec![manager])),
-        ]);
-        let object = Map::from_iter([
-            ("kind", Value::from("PriorityClass")),
-            ("apiVersion", "scheduling.k8s.io/v1".into()),
-            ("metadata", metadata.into()),
-            ("value", Value::Int(priority)),
-            ("description", description.into()),
-            ("preemptionPolicy", "PreemptLowerPriority".into()),
-        ]);
-        let value = Stored::whole(&object.into()).value;
-        match api.store.write(&key, Write::Create { value }).await {
-            Ok(_) | Err(StoreError::AlreadyExists { .. }) => {}
-            Err(e) => return Err(e),
-        }
-    }
-    Ok(())
-}
-
-async fn make_namespaces(api: &Api) -> Result<(), StoreError> {
-    for name in NAMESPACES {
-        let key = api.keys.object("", "namespaces", None, name)?;
-        if api.has_namespace(name).await? {
-            continue;
-        }
-        let identity = crate::rest::write::identity();
-        let labels = Map::from_iter([("kubernetes.io/metadata.name", Value::from(name))]);
-        let nothing = || Value::from(Map::new());
-        let managed = [(".", nothing()), ("f:kubernetes.io/metadata.name", nothing())];
-        let managed = Map::from_iter([("f:labels", Map::from_iter(managed).into())]);
-        let managed = Map::from_iter([("f:metadata", managed.into())]);
-        let manager = crate::rest::managed::own_entry(&identity.created, managed.into());
-        let metadata = Map::from_iter([
-            ("name", Value::from(name)),
-            ("uid", identity.uid.into()),
-            ("creationTimestamp", identity.created.into()),
-            ("labels", labels.into()),
-            ("managedFields", Value::Array(vec![manager])),
-        ]);
-        let object = Map::from_iter([
-            ("kind", Value::from("Namespace")),
-            ("apiVersion", "v1".into()),
-            ("metadata", metadata.into()),
-            (
-                "spec",
-                Map::from_iter([("finalizers", Value::from(vec!["kubernetes"]))]).into(),
-            ),
-            (
-                "status",
-                Map::from_iter([("phase", Value::from("Active"))]).into(),
-            ),
-        ]);
-        let value = Stored::whole(&object.into()).value;
-        match api.store.write(&key, Write::Create { value }).await {
-            Ok(_) | Err(StoreError::AlreadyExists { .. }) => {}
-            Err(e) => return Err(e),
-        }
-    }
-    Ok(())
 }

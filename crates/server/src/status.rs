@@ -1,7 +1,6 @@
-//! What a request that fails is told: a `Status` in the form and words of a Kubernetes API server.
+//! Errors of requests: a `Status` with the texts of kube-apiserver.
 //!
-//! Engine errors know no HTTP; they become an [`ApiError`] here, at the edge, and nowhere else. What is for the
-//! log alone stays in `private` and is never sent.
+//! Errors of the engine become an [`ApiError`] only here. Text for the log stays in `private` and is never sent.
 
 use scantling_value::{FieldError, Map, Value, aggregate};
 
@@ -25,7 +24,7 @@ impl GroupResource<'_> {
     }
 }
 
-/// A request's failure.
+/// The error of a request.
 #[derive(Clone, Debug)]
 pub(crate) struct ApiError(Box<Repr>);
 
@@ -35,19 +34,19 @@ struct Repr {
     reason: &'static str,
     message: String,
     details: Option<Map>,
-    /// Headers beyond the usual ones.
+    /// Additional headers.
     retry_after: Option<u32>,
     continue_token: Option<String>,
     private: Option<String>,
-    /// Whether it is about what is stored, which cannot be read as what it should be.
+    /// True if a stored object cannot be decoded.
     unreadable: bool,
 }
 
-/// What every handler gives.
+/// The result of every handler.
 pub(crate) type ApiResult<T> = Result<T, ApiError>;
 
 impl ApiError {
-    /// Any failure: an HTTP status from 400 up, a reason (empty: none), a message.
+    /// Returns an error: an HTTP status from 400 up, a reason (may be empty), a message.
     pub(crate) fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
         let code = code.max(400);
         ApiError(Box::new(Repr {
@@ -103,7 +102,7 @@ impl ApiError {
         .with_resource(resource, name)
     }
 
-    /// 404 for what no resource stands behind, answered as a `Status`.
+    /// 404 for an unknown resource, as a `Status`.
     pub(crate) fn no_resource() -> Self {
         Self::new(
             404,
@@ -122,7 +121,7 @@ impl ApiError {
         Self::new(405, "MethodNotAllowed", message).with_resource(resource, "")
     }
 
-    /// 405 for what no route takes, answered as a `Status`.
+    /// 405 for a method without a route, as a `Status`.
     pub(crate) fn no_such_method() -> Self {
         let message = "the server does not allow this method on the requested resource";
         Self::new(405, "MethodNotAllowed", message).details(Map::new())
@@ -133,13 +132,13 @@ impl ApiError {
         Self::new(406, "NotAcceptable", message)
     }
 
-    /// 409 of a name that is taken.
+    /// 409 for an object that exists already.
     pub(crate) fn already_exists(resource: GroupResource<'_>, name: &str) -> Self {
         let message = format!("{} {} already exists", resource.qualified(), quoted(name));
         Self::new(409, "AlreadyExists", message).with_resource(resource, name)
     }
 
-    /// 409 of a write that lost.
+    /// 409 for a conflicting write.
     pub(crate) fn conflict(resource: GroupResource<'_>, name: &str, why: &str) -> Self {
         let message = format!(
             "Operation cannot be fulfilled on {} {}: {why}",
@@ -168,7 +167,7 @@ impl ApiError {
         Self::new(415, "UnsupportedMediaType", message)
     }
 
-    /// 422 of an object with field errors. The message names each error once; the causes list all.
+    /// 422 with field errors. The message lists each error once; the causes list all.
     pub(crate) fn invalid(resource: GroupResource<'_>, name: &str, errors: &[FieldError]) -> Self {
         let what = aggregate(errors);
         let message = format!("{} {} is invalid: {what}", resource.qualified(), quoted(name));
@@ -177,7 +176,7 @@ impl ApiError {
             .causes(errors)
     }
 
-    /// 422 of a patch that does not fit, of which a server says nothing more.
+    /// 422 for a patch that cannot be applied, without details.
     pub(crate) fn unprocessable() -> Self {
         Self::new(
             422,
@@ -194,12 +193,12 @@ impl ApiError {
         e
     }
 
-    /// 500 with a text for the client and nothing hidden.
+    /// 500 with a message for the client.
     pub(crate) fn internal(message: impl Into<String>) -> Self {
         Self::new(500, "", message)
     }
 
-    /// 500 in the form `Internal error occurred: …`, with its cause.
+    /// 500 with `Internal error occurred: …` and its cause.
     pub(crate) fn internal_error(why: impl Into<String>) -> Self {
         let why = why.into();
         let e = Self::new(500, "InternalError", format!("Internal error occurred: {why}"));
@@ -211,19 +210,19 @@ impl ApiError {
         )
     }
 
-    /// 500 of what is stored and cannot be read.
+    /// 500 for a stored object that cannot be decoded.
     pub(crate) fn unreadable(why: String) -> Self {
         let mut e = Self::internal(why);
         e.0.unreadable = true;
         e
     }
 
-    /// Whether it is about what is stored and cannot be read.
+    /// Returns whether a stored object cannot be decoded.
     pub(crate) fn is_unreadable(&self) -> bool {
         self.0.unreadable
     }
 
-    /// 500 of a list with objects that cannot be read: their keys, and why.
+    /// 500 for a list with objects that cannot be decoded: keys and reasons.
     pub(crate) fn unreadable_list(resource: GroupResource<'_>, found: &[(String, String)]) -> Self {
         let first = found.first().map_or("", |(_, why)| why.as_str());
         let more = match found.len() {
@@ -240,7 +239,7 @@ impl ApiError {
         found.iter().fold(e, cause)
     }
 
-    /// 504 of a resource version that has not been yet.
+    /// 504 for a future resource version.
     pub(crate) fn version_too_large(asked: u64, current: u64) -> Self {
         let cause: Map = [
             ("message", Value::from("Too large resource version")),
@@ -298,7 +297,7 @@ impl ApiError {
         self
     }
 
-    /// `details.retryAfterSeconds` and the header of that meaning.
+    /// Sets `details.retryAfterSeconds` and the `Retry-After` header.
     pub(crate) fn retry_after(mut self, seconds: u32) -> Self {
         self.0
             .details
@@ -308,26 +307,26 @@ impl ApiError {
         self
     }
 
-    /// `metadata.continue`: how to go on nevertheless.
+    /// Sets `metadata.continue`, with which a list can continue nevertheless.
     pub(crate) fn continuing(mut self, token: String) -> Self {
         self.0.continue_token = Some(token);
         self
     }
 
-    /// The same failure under another code and reason.
+    /// Replaces code and reason.
     pub(crate) fn with_code(mut self, code: u16, reason: &'static str) -> Self {
         self.0.code = code.max(400);
         self.0.reason = reason;
         self
     }
 
-    /// The same failure in other words.
+    /// Replaces the message.
     pub(crate) fn with_message(mut self, message: String) -> Self {
         self.0.message = bounded(message);
         self
     }
 
-    /// Adds what the log should say and the client should not see.
+    /// Adds text for the log that the client does not see.
     pub(crate) fn private(mut self, why: impl Into<String>) -> Self {
         self.0.private = Some(why.into());
         self
@@ -338,7 +337,7 @@ impl ApiError {
         self.0.code
     }
 
-    /// The text.
+    /// The message.
     pub(crate) fn message(&self) -> &str {
         &self.0.message
     }
@@ -348,7 +347,7 @@ impl ApiError {
         self.0.retry_after
     }
 
-    /// What the log says beyond the message.
+    /// The text for the log.
     pub(crate) fn private_text(&self) -> Option<&str> {
         self.0.private.as_deref()
     }
@@ -380,7 +379,7 @@ impl ApiError {
     }
 }
 
-/// The `Status` of a deletion that is complete.
+/// The `Status` of a completed deletion.
 pub(crate) fn success(resource: GroupResource<'_>, name: &str, uid: &str) -> Value {
     let details: Map = [
         ("group", resource.group),
@@ -402,13 +401,14 @@ pub(crate) fn success(resource: GroupResource<'_>, name: &str, uid: &str) -> Val
     Value::Object(entries.into_iter().collect())
 }
 
-/// The most causes beside those of field errors, which have a bound of their own. The message says how many there are.
+/// The maximum number of causes other than field errors, which have their own limit. The message has their
+/// number.
 const MAX_CAUSES: usize = 1000;
 
-/// The longest message, in bytes: what field errors may hold, and some more for the words around them.
+/// The maximum length of a message in bytes: that of field errors, and some more for the text around them.
 const MAX_MESSAGE: usize = 2 << 20;
 
-/// The text of a message, cut where it is too long: some errors show a whole object or a whole request.
+/// Truncates a message: some errors show a whole object or request.
 fn bounded(mut message: String) -> String {
     if message.len() > MAX_MESSAGE {
         message.truncate(message.floor_char_boundary(MAX_MESSAGE));
@@ -422,7 +422,7 @@ fn quoted(s: &str) -> String {
     scantling_value::go::quote(limited(s))
 }
 
-/// The part of a name that errors repeat. No valid name is longer; a client may send one of megabytes.
+/// Truncates a name to the length of the longest valid name. A client may send megabytes.
 fn limited(name: &str) -> &str {
     const MAX_NAME: usize = 64 << 10;
     name.get(..name.floor_char_boundary(MAX_NAME)).unwrap_or(name)

@@ -123,8 +123,8 @@ impl Columns {
     }
 
     /// The columns of a built-in kind.
-    pub(crate) fn builtin(group: &str, kind: &str) -> Columns {
-        let printer = scantling_builtin::columns::columns(group, kind);
+    pub(crate) fn builtin(group: &str, version: &str, kind: &str) -> Columns {
+        let printer = scantling_builtin::columns::columns(group, version, kind);
         let declared = printer.definitions().iter().map(|c| Column {
             name: c.name.to_owned(),
             kind: c.kind.to_owned(),
@@ -140,7 +140,7 @@ impl Columns {
         }
     }
 
-    /// Whether a table without rows has none at all instead of an empty list: so have kinds without columns of their own.
+    /// Returns whether a table without rows has none at all instead of an empty list: so have kinds without columns of their own.
     pub(crate) fn has_null_rows(&self) -> bool {
         let is_default = |p: &scantling_builtin::columns::Columns| {
             let names = p.definitions().iter().map(|c| c.name);
@@ -170,14 +170,16 @@ impl Columns {
         Value::Array(self.definitions.clone())
     }
 
-    /// The cells of one object's row; `now` in seconds since the epoch.
-    pub(crate) fn cells(&self, object: &Value, now: i64, room: &mut Room) -> ApiResult<Value> {
+    /// The columns of a built-in kind, which know what its tables need besides cells.
+    pub(crate) fn printer(&self) -> Option<&scantling_builtin::columns::Columns> {
+        self.printer.as_ref()
+    }
+
+    /// The cells of one object's row; times are in seconds since the epoch.
+    pub(crate) fn cells(&self, object: &Value, printing: &Printing<'_>, room: &mut Room) -> ApiResult<Value> {
+        let now = printing.now;
         if let Some(printer) = &self.printer {
-            let printing = Printing {
-                now,
-                default_storage_class: "",
-            };
-            let cells = printer.cells(object, &printing);
+            let cells = printer.cells(object, printing);
             cells.iter().try_for_each(|cell| room.take(cell))?;
             return Ok(Value::Array(cells));
         }
@@ -199,7 +201,7 @@ impl Columns {
 }
 
 fn definition(c: &Column) -> Value {
-    let description = if c.description.is_empty() {
+    let description = if c.description.is_empty() && !c.path.is_empty() {
         format!(
             "Custom resource definition column (in JSONPath format): {}",
             c.path

@@ -1,4 +1,4 @@
-//! Comparisons of what a step gives with what was recorded.
+//! Compares results of steps with recordings.
 
 use crate::normalize;
 use scantling_value::{FieldError, Value, yaml};
@@ -66,8 +66,8 @@ pub fn message_ends_with(why: &str, recorded: &Value) -> Result<(), String> {
     Err(format!("  says   {why}\n  wanted {message}"))
 }
 
-/// Returns whether a value has everything that is wanted. Objects may have more fields, and a field that is wanted to
-/// be `null` may be absent.
+/// Returns whether a value contains everything in `wanted`. Objects may have more fields, and a field that is
+/// `null` in `wanted` may be absent.
 pub fn holds(value: Option<&Value>, wanted: &Value) -> bool {
     match (value, wanted) {
         (Some(Value::Object(value)), Value::Object(wanted)) => {
@@ -82,7 +82,7 @@ pub fn holds(value: Option<&Value>, wanted: &Value) -> bool {
     }
 }
 
-/// Returns the lines in which an answer differs from its recording.
+/// Returns the lines in which a response differs from its recording.
 pub fn difference(recorded: &Value, got: &Value) -> String {
     let (recorded, got) = (yaml::encode(recorded), yaml::encode(got));
     let lines = |text: &str| text.lines().map(str::to_owned).collect::<Vec<_>>();

@@ -1,13 +1,14 @@
 //! The corpus of real CRDs and objects with the verdicts of Kubernetes' own code.
 //!
-//! The data belongs to its projects and is not part of the repository. It is read from `../shared` beside it.
+//! The data belongs to its projects and is not part of the repository. It is read from `../shared` beside the
+//! repository.
 
 use flate2::read::GzDecoder;
 use scantling_value::{Limits, Value, json};
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 
-/// Returns the path of the corpus, or says loudly that it is absent.
+/// Returns the path of the corpus, or prints that it is absent.
 pub fn path() -> Option<PathBuf> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/conformance/corpus/open.jsonl.gz");
     if path.exists() {

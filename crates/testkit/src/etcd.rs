@@ -1,4 +1,4 @@
-//! etcd clusters for tests: on loopback, of one member or several, in the clear or with certificates.
+//! etcd clusters for tests: on loopback, with one or several members, with or without TLS.
 #![expect(
     clippy::unwrap_used,
     clippy::indexing_slicing,
@@ -14,16 +14,16 @@ use std::time::{Duration, Instant};
 
 use scantling_store::{EtcdConfig, EtcdStore};
 
-/// Whether a cluster wants to see certificates.
+/// The transport security of a cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Security {
     /// Connections are not encrypted.
     Plain,
-    /// Members and clients show certificates to each other.
+    /// Mutual TLS.
     Mutual,
 }
 
-/// A running cluster; it ends when this is dropped.
+/// A running cluster; it stops when this is dropped.
 #[derive(Debug)]
 pub struct EtcdCluster {
     members: Vec<EtcdMember>,
@@ -39,13 +39,13 @@ struct EtcdMember {
 }
 
 impl EtcdCluster {
-    /// Starts a cluster, or says loudly that the machine has no etcd.
+    /// Starts a cluster, or prints that the machine has no etcd.
     pub fn start(size: usize, security: Security) -> Option<Self> {
         if program().is_none() {
             eprintln!("SKIPPED: there is no `etcd` on this machine (Debian: apt-get install etcd-server)");
             return None;
         }
-        // All are held until all are known, so that they differ.
+        // All ports are held until all are known, so that they differ.
         let ports: Vec<_> = (0..2 * size)
             .map(|_| TcpListener::bind("127.0.0.1:0").unwrap())
             .collect();
@@ -78,11 +78,11 @@ impl EtcdCluster {
         Some(cluster)
     }
 
-    /// How to reach the members, the first of them first.
+    /// The connection settings, with the first member first.
     pub fn config(&self) -> EtcdConfig {
         let addresses = self.members.iter().map(|member| member.client.clone()).collect();
         let mut config = EtcdConfig::new(addresses);
-        config.patience = Duration::from_secs(30);
+        config.timeout = Duration::from_secs(30);
         if self.security == Security::Mutual {
             let pem = |name| std::fs::read(self.directory.path().join(name)).unwrap();
             config.ca_certificate = Some(pem("ca.crt"));
@@ -91,19 +91,19 @@ impl EtcdCluster {
         config
     }
 
-    /// A server over the cluster.
+    /// Connects a store to the cluster.
     pub async fn connect(&self) -> EtcdStore {
         EtcdStore::connect(self.config()).await.unwrap()
     }
 
-    /// Starts a member, also again, on the data and the address that it had.
+    /// Starts or restarts a member, with its previous data and address.
     pub fn resume(&mut self, member: usize) {
         let all: Vec<_> = self.members.iter().enumerate().collect();
         let all: Vec<_> = all
             .iter()
             .map(|(n, member)| format!("m{n}={}", member.peer))
             .collect();
-        // A member on its own need not wait for others.
+        // A single member need not wait for others.
         let (heartbeat, election) = if all.len() == 1 {
             ("20", "100")
         } else {
@@ -147,12 +147,12 @@ impl EtcdCluster {
         }
     }
 
-    /// Stops a member where it is: it keeps its connections and says nothing.
+    /// Suspends a member: it keeps its connections but does not answer.
     pub fn pause(&self, member: usize) {
         self.signal(member, "STOP");
     }
 
-    /// Lets a paused member go on.
+    /// Resumes a suspended member.
     pub fn unpause(&self, member: usize) {
         self.signal(member, "CONT");
     }
@@ -163,7 +163,7 @@ impl EtcdCluster {
         assert!(sent.unwrap().success());
     }
 
-    /// The member that leads, once there is one.
+    /// Waits for a leader and returns it.
     pub fn leader(&self) -> usize {
         let deadline = Instant::now() + Duration::from_secs(60);
         loop {
@@ -183,7 +183,7 @@ impl EtcdCluster {
         }
     }
 
-    /// Lets another member lead.
+    /// Transfers leadership to another member.
     pub fn move_leader(&self, to: usize) {
         let status = self.post(to, "maintenance/status", "{}").unwrap();
         let target = &status["header"]["member_id"];
@@ -191,7 +191,7 @@ impl EtcdCluster {
         self.post(self.leader(), "maintenance/transfer-leadership", &body);
     }
 
-    /// Asks a member over its gateway for programs that speak JSON.
+    /// Calls a member through its JSON gateway.
     fn post(&self, member: usize, path: &str, body: &str) -> Option<serde_json::Value> {
         let address = self.members[member].client.strip_prefix("http://").unwrap();
         let mut stream = TcpStream::connect(address).ok()?;
@@ -215,7 +215,7 @@ impl Drop for EtcdCluster {
     }
 }
 
-/// Makes an authority, and certificates of it for members and clients.
+/// Creates a CA and certificates for members and clients.
 fn certificates(directory: &Path) {
     use rcgen::{BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair};
     let write = |name: &str, text: String| std::fs::write(directory.join(name), text).unwrap();
@@ -227,7 +227,7 @@ fn certificates(directory: &Path) {
     for (name, subject) in [("server", "127.0.0.1"), ("client", "client.test")] {
         let key = KeyPair::generate().unwrap();
         let mut params = CertificateParams::new(vec![subject.to_owned()]).unwrap();
-        // etcd's gateway is a client of its own member, with the member's certificate.
+        // etcd's gateway is a client of its own member and uses the member's certificate.
         params.extended_key_usages = vec![
             ExtendedKeyUsagePurpose::ServerAuth,
             ExtendedKeyUsagePurpose::ClientAuth,

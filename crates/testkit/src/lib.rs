@@ -1,8 +1,9 @@
 //! Test support that several crates share.
 //!
-//! [`scenario`] reads the recorded scenarios of `conformance/`, [`replay`] runs them through an adapter and keeps
-//! count, [`normalize`] removes what differs from run to run, and [`compare`] compares objects, causes and texts.
-//! A crate's test is an adapter: it says which steps the crate can decide, and what it answers.
+//! [`scenario`] reads the recorded scenarios of `conformance/`, [`replay`] runs them through an adapter and
+//! keeps count, [`normalize`] removes values that differ between runs, and [`compare`] compares objects,
+//! causes and texts. A crate's test is an adapter: it selects the steps that the crate can decide and returns
+//! their results.
 #![expect(
     clippy::expect_used,
     clippy::panic,

@@ -1,11 +1,11 @@
-//! Answers without what differs from run to run, in the form of the recordings.
+//! Normalizes responses: removes values that differ between runs, as the recordings do.
 
 use regex::Regex;
 use scantling_value::{Limits, Map, Value, json};
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-/// The metadata that differs from run to run.
+/// The metadata fields that differ between runs.
 pub const VOLATILE: [&str; 5] = [
     "uid",
     "creationTimestamp",
@@ -14,10 +14,10 @@ pub const VOLATILE: [&str; 5] = [
     "deletionTimestamp",
 ];
 
-/// The columns of tables that show an age.
+/// The table columns that show an age.
 const AGE_COLUMNS: [&str; 4] = ["Age", "Duration", "Last Schedule", "Created At"];
 
-/// The fields that a server chooses if the client does not.
+/// The fields that the server allocates if the client does not set them.
 const ALLOCATED: [&str; 4] = ["clusterIP", "clusterIPs", "nodePort", "healthCheckNodePort"];
 
 fn regex(pattern: &str) -> Regex {
@@ -30,7 +30,7 @@ static UID: LazyLock<Regex> =
 static VERSION: LazyLock<Regex> = LazyLock::new(|| regex(r"(resourceVersion\W{1,7})\d+"));
 static AGE: LazyLock<Regex> = LazyLock::new(|| regex(r"^(\d+[smhdy])+$"));
 
-/// A message that lists several errors, and where the next error of the list begins.
+/// A message that lists several errors, and the separator of the list.
 static LISTING: LazyLock<(Regex, Regex)> = LazyLock::new(|| {
     (
         regex(r"(?s)^(.*?: )\[(.*)\]$"),
@@ -53,7 +53,7 @@ pub enum BodyForm {
     Events,
 }
 
-/// Returns the normalized body of an answer.
+/// Returns the normalized body of a response.
 pub fn body(bytes: &[u8], content_type: &str, form: BodyForm) -> Value {
     let decode = |text: &[u8]| json::decode(text, Limits::SAFE);
     if form == BodyForm::Events {
@@ -107,7 +107,7 @@ fn normalize(value: Value, key: Option<&str>) -> Value {
             normalize_status(&mut out);
         }
         Some("CustomResourceDefinition") => normalize_definition(&mut out),
-        // Who asks depends on the credentials of the run.
+        // The requesting user depends on the credentials of the run.
         Some("CertificateSigningRequest") => {
             if let Some(spec) = out.get_mut("spec").and_then(Value::as_object_mut) {
                 for field in ["username", "uid", "groups", "extra"] {
@@ -156,7 +156,7 @@ fn normalize_status(status: &mut Map) {
     }
 }
 
-/// Sorts the parts of a message that lists several errors: servers list them in no fixed order.
+/// Sorts the parts of a message that lists several errors: their order is not fixed.
 fn normalize_message(message: &str, causes: &[String]) -> String {
     let (listing, next) = &*LISTING;
     let Some((_, [head, list])) = listing.captures(message).map(|c| c.extract()) else {
@@ -171,7 +171,7 @@ fn normalize_message(message: &str, causes: &[String]) -> String {
         }
     }
     parts.push(&list[from..]);
-    // The name of a field may hold anything, so that the parts cannot always be told apart by their text.
+    // A field name may contain anything, so the text cannot always be split.
     if parts.len() != causes.len()
         && causes.join(", ").len() == list.len()
         && causes.iter().all(|cause| list.contains(cause.as_str()))
@@ -230,7 +230,7 @@ fn normalize_table(table: &mut Map) {
     }
 }
 
-/// Changes every string in a value.
+/// Transforms every string in a value.
 fn each_text(value: &mut Value, change: &dyn Fn(&str) -> String) {
     match value {
         Value::Object(members) => members.iter_mut().for_each(|(_, value)| each_text(value, change)),
@@ -240,24 +240,24 @@ fn each_text(value: &mut Value, change: &dyn Fn(&str) -> String) {
     }
 }
 
-/// Values of earlier answers by name: those that a scenario captures, and those that the server chose.
+/// Values of earlier responses by name: those that a scenario captures, and those that the server allocated.
 #[derive(Debug, Default)]
 pub struct Captures(BTreeMap<String, String>);
 
 impl Captures {
-    /// Keeps a value under a name.
+    /// Stores a value under a name.
     pub fn insert(&mut self, name: &str, value: String) {
         self.0.insert(name.to_owned(), value);
     }
 
-    /// Puts captured values where `${name}` stands.
+    /// Replaces `${name}` by captured values.
     pub fn fill(&self, text: &str) -> String {
         let fill =
             |text: String, (name, value): (&String, &String)| text.replace(&format!("${{{name}}}"), value);
         self.0.iter().fold(text.to_owned(), fill)
     }
 
-    /// Puts `${name}` where captured values stand as words.
+    /// Replaces captured values by `${name}`, where they occur as words.
     pub fn blank(&self, value: &mut Value) {
         each_text(value, &|text| {
             let blank = |text: String, (name, value): (&String, &String)| {
@@ -268,7 +268,7 @@ impl Captures {
         self.blank_numbers(value);
     }
 
-    /// Ports that the server chose are numbers.
+    /// Allocated ports are numbers.
     fn blank_numbers(&self, value: &mut Value) {
         match value {
             Value::Object(members) => members
@@ -289,7 +289,8 @@ impl Captures {
         }
     }
 
-    /// Keeps the names, addresses and ports that the server chose: they are not in the scenario's text.
+    /// Captures the names, addresses and ports that the server allocated: those that are not in the
+    /// scenario's text.
     pub fn keep_allocated(&mut self, answer: &Value, scenario: &str, key: &str) {
         match answer {
             Value::Object(members) => {
@@ -300,7 +301,7 @@ impl Captures {
                 {
                     self.keep(name, "name", scenario);
                 }
-                // The recordings number values in the order of the answer, in which this field is the last.
+                // The recordings number values in the order of the response, where this field is last.
                 let is_last = |name: &str| name == "healthCheckNodePort";
                 let (last, first): (Vec<_>, Vec<_>) = members.iter().partition(|(name, _)| is_last(name));
                 for (name, value) in first.into_iter().chain(last) {
@@ -328,7 +329,7 @@ impl Captures {
         }
     }
 
-    /// Keeps the generated name that a refusal shows.
+    /// Captures the generated name in an error message.
     pub fn keep_refused_name(&mut self, prefix: &str, answer: &Value, scenario: &str) {
         let name = answer.at(["details", "name"]).and_then(Value::as_str);
         if let Some(name) = name.filter(|name| !prefix.is_empty() && name.starts_with(prefix)) {
@@ -346,7 +347,7 @@ impl Captures {
     }
 }
 
-/// Blanks uids, and times of about now, that are not in the scenario's text.
+/// Blanks uids and recent times that are not in the scenario's text.
 pub fn blank_fresh(value: &mut Value, scenario: &str) {
     const DAY: jiff::SignedDuration = jiff::SignedDuration::from_hours(24);
     let now = jiff::Timestamp::now();
@@ -396,7 +397,7 @@ fn replace_word(text: &str, word: &str, with: &str) -> String {
     out + &text[from..]
 }
 
-/// Returns only the parts of a body that a step picks.
+/// Returns only the parts of a body that a step selects.
 pub fn pick(body: &Value, paths: &[String]) -> Value {
     let part = regex(r"\[[^\]]*\]|[^/]+");
     let mut picked = Map::new();
@@ -418,8 +419,8 @@ fn pick_part<'v>(at: &'v Value, part: &str) -> Option<&'v Value> {
     ) {
         (Some((keys, wanted)), Some(items)) => items.iter().find(|item| {
             let found = keys.split('.').try_fold(*item, |item, key| item.get(key));
-            let shown = |value: &Value| value.as_str().map_or_else(|| value.to_json(), str::to_owned);
-            found.is_some_and(|value| shown(value) == wanted)
+            let display = |value: &Value| value.as_str().map_or_else(|| value.to_json(), str::to_owned);
+            found.is_some_and(|value| display(value) == wanted)
         }),
         (_, Some(items)) => items.get(part.parse::<usize>().ok()?),
         _ => at.get(part.replace("~1", "/").as_str()),
@@ -442,8 +443,8 @@ pub fn warnings<'h>(headers: impl Iterator<Item = &'h [u8]>) -> Vec<String> {
     out
 }
 
-/// Sorts the pieces of a message that lists several errors. Recordings of different ages separate the errors differently,
-/// so that the pieces between all separators are sorted.
+/// Sorts the parts of a message that lists several errors. Recordings of different ages use different
+/// separators, so the message is split at all of them.
 fn sort_listing(message: &str) -> String {
     let Some((_, [head, list])) = LISTING.0.captures(message).map(|c| c.extract()) else {
         return message.to_owned();
@@ -453,7 +454,7 @@ fn sort_listing(message: &str) -> String {
     format!("{head}[{}]", pieces.join(" | "))
 }
 
-/// Sorts what has no order, in answers and recordings alike.
+/// Sorts lists without a fixed order, in responses and recordings alike.
 pub fn sort_unordered(value: Value) -> Value {
     match value {
         Value::Object(members) => {

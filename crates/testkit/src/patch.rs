@@ -1,4 +1,4 @@
-//! Patches, for adapters of crates that do not patch themselves.
+//! Patches, for adapters of crates that cannot patch.
 
 use scantling_merge::json_patch::JsonPatch;
 use scantling_merge::merge_patch;

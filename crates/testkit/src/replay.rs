@@ -1,14 +1,15 @@
-//! Replaying scenarios through an adapter, with the known differences.
+//! Replays scenarios through an adapter and accounts for known differences.
 
 use crate::scenario::{Scenario, ScenarioStep, scenarios};
 use std::collections::BTreeMap;
 
-/// What an adapter says about a step: nothing if it does not decide it, else whether its answer is the expected one.
+/// The verdict of an adapter about a step: `None` if it does not decide it, otherwise whether its result is
+/// the expected one.
 pub type StepVerdict = Option<Result<(), String>>;
 
-/// Steps that are answered differently, with the reason.
+/// Steps with known differences and their reasons.
 ///
-/// The format is one line per scenario: `name step step…: reason`. A `*` in the place of the steps excludes the
+/// The format is one line per scenario: `name step step…: reason`. A `*` instead of steps excludes the
 /// scenario. Empty lines and lines that begin with `#` are ignored.
 #[derive(Debug, Default)]
 pub struct KnownDifferences {
@@ -58,7 +59,7 @@ impl KnownDifferences {
         listed.filter(|name| !names.contains(name)).collect()
     }
 
-    /// Judges a step. A listed step that agrees is a difference as well: its line must go.
+    /// Judges a step. A listed step that agrees is an error as well: its line must be removed.
     pub fn judge(&self, scenario: &str, step: usize, found: Result<(), String>) -> Result<(), String> {
         match (found, self.has(scenario, step)) {
             (Ok(()), false) | (Err(_), true) => Ok(()),
@@ -70,7 +71,7 @@ impl KnownDifferences {
     }
 }
 
-/// The count of one run.
+/// The counts of one run.
 #[derive(Debug)]
 pub struct Replay<'k> {
     title: String,
@@ -82,7 +83,7 @@ pub struct Replay<'k> {
 }
 
 impl<'k> Replay<'k> {
-    /// Begins a run.
+    /// Starts a run.
     pub fn new(title: impl Into<String>, known: &'k KnownDifferences) -> Self {
         Replay {
             title: title.into(),
@@ -94,7 +95,7 @@ impl<'k> Replay<'k> {
         }
     }
 
-    /// Counts a scenario. Returns whether it is to be replayed.
+    /// Counts a scenario. Returns whether to replay it.
     pub fn begin(&mut self, scenario: &Scenario) -> bool {
         let replayed = !self.known.excludes(&scenario.name);
         self.scenarios += usize::from(replayed);
@@ -117,7 +118,7 @@ impl<'k> Replay<'k> {
             .extend(self.known.judge(&scenario.name, number, found).err());
     }
 
-    /// Prints the count and fails if something differs, or if fewer than `at_least` steps were checked.
+    /// Prints the counts. Fails if a step differs, or if fewer than `at_least` steps were checked.
     #[track_caller]
     pub fn finish(self, at_least: usize) {
         let Replay {

@@ -1,7 +1,8 @@
-//! Scenario files and the answers recorded for them.
+//! Scenario files and their recorded responses.
 //!
-//! A scenario is a YAML document with a `name` and a list of `steps`; each step is one HTTP request. The recording
-//! beside it (`golden/<name>.json`) has one answer per step. Scenarios of our own state the answer in `want` instead.
+//! A scenario is a YAML document with a `name` and a list of `steps`; each step is one HTTP request. The
+//! recording beside it (`golden/<name>.json`) has one response per step. Scenarios for features that only
+//! Scantling has state the response in `want` instead.
 
 use saphyr::{LoadableYamlNode as _, Scalar, Yaml};
 use scantling_value::{Limits, Map, Str, Value, json};
@@ -14,28 +15,28 @@ const VERBS: [&str; 5] = ["GET", "POST", "PUT", "PATCH", "DELETE"];
 /// The area of the scenarios for features that only Scantling has.
 pub const OWN: &str = "own";
 
-/// Stands in a request body for the resource version of the object that `current` names.
+/// Placeholder in a request body for the resource version of the object that `current` names.
 pub const CURRENT_VERSION: &str = "${the current version}";
 
-/// A sequence of requests with the answers to expect.
+/// A sequence of requests with the expected responses.
 #[derive(Debug)]
 pub struct Scenario {
-    /// The folder that it was read from.
+    /// The folder of the file.
     pub area: String,
     /// The name, `group/title`.
     pub name: String,
     /// Namespaces to create before the first step.
     pub namespaces: Vec<String>,
-    /// Whether the scenario lists its namespaces, be it none. In the recordings of such scenarios, the values that the
-    /// server chose are blanked.
+    /// True if the scenario lists its namespaces, even if there are none. In the recordings of such
+    /// scenarios, allocated values are blanked.
     pub blanks_chosen_values: bool,
-    /// The scenario as text, to tell values that it states from values that a server chooses.
+    /// The text of the scenario, to distinguish its own values from those that a server allocates.
     pub text: String,
     /// The requests in order.
     pub steps: Vec<ScenarioStep>,
 }
 
-/// One request of a scenario with the answer to expect.
+/// One request of a scenario with the expected response.
 #[derive(Debug)]
 pub struct ScenarioStep {
     /// The HTTP method.
@@ -44,7 +45,7 @@ pub struct ScenarioStep {
     pub path: String,
     /// The query without the question mark.
     pub query: String,
-    /// The body: the JSON of `body` in document order, or `raw` as it stands.
+    /// The body: the JSON of `body` in document order, or `raw` verbatim.
     pub body: Option<String>,
     /// The body with [`CURRENT_VERSION`] in its metadata, if the step names a current object.
     pub versioned_body: Option<String>,
@@ -54,17 +55,17 @@ pub struct ScenarioStep {
     pub accept: Option<String>,
     /// Further headers.
     pub headers: BTreeMap<String, String>,
-    /// The path of the object whose resource version goes into the body.
+    /// The path of the object whose resource version is put into the body.
     pub current: Option<String>,
-    /// What later steps use of the answer: names, and the paths of their values.
+    /// The values of the response that later steps use: names and paths.
     pub capture: BTreeMap<String, String>,
-    /// The parts of the answer to compare, if not all of it.
+    /// The parts of the response to compare, if not all of it.
     pub pick: Vec<String>,
-    /// How long to wait after the step.
+    /// The time to wait after the step.
     pub wait: Duration,
-    /// The answer that a scenario of our own expects.
+    /// The expected response in a scenario of our own.
     pub want: Option<Value>,
-    /// The recorded answer.
+    /// The recorded response.
     pub recorded: Option<Value>,
 }
 
@@ -92,12 +93,12 @@ impl ScenarioStep {
         whole.split(';').next().unwrap_or_default()
     }
 
-    /// Returns the body's bytes; none if the step has no body.
+    /// Returns the body's bytes; empty if the step has no body.
     pub fn body_bytes(&self) -> &[u8] {
         self.body.as_deref().unwrap_or_default().as_bytes()
     }
 
-    /// Returns whether the request depends on an earlier answer.
+    /// Returns whether the request depends on an earlier response.
     pub fn uses_captures(&self) -> bool {
         self.url().contains("${") || self.body.as_deref().unwrap_or_default().contains("${")
     }
@@ -215,7 +216,7 @@ fn read_file(area: &str, file: &Path) -> Vec<Scenario> {
         .collect()
 }
 
-/// Gives each step its recorded answer.
+/// Attaches the recorded response to each step.
 fn attach(scenario: &mut Scenario, golden: &Path) {
     let bytes = std::fs::read(golden).unwrap_or_else(|e| panic!("cannot read {}: {e}", golden.display()));
     let recorded = json::decode(&bytes, Limits::SAFE);
@@ -312,7 +313,7 @@ fn strings(node: &Yaml<'_>, key: &str) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// Where a mapping stands in a body that takes the current resource version.
+/// The position of a mapping in a body that takes the current resource version.
 #[derive(Clone, Copy, PartialEq)]
 enum VersionSlot {
     Root,
@@ -391,7 +392,7 @@ fn quoted(text: &str) -> String {
     Value::String(Str::from(text)).to_json()
 }
 
-/// Returns an answer in the form of a recorded one.
+/// Returns a response in the format of the recordings.
 pub fn record(step: &ScenarioStep, status: u16, warnings: Vec<String>, body: Value) -> Value {
     Map::from_iter([
         ("step", Value::from(format!("{} {}", step.verb, step.url()))),

@@ -12,7 +12,7 @@ use std::sync::Arc;
 /// The user of a request and the authorization decision.
 #[derive(Debug)]
 pub(super) struct Access {
-    /// The effective user; none if the credential was rejected.
+    /// The effective user; `None` if the credential was rejected.
     pub(super) user: Option<Arc<User>>,
     /// The user that impersonates the effective user.
     pub(super) impersonator: Option<Arc<User>>,
@@ -68,7 +68,7 @@ impl Api {
     }
 }
 
-/// Completes the reply to a request that was refused.
+/// Completes the reply to a refused request.
 pub(super) fn refusal(e: &ApiError, reply: Reply) -> Reply {
     match e.code() {
         401 => reply,

@@ -1,20 +1,20 @@
-//! A request about objects: which kind, which names, and what the answer is to be.
+//! A request that addresses objects of a kind.
 
 use super::{Api, now};
 use crate::codec::media::{self, Accept};
 use crate::discovery;
 use crate::http::compute;
-use crate::kinds::kind::{Kind, Version};
+use crate::kinds::kind::{Kind, Protobuf, Version};
 use crate::metrics::Label;
 use crate::request::{ObjectPath, Query, no_segment};
 use crate::rest::view::Shape;
 use crate::status::{ApiError, ApiResult, GroupResource};
 use std::sync::Arc;
 
-/// The most bytes of a name.
+/// The maximum length of a name.
 const MAX_NAME: usize = 253;
 
-/// A request that names objects of a kind.
+/// A request that addresses objects of a kind.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ResourceRequest<'a> {
     pub(crate) api: &'a Arc<Api>,
@@ -23,12 +23,12 @@ pub(crate) struct ResourceRequest<'a> {
     pub(crate) path: &'a ObjectPath,
     pub(crate) query: &'a Query,
     pub(crate) accept: Accept<'a>,
-    /// What the request is counted under.
+    /// The labels of the request's metrics.
     pub(crate) label: &'a Label,
 }
 
 impl<'a> ResourceRequest<'a> {
-    /// How errors name the resource.
+    /// The resource, as errors name it.
     pub(crate) fn group_resource(&self) -> GroupResource<'a> {
         GroupResource {
             group: &self.kind.group,
@@ -36,10 +36,10 @@ impl<'a> ResourceRequest<'a> {
         }
     }
 
-    /// How errors about an object's content name it.
+    /// The kind, as errors about the content of an object name it.
     pub(crate) fn about_kind(&self) -> GroupResource<'a> {
         GroupResource {
-            group: self.kind.own_group(),
+            group: &self.kind.object_group,
             kind: &self.kind.kind,
         }
     }
@@ -49,9 +49,9 @@ impl<'a> ResourceRequest<'a> {
         discovery::api_version(&self.kind.group, &self.version.name)
     }
 
-    /// Goes on where nobody waits for it, if an object of that many bytes is much work.
+    /// Moves the request off the async workers if an object of that many bytes takes long.
     pub(crate) async fn offload(&self, bytes: usize) {
-        if compute::is_heavy(bytes, self.kind.strategy.checks(self.version)) {
+        if compute::is_heavy(bytes, self.kind.rules.weight(self.version)) {
             compute::offload(bytes).await;
         }
     }
@@ -68,7 +68,7 @@ impl<'a> ResourceRequest<'a> {
             return Err(ApiError::not_found(self.group_resource(), name));
         }
         let key = self.api.keys.object(
-            self.kind.key_group(),
+            &self.kind.key_group,
             &self.kind.plural,
             self.path.namespace.as_deref(),
             name,
@@ -76,7 +76,7 @@ impl<'a> ResourceRequest<'a> {
         key.map_err(|_| ApiError::not_found(self.group_resource(), name))
     }
 
-    /// Whether there can be objects of such names at all.
+    /// Returns whether the name and the namespace have a valid length.
     pub(crate) fn names_fit(&self, name: &str) -> bool {
         let namespace = self.path.namespace.as_deref().unwrap_or_default();
         name.len() <= MAX_NAME && namespace.len() <= MAX_NAME
@@ -89,24 +89,21 @@ impl<'a> ResourceRequest<'a> {
         }
         let keys = &self.api.keys;
         let prefix = match &self.path.namespace {
-            Some(ns) => keys.namespace(self.kind.key_group(), &self.kind.plural, ns),
-            None => keys.collection(self.kind.key_group(), &self.kind.plural),
+            Some(ns) => keys.namespace(&self.kind.key_group, &self.kind.plural, ns),
+            None => keys.collection(&self.kind.key_group, &self.kind.plural),
         };
         prefix.map_err(|_| ApiError::no_resource())
     }
 
-    /// What the client would have the answer be.
+    /// The encoding and view of the response.
     pub(crate) fn wanted(&self) -> ApiResult<media::Negotiated> {
-        let no_protobuf = self.kind.strategy.no_protobuf();
-        let has_form = self.kind.built_in
-            && no_protobuf.is_none()
+        let protobuf = self.kind.protobuf;
+        let has_form = protobuf == Protobuf::Supported
             && crate::codec::protobuf::has_form(&self.api_version(), &self.kind.kind);
         let has_columns = match self.path.subresource.as_deref() {
-            Some("status" | "approval" | "ephemeralcontainers" | "resize") => {
-                self.kind.strategy.status_has_columns()
-            }
+            Some("status") => self.kind.status_has_columns,
             Some("scale") | None => true,
-            Some(_) => !self.kind.built_in,
+            Some(_) => false,
         };
         let offer = match (has_form, has_columns) {
             (false, true) => media::Supported::Custom,
@@ -114,18 +111,18 @@ impl<'a> ResourceRequest<'a> {
             (true, false) => media::Supported::WithoutColumns,
             (true, true) => media::Supported::BuiltIn,
         };
-        media::wanted(self.accept, offer).map_err(|e| match no_protobuf {
-            Some(why) => {
+        media::wanted(self.accept, offer).map_err(|e| match protobuf {
+            Protobuf::Lossy(why) => {
                 let offered = media::without_protobuf(self.accept.encodings).join(", ");
                 ApiError::not_acceptable(format!(
                     "only the following media types are accepted: {offered}: {why}"
                 ))
             }
-            None => e,
+            Protobuf::Supported | Protobuf::Unsupported => e,
         })
     }
 
-    /// The form of the answer.
+    /// The renderer of the response.
     pub(crate) fn shape(&self) -> ApiResult<Shape<'a>> {
         Shape::new(self.wanted()?, self.query, self.kind, self.version, now())
     }

@@ -1,4 +1,4 @@
-//! Which methods and media types there are where.
+//! The methods and media types of each path.
 
 use super::{RequestMeta, ResourceRequest};
 use crate::codec::media::{self, Encoding, Encodings, Route};
@@ -8,7 +8,7 @@ use crate::rest::patch;
 use crate::status::{ApiError, ApiResult};
 use hyper::Method;
 
-/// What is offered at a path that takes `GET` alone; nothing where every method is answered alike.
+/// The encodings of a path that has only `GET`; `None` for paths that answer every method alike.
 pub(super) fn routed(kinds: &Kinds, target: &Target, encodings: Encodings) -> Option<Encodings> {
     match target {
         Target::Version => Some(&[Encoding::Json]),
@@ -18,8 +18,8 @@ pub(super) fn routed(kinds: &Kinds, target: &Target, encodings: Encodings) -> Op
     }
 }
 
-/// Refuses what the routes of built-in kinds do not lead to: there, in contrast to custom resources, paths, methods and
-/// media types are looked at before anything else.
+/// Checks path, method and media types of a request to a built-in kind. In contrast to custom resources, that happens
+/// before anything else.
 pub(super) fn check_route(
     head: &RequestMeta,
     path: &ObjectPath,
@@ -51,7 +51,7 @@ pub(super) fn check_route(
         ],
     };
     let verbs: &[&str] = match path.subresource.as_deref() {
-        None => kind.verbs(),
+        None => &kind.verbs,
         Some(name) => version.subresource(name).map_or(&[], |s| &s.verbs),
     };
     // A subresource may be followed by a path of its own (`pods/x/proxy/a/b`), which nothing here serves.
@@ -68,7 +68,7 @@ pub(super) fn check_route(
         return Err(ApiError::no_such_method());
     }
     if head.method == Method::PATCH {
-        let types = patch::taken(&*kind.strategy, head.encodings);
+        let types = patch::accepted_types(kind, head.encodings);
         media::check_body(head.content_type.as_deref(), &types)?;
     }
     let route = match path.watch || head.method == Method::GET && !named {
@@ -78,7 +78,7 @@ pub(super) fn check_route(
     media::check(head.accept.as_deref(), head.encodings, route)
 }
 
-/// Whether a request lasts as long as its client likes.
+/// Returns whether a request lasts until its client ends it.
 pub(super) fn is_long_running(method: &Method, query: &Query, target: &Target) -> bool {
     let Target::Object(path) = target else {
         return false;
@@ -86,20 +86,23 @@ pub(super) fn is_long_running(method: &Method, query: &Query, target: &Target) -
     *method == Method::GET && (path.watch || (query.flag("watch") && path.name.is_none()))
 }
 
-/// Refuses what cannot be done with objects or their subresources, before anything else of a request is looked at.
+/// Refuses methods that objects or their subresources do not have, before anything else of a request is checked.
 pub(super) fn check_verb(call: &ResourceRequest<'_>, method: &Method) -> ApiResult<()> {
-    let sub = call.path.subresource.is_some();
-    let refused = match *method {
-        Method::GET | Method::HEAD | Method::PUT | Method::PATCH => return Ok(()),
-        Method::POST | Method::DELETE if sub && call.kind.built_in => return Ok(()),
-        Method::POST if sub => "create",
-        Method::DELETE if sub => "delete",
-        Method::POST => return Ok(()),
-        Method::DELETE if call.path.name.is_some() || call.kind.has_verb("deletecollection") => {
-            return Ok(());
+    let subresource = call.path.subresource.as_deref();
+    let (verb, is_allowed) = match (method, subresource) {
+        (&Method::GET | &Method::HEAD | &Method::PUT | &Method::PATCH, _) => return Ok(()),
+        (&Method::POST, Some(name)) => ("create", call.version.has_verb(name, "create")),
+        (&Method::DELETE, Some(name)) => ("delete", call.version.has_verb(name, "delete")),
+        (&Method::POST, None) => return Ok(()),
+        (&Method::DELETE, None) => {
+            let is_allowed = call.path.name.is_some() || call.kind.has_verb("deletecollection");
+            ("", is_allowed)
         }
-        // A method that means nothing has no verb, either.
-        _ => "",
+        // Other methods have no verb.
+        _ => ("", false),
     };
-    Err(ApiError::method_not_allowed(call.group_resource(), refused))
+    match is_allowed {
+        true => Ok(()),
+        false => Err(ApiError::method_not_allowed(call.group_resource(), verb)),
+    }
 }

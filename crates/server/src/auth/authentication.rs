@@ -1,15 +1,15 @@
-//! Who makes a request: client certificates and bearer tokens, or `system:anonymous`.
+//! Authentication: client certificates, bearer tokens, or `system:anonymous`.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-/// Who made a request.
+/// The user of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct User {
     /// The name.
     pub(crate) name: String,
-    /// What tells it from others of that name, if anything does.
+    /// The unique id, if there is one.
     pub(crate) uid: String,
     /// The groups.
     pub(crate) groups: Vec<String>,
@@ -17,13 +17,13 @@ pub(crate) struct User {
     pub(crate) extra: BTreeMap<String, Vec<String>>,
 }
 
-/// The group whose members may do everything, whatever the mode, and are never told to come back later.
+/// The group whose members may do everything, and to whom limits do not apply.
 pub(crate) const MASTERS: &str = "system:masters";
 
-/// The group of all users that showed a credential.
+/// The group of all users with a credential.
 pub(crate) const AUTHENTICATED: &str = "system:authenticated";
 
-/// The group of all users that showed none.
+/// The group of all users without one.
 pub(crate) const UNAUTHENTICATED: &str = "system:unauthenticated";
 
 /// The user of requests without a credential.
@@ -59,7 +59,7 @@ impl User {
         self.groups.iter().any(|g| g == group)
     }
 
-    /// Whether it may do everything.
+    /// Returns whether the user may do everything.
     pub(crate) fn is_master(&self) -> bool {
         self.is_in(MASTERS)
     }
@@ -77,7 +77,8 @@ pub(crate) enum Credential {
 }
 
 impl Credential {
-    /// This credential if it is accepted, and otherwise the next. A rejected one counts unless another is accepted.
+    /// This credential if it is accepted, otherwise the next one. A rejected one counts unless another is
+    /// accepted.
     pub(crate) fn or(self, next: impl FnOnce() -> Credential) -> Credential {
         match self {
             Credential::Accepted(user) => Credential::Accepted(user),
@@ -90,7 +91,7 @@ impl Credential {
     }
 }
 
-/// The tokens that are known. They are kept as digests: a token never stands in memory dumps or logs.
+/// The known tokens. They are kept as digests, so that memory dumps and logs never contain a token.
 #[derive(Default)]
 pub(crate) struct Tokens {
     users: BTreeMap<[u8; 32], Arc<User>>,
@@ -137,7 +138,7 @@ impl Tokens {
         Ok(())
     }
 
-    /// The credential in an `Authorization` header. Other schemes are none, and so is an empty token.
+    /// The credential in an `Authorization` header. Other schemes and empty tokens are not credentials.
     pub(crate) fn authorization(&self, header: Option<&str>) -> Credential {
         match header.and_then(bearer) {
             Some(token) => self.holder(token),
@@ -147,7 +148,7 @@ impl Tokens {
 
     /// The user of a token.
     pub(crate) fn holder(&self, token: &str) -> Credential {
-        // A look-up by digest tells nothing about tokens by the time it takes.
+        // A lookup by digest has no timing side channel.
         match self.users.get(&digest(token)) {
             Some(user) => Credential::Accepted(Arc::clone(user)),
             None => Credential::Rejected,
@@ -163,11 +164,11 @@ pub(crate) fn bearer(header: &str) -> Option<&str> {
     scheme.eq_ignore_ascii_case("bearer").then_some(token)
 }
 
-/// What is said of an `Authorization` header with too much space before its token.
+/// The warning about an `Authorization` header with too much space before its token.
 pub(crate) const PADDED: &str =
     "the provided Authorization header contains extra space before the bearer token, and is ignored";
 
-/// Whether an `Authorization` header has too much space before its token, so that it names none.
+/// Returns whether an `Authorization` header has too much space before its token, so that it names none.
 pub(crate) fn is_padded(authorization: &str) -> bool {
     let mut words = authorization.trim().split(' ');
     let scheme = words.next().unwrap_or_default();
@@ -198,8 +199,8 @@ fn csv(line: &str) -> Vec<String> {
     out
 }
 
-/// The user that a client certificate names: its common name, its organisations as groups. A certificate with an
-/// unreadable name or organisation has no user.
+/// The user named by a client certificate: its common name, with its organisations as groups. A certificate
+/// with an unreadable name or organisation has no user.
 pub(crate) fn certificate_user(der: &[u8]) -> Option<User> {
     let (_, cert) = x509_parser::parse_x509_certificate(der).ok()?;
     let subject = cert.subject();

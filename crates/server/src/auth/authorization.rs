@@ -1,4 +1,4 @@
-//! Who may do what.
+//! Authorization of requests.
 
 use crate::auth::authentication::{AUTHENTICATED, User};
 use crate::config::AuthorizationMode;
@@ -20,9 +20,9 @@ pub(crate) struct Attributes<'a> {
 /// The target of an action.
 #[derive(Clone, Debug)]
 pub(crate) enum Subject<'a> {
-    /// A path that leads to no resource.
+    /// A path outside resources.
     Path(Cow<'a, str>),
-    /// A resource. Parts that are empty are not named.
+    /// A resource. Empty parts are not given.
     Resource(Resource<'a>),
 }
 
@@ -56,7 +56,7 @@ impl<'a> Attributes<'a> {
             "list" | "watch" if name.is_empty() && !object.watch => selected_name(query),
             _ => None,
         };
-        // A namespace lies in itself.
+        // A namespace is in itself.
         let namespace = match object.resource.as_str() {
             "namespaces" if object.namespace.is_none() => name,
             _ => object.namespace.as_deref().unwrap_or_default(),
@@ -139,10 +139,10 @@ fn without_markup(text: &str) -> String {
         .replace('>', "&gt;")
 }
 
-/// Refuses what a user may not do, with the reason, which may be empty.
+/// Refuses an action that a user may not do, with the reason, which may be empty.
 ///
-/// With `AlwaysAllow`, a kube-apiserver admits no anonymous requests at all. Here they are admitted and may do what the
-/// roles of a cluster allow them: ask for the version and the health of the server.
+/// With `AlwaysAllow`, kube-apiserver admits no anonymous requests at all. Here they are admitted and may do
+/// what a cluster's roles allow them: read the version and the health of the server.
 pub(crate) fn decide(
     mode: AuthorizationMode,
     user: &User,
@@ -173,7 +173,7 @@ fn verb(method: &Method, path: &ObjectPath, query: &Query) -> &'static str {
     }
 }
 
-/// The one name that a selector of fields leaves to choose from.
+/// The name that a field selector requires.
 fn selected_name(query: &Query) -> Option<String> {
     let selector = FieldSelector::parse(query.get("fieldSelector")?).ok()?;
     let name = selector.exact("metadata.name")?;

@@ -1,7 +1,8 @@
-//! Requests in another user's name: the `Impersonate-*` headers, who may send them, and whom they make of the user.
+//! Impersonation: the `Impersonate-*` headers, the right to send them, and the resulting user.
 //!
-//! A right to impersonate comes in two forms. The constrained one says what may be done in the other's name, and has a
-//! mode for each sort of user; the older one allows everything that the other may do. Either suffices.
+//! The right to impersonate has two forms. Constrained impersonation limits what may be done as the other
+//! user, and has a mode for each sort of user; legacy impersonation allows everything that the other user may
+//! do. Either suffices.
 
 use crate::auth::authentication::{ANONYMOUS, AUTHENTICATED, MASTERS, UNAUTHENTICATED, User};
 use crate::auth::authorization::{Attributes, Resource, Subject, decide};
@@ -27,10 +28,11 @@ const AUTHENTICATION: &str = "authentication.k8s.io";
 /// The maximum number of impersonation headers of a request.
 const MAX_HEADERS: usize = 1024;
 
-/// The maximum size of their names and values.
+/// The maximum size of their names and values, in bytes.
 const MAX_BYTES: usize = 256 * 1024;
 
-/// The user that the headers of a request ask for, if they do and the requesting user may impersonate that user.
+/// Returns the impersonated user, if the headers of a request name one. Fails if the requesting user may not
+/// impersonate it.
 pub(crate) fn impersonated(
     headers: &HeaderMap,
     mode: AuthorizationMode,
@@ -43,7 +45,7 @@ pub(crate) fn impersonated(
     let Some(wanted) = ImpersonationHeaders::read(headers)? else {
         return Ok(None);
     };
-    let check = Check { mode, user };
+    let check = RightsCheck { mode, user };
     let sort = Sort::parse(&wanted.name);
     let constrained = sort.constrained_mode(wanted.is_name_alone());
     let refused = match constrained.map(|name| check.constrained(&wanted, &sort, name, request)) {
@@ -57,7 +59,7 @@ pub(crate) fn impersonated(
     }
 }
 
-/// The user that the headers ask for.
+/// The user that the headers name.
 #[derive(Debug, Default)]
 struct ImpersonationHeaders {
     name: String,
@@ -99,12 +101,12 @@ impl ImpersonationHeaders {
         }
     }
 
-    /// Returns whether the headers give a name and nothing else.
+    /// Returns whether the headers contain only a name.
     fn is_name_alone(&self) -> bool {
         self.uid.is_empty() && self.groups.is_empty() && self.extra.is_empty()
     }
 
-    /// The value in Go syntax, which the error message of a kube-apiserver quotes.
+    /// The value in Go syntax, which kube-apiserver's error message quotes.
     fn go_syntax(&self) -> String {
         let list = |values: &[String]| {
             let values: Vec<String> = values.iter().map(|v| go::quote(v)).collect();
@@ -170,13 +172,13 @@ fn check_size(headers: &HeaderMap) -> ApiResult<()> {
     Ok(())
 }
 
-/// The value of a header. A lossy conversion could make one user of two.
+/// The value of a header. A lossy conversion could turn two users into one.
 fn header_value(value: &HeaderValue) -> ApiResult<String> {
     let text = std::str::from_utf8(value.as_bytes());
     text.map(str::to_owned).map_err(|_| not_utf8())
 }
 
-/// Decodes the percent-encoded key of an extra attribute. A malformed key is taken as it is.
+/// Decodes the percent-encoded key of an extra attribute. A malformed key is taken verbatim.
 fn unescape(key: &str) -> ApiResult<String> {
     let mut escapes = key.split('%').skip(1);
     let is_escaped = escapes.all(|e| {
@@ -195,7 +197,7 @@ fn not_utf8() -> ApiError {
     ApiError::bad_request("impersonation headers must be valid UTF-8")
 }
 
-/// The sort of user that a name belongs to.
+/// The sort of user, by its name.
 #[derive(Debug, PartialEq)]
 enum Sort {
     Node { name: String },
@@ -223,7 +225,7 @@ impl Sort {
         }
     }
 
-    /// The constrained mode for this sort. A node or a service account is impersonated by its name alone.
+    /// The constrained mode for this sort. A node or a service account is impersonated by its name only.
     fn constrained_mode(&self, is_name_alone: bool) -> Option<&'static str> {
         match self {
             Sort::Node { .. } if is_name_alone => Some("arbitrary-node"),
@@ -235,12 +237,12 @@ impl Sort {
 }
 
 /// Checks the rights of the requesting user.
-struct Check<'a> {
+struct RightsCheck<'a> {
     mode: AuthorizationMode,
     user: &'a User,
 }
 
-impl Check<'_> {
+impl RightsCheck<'_> {
     /// Checks the rights to make this request in a mode and to impersonate the user in that mode.
     fn constrained(
         &self,

@@ -31,7 +31,7 @@ pub(crate) const KEY_FILE: &str = "service-account.key";
 const PEM_BEGIN: &str = "-----BEGIN PRIVATE KEY-----";
 const PEM_END: &str = "-----END PRIVATE KEY-----";
 
-/// Signs and verifies tokens with a key of the server's own.
+/// Signs and verifies tokens with the server's own key.
 pub(crate) struct TokenIssuer {
     key: EcdsaKeyPair,
     key_id: String,
@@ -67,7 +67,7 @@ impl Claims {
 }
 
 impl TokenIssuer {
-    /// An issuer with a new key, and the key in PEM.
+    /// Creates an issuer with a new key, and returns the key in PEM.
     pub(crate) fn generate() -> Result<(TokenIssuer, String), String> {
         let random = SystemRandom::new();
         let document = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &random)
@@ -79,7 +79,7 @@ impl TokenIssuer {
         Ok((TokenIssuer::new(document.as_ref())?, pem))
     }
 
-    /// An issuer with a key in PEM.
+    /// Creates an issuer from a key in PEM.
     pub(crate) fn from_pem(pem: &str) -> Result<TokenIssuer, String> {
         let body = pem
             .split_once(PEM_BEGIN)

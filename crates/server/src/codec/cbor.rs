@@ -1,8 +1,8 @@
-//! CBOR (RFC 8949), as Kubernetes has it behind the gate `CBORServingAndStorage`: bodies, answers, applies, streams, and
-//! what is stored of custom resources.
+//! CBOR (RFC 8949), behind the feature gate `CBORServingAndStorage`: request and response bodies, applies, streams, and
+//! stored custom resources.
 //!
-//! Text is written as byte strings, which need no check that they are text, and numbers keep their type. Every document
-//! begins with the tag that says that it is CBOR.
+//! Text is written as byte strings, which need no check for UTF-8, and numbers keep their type. Every document
+//! begins with the tag of self-described CBOR.
 
 mod notation;
 mod read;
@@ -17,22 +17,22 @@ use scantling_value::{Map, Value};
 /// The tag of self-described CBOR.
 const SELF_DESCRIBED: u64 = 55_799;
 
-/// How every document begins.
+/// The first bytes of every document.
 const PREFIX: &[u8] = &[0xd9, 0xd9, 0xf7];
 
-/// Whether bytes say that they are CBOR.
+/// Returns whether bytes are self-described CBOR.
 pub(crate) fn is_tagged(bytes: &[u8]) -> bool {
     bytes.starts_with(PREFIX)
 }
 
-/// A document, its keys in the one order that RFC 8949 calls deterministic.
+/// Encodes a document, with its keys in the deterministic order of RFC 8949.
 pub(crate) fn encode(value: &Value) -> Vec<u8> {
     let mut out = PREFIX.to_vec();
     write(value, &mut out);
     out
 }
 
-/// An event of a stream. The items of a sequence end by themselves.
+/// Encodes an event of a stream. Items of a sequence need no separator.
 pub(crate) fn event(word: &str, object: &Value) -> Vec<u8> {
     let mut out = PREFIX.to_vec();
     head(Header::Map(Some(2)), &mut out);
@@ -44,7 +44,7 @@ pub(crate) fn event(word: &str, object: &Value) -> Vec<u8> {
     out
 }
 
-/// The length of the first item of a sequence, if all of it is there.
+/// Returns the length of the first item of a sequence if it is complete.
 pub(crate) fn first_item(sequence: &[u8]) -> Option<usize> {
     let mut scanner = scan::Scanner::of_sequence(sequence);
     scanner.skip(0).ok()?;
@@ -75,7 +75,7 @@ fn write(value: &Value, out: &mut Vec<u8>) {
 fn write_map(map: &Map, out: &mut Vec<u8>) {
     head(Header::Map(Some(map.len())), out);
     let mut members: Vec<_> = map.iter().collect();
-    // By their bytes, of which the first tell the length. A map's own order is by text.
+    // By their encoded bytes, which start with the length. A map's own order is by text.
     members.sort_by_key(|(key, _)| key.len());
     for (key, value) in members {
         write_text(key, out);
@@ -89,7 +89,7 @@ fn write_text(text: &str, out: &mut Vec<u8>) {
 }
 
 fn head(header: Header, out: &mut Vec<u8>) {
-    // Writing to memory does not fail.
+    // Writing to a string cannot fail.
     let _ = Encoder::from(out).push(header);
 }
 

@@ -1,17 +1,17 @@
-//! Which form an answer takes (`Accept`), and which form a body has (`Content-Type`).
+//! Content negotiation: the encoding of responses (`Accept`) and of request bodies (`Content-Type`).
 
 use crate::status::{ApiError, ApiResult};
 use scantling_value::Map;
 
-/// How an answer is written.
+/// An encoding of objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(crate) enum Encoding {
     #[default]
     Json,
     Yaml,
-    /// Kubernetes' envelope; custom resources have no such form, but their metadata and refusals do.
+    /// Protobuf in Kubernetes' envelope. Custom resources do not have it, but their metadata and error statuses do.
     Protobuf,
-    /// Where the gate is on.
+    /// Only if the feature gate is enabled.
     Cbor,
 }
 
@@ -26,7 +26,7 @@ impl Encoding {
         }
     }
 
-    /// The media type of a stream; documents in YAML do not follow each other in one.
+    /// The media type of a stream; YAML cannot be streamed.
     pub(crate) fn stream_type(self) -> Option<&'static str> {
         match self {
             Encoding::Json => Some("application/json;stream=watch"),
@@ -37,10 +37,10 @@ impl Encoding {
     }
 }
 
-/// The encodings that a server speaks.
+/// The encodings that a server supports.
 pub(crate) type Encodings = &'static [Encoding];
 
-/// What a client takes of what a server speaks.
+/// The `Accept` header of a request, and the encodings that the server supports.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Accept<'a> {
     /// The header.
@@ -48,10 +48,10 @@ pub(crate) struct Accept<'a> {
     pub(crate) encodings: Encodings,
 }
 
-/// What a client wants an object or a list turned into.
+/// The representation of an object or a list that a client asks for.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub(crate) enum View {
-    /// Nothing else.
+    /// The object or list itself.
     #[default]
     Object,
     /// `as=Table`, in that version of `meta.k8s.io`.
@@ -79,7 +79,7 @@ impl MetaVersion {
     }
 }
 
-/// An answer's form.
+/// The encoding and the view of a response.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub(crate) struct Negotiated {
     pub(crate) encoding: Encoding,
@@ -87,24 +87,24 @@ pub(crate) struct Negotiated {
 }
 
 impl Negotiated {
-    /// Whether objects are shown as they are, as JSON.
+    /// Returns whether objects are returned unchanged, as JSON.
     pub(crate) fn is_plain(&self) -> bool {
         self.encoding == Encoding::Json && self.view == View::Object
     }
 }
 
-/// What can be written: each in its own set of forms.
+/// The representations that a response can have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Supported {
-    /// A document, as it is.
+    /// A document, unchanged.
     Document,
-    /// Objects that have a protobuf form.
+    /// Objects with a protobuf encoding.
     BuiltIn,
-    /// Such objects where nothing says what a table of them would show.
+    /// Such objects without a table format.
     WithoutColumns,
-    /// Objects that have none.
+    /// Objects without a protobuf encoding.
     Custom,
-    /// Such objects where nothing says what a table of them would show.
+    /// Such objects without a table format.
     CustomWithoutColumns,
 }
 
@@ -118,7 +118,7 @@ pub(crate) struct Clause<'a> {
 }
 
 impl<'a> Clause<'a> {
-    /// Reads one; nothing where it is no media type.
+    /// Parses an alternative; `None` if it is not a media type.
     fn parse(text: &'a str) -> Option<Clause<'a>> {
         let mut parts = text.split(';');
         let kind = parts.next().unwrap_or_default();
@@ -151,7 +151,7 @@ impl<'a> Clause<'a> {
         self.params.iter().rfind(|(k, _)| *k == name).map(|(_, v)| *v)
     }
 
-    /// Whether it takes a media type, itself or by a wildcard.
+    /// Returns whether it matches a media type, by name or by a wildcard.
     pub(crate) fn takes(&self, media_type: &str) -> bool {
         match self.kind {
             ("*", "*") => true,
@@ -160,7 +160,7 @@ impl<'a> Clause<'a> {
         }
     }
 
-    /// Whether it stands before another: by quality, and what is named before what a wildcard covers.
+    /// Returns whether it is preferred to another: by quality, then names before wildcards.
     fn precedes(&self, other: &Clause<'_>) -> bool {
         self.quality > other.quality
             || (self.kind.0 != "*" && other.kind.0 == "*")
@@ -168,7 +168,7 @@ impl<'a> Clause<'a> {
     }
 }
 
-/// The most alternatives of an `Accept` header that are looked at.
+/// The maximum number of alternatives of an `Accept` header; further ones are ignored.
 const MAX_CLAUSES: usize = 64;
 
 /// The alternatives of an `Accept` header, the best first.
@@ -178,8 +178,8 @@ pub(crate) fn clauses(accept: &str) -> Vec<Clause<'_>> {
         .split(',')
         .filter_map(|c| Clause::parse(c.trim_matches(' ')));
     for clause in found.take(MAX_CLAUSES) {
-        // `precedes` is no order in the strict sense (a wildcard of high quality and a name of low quality precede each
-        // other), so the outcome depends on the way of sorting: by insertion, as servers do.
+        // `precedes` is not a strict order (a wildcard of high quality and a name of low quality precede each
+        // other), so the result depends on the algorithm: insertion sort, as in kube-apiserver.
         let place = out
             .iter()
             .rposition(|before| !clause.precedes(before))
@@ -190,10 +190,10 @@ pub(crate) fn clauses(accept: &str) -> Vec<Clause<'_>> {
 }
 
 impl Encoding {
-    /// What every server speaks.
+    /// The default encodings.
     pub(crate) const USUAL: Encodings = &[Encoding::Json, Encoding::Yaml, Encoding::Protobuf];
 
-    /// What it speaks where the gate for CBOR is on.
+    /// The encodings with the feature gate for CBOR.
     pub(crate) const WITH_CBOR: Encodings =
         &[Encoding::Json, Encoding::Yaml, Encoding::Protobuf, Encoding::Cbor];
 }
@@ -208,13 +208,13 @@ fn stream_types(encodings: &[Encoding]) -> Vec<&'static str> {
     encodings.iter().filter_map(|e| e.stream_type()).collect()
 }
 
-/// The refusal of an `Accept` header that nothing fits.
+/// The error for an `Accept` header that nothing matches.
 pub(crate) fn not_acceptable(encodings: Encodings) -> ApiError {
     let offered = content_types(encodings).join(", ");
     ApiError::not_acceptable(format!("only the following media types are accepted: {offered}"))
 }
 
-/// The media types of objects that have no protobuf form.
+/// The media types of objects without a protobuf encoding.
 pub(crate) fn without_protobuf(encodings: Encodings) -> Vec<&'static str> {
     let others = encodings
         .iter()
@@ -222,16 +222,16 @@ pub(crate) fn without_protobuf(encodings: Encodings) -> Vec<&'static str> {
     others.map(|encoding| encoding.content_type()).collect()
 }
 
-/// What a route leads to.
+/// The kind of response of a route.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Route {
-    /// A single answer.
+    /// A single object or document.
     One,
     /// A collection, which may be watched.
     Collection,
 }
 
-/// Refuses an `Accept` header that names none of what a route offers, whatever its parameters say.
+/// Rejects an `Accept` header that matches no media type of a route; parameters are ignored.
 pub(crate) fn check(accept: Option<&str>, offered: Encodings, route: Route) -> ApiResult<()> {
     let Some(accept) = accept.filter(|a| !a.is_empty()) else {
         return Ok(());
@@ -257,18 +257,18 @@ pub(crate) fn check(accept: Option<&str>, offered: Encodings, route: Route) -> A
     Err(ApiError::not_acceptable(message).details(Map::new()))
 }
 
-/// The refusal of an `Accept` header that no stream fits.
+/// The error for an `Accept` header that no stream matches.
 pub(crate) fn no_stream(encodings: Encodings) -> ApiError {
     let offered = stream_types(encodings).join(", ");
     ApiError::not_acceptable(format!("only the following media types are accepted: {offered}"))
 }
 
-/// An `Accept` header that asks for anything else than JSON as it is, which is what most ask for, or may do so.
+/// Returns the `Accept` header if it may ask for something other than plain JSON, which most clients ask for.
 fn particular(accept: Option<&str>) -> Option<&str> {
     accept.filter(|a| !matches!(*a, "" | "application/json"))
 }
 
-/// The form that the client prefers of those that there are.
+/// Returns the supported encoding and view that the client prefers.
 pub(crate) fn wanted(accept: Accept<'_>, offer: Supported) -> ApiResult<Negotiated> {
     let Some(text) = particular(accept.text) else {
         return Ok(Negotiated::default());
@@ -282,14 +282,14 @@ pub(crate) fn wanted(accept: Accept<'_>, offer: Supported) -> ApiResult<Negotiat
     fitting.ok_or_else(|| not_acceptable(accept.encodings))
 }
 
-/// Whether the client would have JSON indented.
+/// Returns whether the client asks for indented JSON.
 pub(crate) fn pretty(accept: Option<&str>) -> bool {
     let clauses = clauses(particular(accept).unwrap_or_default());
     let json = clauses.iter().find(|c| c.takes(Encoding::Json.content_type()));
     json.is_some_and(|c| c.param("pretty") == Some("1"))
 }
 
-/// What a clause asks for in an encoding; nothing for what nobody can do.
+/// Returns what a clause asks for in an encoding; `None` if it is not supported.
 fn form(clause: &Clause<'_>, encoding: Encoding, offer: Supported) -> Option<Negotiated> {
     let streams = clause
         .param("stream")
@@ -315,7 +315,7 @@ fn form(clause: &Clause<'_>, encoding: Encoding, offer: Supported) -> Option<Neg
     possible.then_some(Negotiated { encoding, view })
 }
 
-/// What a clause wants an object turned into; nothing for what no object turns into.
+/// Returns the view that a clause asks for; `None` if there is no such view.
 fn view_of(clause: &Clause<'_>) -> Option<View> {
     let (target, group, version) = (clause.param("as"), clause.param("g"), clause.param("v"));
     if target.is_none() && group.is_none() && version.is_none() {
@@ -334,7 +334,7 @@ fn view_of(clause: &Clause<'_>) -> Option<View> {
     }
 }
 
-/// The encoding of an object's body; none given means JSON.
+/// The encoding of a request body; JSON by default.
 pub(crate) fn body_encoding(content_type: Option<&str>, encodings: Encodings) -> ApiResult<Encoding> {
     let Some(text) = content_type.filter(|t| !t.is_empty()) else {
         return Ok(Encoding::Json);
@@ -347,8 +347,8 @@ pub(crate) fn body_encoding(content_type: Option<&str>, encodings: Encodings) ->
     }
 }
 
-/// The media type of a `Content-Type`, in small letters; nothing where it or its parameters are malformed, as Go reads
-/// them.
+/// Returns the media type of a `Content-Type` in lower case; `None` if Go's parser rejects it or its
+/// parameters.
 fn media_type(text: &str) -> Option<String> {
     let (media_type, mut rest) = text.split_at(text.find(';').unwrap_or(text.len()));
     let media_type = media_type.trim().to_ascii_lowercase();
@@ -369,17 +369,17 @@ fn media_type(text: &str) -> Option<String> {
     }
 }
 
-/// Whether a character may be part of a word in a header.
+/// Returns whether a character may be part of a header token.
 fn is_token(c: char) -> bool {
     c.is_ascii_graphic() && !r#"()<>@,;:\"/[]?="#.contains(c)
 }
 
-/// A word, and what follows it.
+/// Splits off a token.
 fn token(text: &str) -> (&str, &str) {
     text.split_at(text.find(|c| !is_token(c)).unwrap_or(text.len()))
 }
 
-/// What follows the value of a parameter: a word, or anything in quotes.
+/// Returns the text after the value of a parameter, which is a token or a quoted string.
 fn value(text: &str) -> Option<&str> {
     let Some(quoted) = text.strip_prefix('"') else {
         let (word, rest) = token(text);
@@ -400,7 +400,7 @@ fn value(text: &str) -> Option<&str> {
     quoted.get(end + 1..)
 }
 
-/// Refuses a body whose `Content-Type` a route does not take, whatever its parameters say.
+/// Rejects a body with a `Content-Type` that the route does not support; parameters are ignored.
 pub(crate) fn check_body(content_type: Option<&str>, taken: &[&str]) -> ApiResult<()> {
     let mut kinds = content_type
         .unwrap_or_default()

@@ -8,8 +8,8 @@ pub(crate) fn write(value: &Value, out: &mut Vec<u8>) {
     TypeTable::latest().write_object(value, out);
 }
 
-/// Writes a list of objects of built-in kinds as JSON: in the order of its type, and its items in theirs. They do not
-/// say which kind they are, since the list does.
+/// Encodes a list of objects of built-in kinds as JSON, in declaration order. The items have no kind, because
+/// the list names it.
 pub(crate) fn write_list(
     api_version: &str,
     kind: &str,
@@ -38,7 +38,7 @@ pub(crate) fn write_list(
 pub(crate) fn write_list_item(item: &Value, out: &mut Vec<u8>) {
     let table = TypeTable::latest();
     let definition = table.kind_of(item);
-    // What is no kind of the table has metadata nonetheless.
+    // Types outside the table have metadata, too.
     let definition = definition.unwrap_or_else(|| table.known("meta/v1", "PartialObjectMetadata"));
     table.write_item(definition, item, out);
 }
@@ -49,7 +49,7 @@ pub(crate) fn write_row(row: &Value, out: &mut Vec<u8>) {
     table.write_json(table.known("meta/v1", "TableRow"), row, out);
 }
 
-/// The text of an object in the order of its type, to be quoted.
+/// The text of an object in declaration order, for quoting.
 pub(crate) fn to_json(value: &Value) -> String {
     let mut out = Vec::new();
     write(value, &mut out);
@@ -70,7 +70,7 @@ mod tests {
     use scantling_value::{Limits, json};
 
     #[test]
-    fn definitions_are_quoted_as_declared() {
+    fn definitions_have_declared_field_order() {
         let given = r#"{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"generation":1,"name":"a"},"spec":{"group":"g","names":{"kind":"A","plural":"as"},"versions":[{"name":"v1","schema":{"openAPIV3Schema":{"properties":{"b":{"description":"d","type":"string"},"a":{"items":{"default":1,"type":"integer"},"type":"array"}},"type":"object"}},"served":true}]},"status":{"acceptedNames":{},"conditions":[{"message":"m","status":"True","type":"T"}]}}"#;
         let want = r#"{"kind":"CustomResourceDefinition","apiVersion":"apiextensions.k8s.io/v1","metadata":{"name":"a","generation":1},"spec":{"group":"g","names":{"plural":"as","kind":"A"},"versions":[{"name":"v1","served":true,"schema":{"openAPIV3Schema":{"type":"object","properties":{"a":{"type":"array","items":{"type":"integer","default":1}},"b":{"description":"d","type":"string"}}}}}]},"status":{"conditions":[{"type":"T","status":"True","message":"m"}],"acceptedNames":{}}}"#;
         assert_eq!(
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_of_built_in_kinds_are_written_as_declared() {
+    fn builtin_lists_have_declared_field_order() {
         let items =
             r#"[{"apiVersion":"v1","kind":"ConfigMap","data":{"a":"b"},"metadata":{"uid":"u","name":"a"}}]"#;
         let items = json::decode(items.as_bytes(), Limits::SAFE).unwrap();
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn own_types_are_written_as_declared_and_others_by_name() {
+    fn custom_resources_are_sorted_by_name() {
         let table = [
             (
                 r#"{"apiVersion":"v1","code":404,"details":{"causes":[{"field":"f","message":"m","reason":"r"}],"name":"a"},"kind":"Status","metadata":{}}"#,

@@ -1,12 +1,12 @@
-//! JSON for people: indented, where the query asks for it or the client is one that people use by hand.
+//! Indented JSON, for requests with `pretty` and for interactive clients.
 
 use crate::api::RequestMeta;
 use crate::codec::media;
 
-/// The clients that people use by hand, by the beginnings of their names.
+/// The interactive clients, by the beginnings of their names.
 const BY_HAND: [&str; 3] = ["curl", "Wget", "Mozilla/5.0"];
 
-/// Whether a request would have its JSON indented.
+/// Returns whether a request asks for indented JSON.
 pub(crate) fn is_wanted(head: &RequestMeta) -> bool {
     if media::pretty(head.accept.as_deref()) {
         return true;
@@ -17,23 +17,23 @@ pub(crate) fn is_wanted(head: &RequestMeta) -> bool {
     }
 }
 
-/// Indents JSON that comes in pieces.
+/// Indents JSON that arrives in pieces.
 #[derive(Debug)]
 pub(crate) struct Indenter {
     depth: usize,
-    /// A bracket has opened, and nothing has followed it yet.
+    /// True if a bracket was opened and nothing followed it yet.
     opened: bool,
     in_text: bool,
     escaped: bool,
-    /// How many bytes of white space may still be written.
+    /// The remaining budget for white space, in bytes.
     room: usize,
 }
 
-/// The white space that any document may have, in bytes.
+/// The budget for white space of any document, in bytes.
 const FREE_SPACE: usize = 16 << 20;
 
-/// The white space that a document may have beyond that, per byte of its text. Indentation grows with the depth, so that
-/// it could be thousands of times the text; what follows once there is no room is written without any.
+/// The additional budget for white space per byte of text. Indentation grows with the depth, so it could be thousands
+/// of times the text; once the budget is spent, the rest is not indented.
 const SPACE_PER_BYTE: usize = 4;
 
 impl Default for Indenter {
@@ -106,7 +106,7 @@ mod tests {
     use super::Indenter;
 
     #[test]
-    fn deep_documents_are_indented_only_so_far() {
+    fn indentation_depth_is_bounded() {
         let depth = 9_000;
         let text = "[".repeat(depth) + &"0,".repeat(100_000) + "0" + &"]".repeat(depth);
         let (mut indenter, mut out) = (Indenter::default(), Vec::new());
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn indents_in_pieces_of_any_size() {
+    fn indents_chunks_of_any_size() {
         let text = br#"{"a":[],"b":{},"c":[1,{"d":"x,\"{\\"}],"e":null}"#;
         let want = "{\n  \"a\": [],\n  \"b\": {},\n  \"c\": [\n    1,\n    {\n      \"d\": \"x,\\\"{\\\\\"\n    }\n  ],\n  \
                     \"e\": null\n}";

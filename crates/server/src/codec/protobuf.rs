@@ -1,7 +1,7 @@
 //! Kubernetes' protobuf encoding of built-in kinds.
 //!
-//! Clients in Go send and ask for built-in objects in this encoding unless told otherwise. Custom resources have none;
-//! their metadata and statuses about them have. Messages follow from the table of API types.
+//! Go clients use it for built-in objects by default. Custom resources do not have it, but their metadata and
+//! statuses do. The table of API types defines the messages.
 
 pub(crate) use scantling_apitypes::protobuf::{
     Envelope, boolean, bytes, double, is_enveloped, length, number, open, string,
@@ -10,7 +10,7 @@ pub(crate) use scantling_apitypes::protobuf::{
 use scantling_apitypes::{TypeDef, TypeTable, protobuf};
 use scantling_value::{Limits, Value};
 
-/// The type of the object in an envelope; nothing where its kind has no protobuf encoding.
+/// Returns the type of the object in an envelope; `None` if its kind has no protobuf encoding.
 pub(crate) fn described(envelope: &Envelope<'_>) -> Option<&'static TypeDef> {
     TypeTable::latest().protobuf_kind(envelope.api_version, envelope.kind)
 }
@@ -24,12 +24,12 @@ pub(crate) fn read(envelope: &Envelope<'_>, definition: &TypeDef) -> Result<Valu
     Ok(object.into())
 }
 
-/// Whether objects of a kind have this encoding.
+/// Returns whether objects of a kind have this encoding.
 pub(crate) fn has_form(api_version: &str, kind: &str) -> bool {
     TypeTable::latest().protobuf_kind(api_version, kind).is_some()
 }
 
-/// An object in the envelope; nothing for kinds that do not have this encoding.
+/// Encodes an object in the envelope; `None` for kinds without this encoding.
 pub(crate) fn write(object: &Value) -> Option<Vec<u8>> {
     TypeTable::latest().write_envelope(object)
 }

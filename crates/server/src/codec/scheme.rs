@@ -1,21 +1,21 @@
-//! The tables of types in which a server looks up what a document says that it is.
+//! Schemes: the tables in which kube-apiserver looks up the `apiVersion` and `kind` of a document.
 //!
-//! A document of a type that a table has, sent where another type belongs, is read and then found to be another one; a
-//! document of a type that it does not have is not read at all. Refusals tell which, in Go's words.
+//! A document of a registered type, sent in place of another type, is decoded before it is rejected. A document of
+//! an unregistered type is not decoded. The error texts, which are Go's, differ.
 
 use scantling_schema::names::group_version;
 use scantling_value::go;
 
-/// A table of types.
+/// A scheme.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scheme {
-    /// The kinds that every server has.
+    /// Built-in kinds.
     Core,
-    /// Definitions.
+    /// CRDs.
     Definitions,
-    /// What all kinds share.
+    /// Types of the API machinery.
     Meta,
-    /// What webhooks answer in.
+    /// Responses of webhooks.
     Webhook,
 }
 
@@ -33,7 +33,7 @@ const SHARED: [&str; 7] = [
     "WatchEvent",
 ];
 
-/// Types that have no version: any is as good.
+/// Types without a version: any version matches.
 const UNVERSIONED: [&str; 5] = [
     "APIGroup",
     "APIGroupList",
@@ -43,7 +43,7 @@ const UNVERSIONED: [&str; 5] = [
 ];
 
 impl Scheme {
-    /// The table in which the kinds of a built-in group stand.
+    /// The scheme of a built-in group.
     pub(crate) fn of_group(group: &str) -> Scheme {
         match group {
             crate::kinds::definitions::GROUP => Scheme::Definitions,
@@ -51,7 +51,7 @@ impl Scheme {
         }
     }
 
-    /// Its name: the place where it is made.
+    /// Its name: the place in the source where it is created.
     fn name(self) -> &'static str {
         match self {
             Scheme::Core => "kubernetes/pkg/api/legacyscheme/scheme.go:30",
@@ -76,7 +76,7 @@ impl Scheme {
         }
     }
 
-    /// How Go names the type of a kind, if the table has it.
+    /// The Go name of the type of a kind, if the scheme has it.
     fn type_of(self, api_version: &str, kind: &str) -> Option<String> {
         if UNVERSIONED.contains(&kind) {
             return Some(format!("v1.{kind}"));
@@ -90,7 +90,7 @@ impl Scheme {
         known.then(|| format!("{}.{kind}", group_version(api_version).1))
     }
 
-    /// Why a document that says it is of some type cannot be of the wanted one, which Go names so.
+    /// The error for a document of another type than the expected one, given its Go name.
     pub(crate) fn mismatch(self, api_version: &str, kind: &str, wanted: &str) -> String {
         match self.type_of(api_version, kind) {
             Some(found) => format!("converting ({found}) to ({wanted}): unknown conversion"),

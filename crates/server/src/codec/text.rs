@@ -1,15 +1,12 @@
-//! Objects as text. What is stored is what clients see, but for the resource version, which the store alone knows: so
-//! most objects are sent as they are stored, with their version written in between.
-//!
-//! Whether that holds for an entry is found out once, by bringing it into form and comparing; the entry's note
-//! remembers it for the kind as it is now.
+//! Objects as text. Clients see what is stored, except for the resource version, which only the store knows: most
+//! objects are sent as they are stored, with their version inserted. [`EntryCache`] says for which entries that holds.
 
 use crate::api::ResourceRequest;
 use crate::codec::cbor;
 use crate::codec::media::Encoding;
-use crate::kinds::kind::Kind;
 use crate::rest::conversion::Converted;
-use crate::rest::managed;
+use crate::rest::entry_cache::{EntryCache, is_normalized};
+use crate::rest::managed_fields;
 use crate::rest::read::{object_in_version, undecodable};
 use crate::rest::write::remove_version;
 use crate::status::ApiResult;
@@ -17,30 +14,29 @@ use scantling_merge::apply::TypeCheck;
 use scantling_store::{Entry, Event, MaybeCompressed};
 use scantling_value::{Map, Str, Value};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 
-/// The JSON of an object as a request's version shows it.
+/// The JSON of an object in the version of a request.
 #[derive(Clone, Debug)]
 pub(crate) struct Text {
-    /// What is stored of it stays packed until it is written.
+    /// Stored text stays compressed until it is sent.
     json: MaybeCompressed,
-    /// How many bytes of it count.
+    /// The length of the text without the final line feed.
     length: usize,
-    /// Where a resource version is missing, and which.
+    /// The resource version to insert.
     version: Option<RvSplice>,
 }
 
-/// A resource version that a text lacks.
+/// A resource version to insert into a text.
 #[derive(Clone, Copy, Debug)]
 struct RvSplice {
     at: usize,
     revision: u64,
-    /// Whether it will be the only one of the metadata.
+    /// True if it is the only field of the metadata.
     alone: bool,
 }
 
 impl RvSplice {
-    /// What is missing at a place of a text.
+    /// The resource version to insert at an offset of a text.
     fn at(at: usize, json: &[u8], revision: u64) -> RvSplice {
         let around = json.get(at.saturating_sub(1)..=at);
         RvSplice {
@@ -49,12 +45,6 @@ impl RvSplice {
             alone: around == Some(b"{}"),
         }
     }
-}
-
-/// Tells the states of all kinds apart, for the notes on entries. Zero is nobody's.
-pub(crate) fn next_serial() -> u32 {
-    static LAST: AtomicU32 = AtomicU32::new(0);
-    LAST.fetch_add(1, Ordering::Relaxed).wrapping_add(1).max(1)
 }
 
 impl Text {
@@ -70,7 +60,7 @@ impl Text {
         }
     }
 
-    /// The text of an entry that a webhook was asked about, if there is one.
+    /// The text of an entry that a webhook may have converted.
     pub(crate) fn of_converted(
         call: &ResourceRequest<'_>,
         entry: &Entry,
@@ -84,7 +74,7 @@ impl Text {
 
     /// The text of an entry that is known to be shown as it is stored.
     pub(crate) fn noted(call: &ResourceRequest<'_>, entry: &Entry) -> Option<Text> {
-        noted(call, entry).map(|note| Text::of_stored(entry, (note & PLACE) as usize))
+        EntryCache::for_request(call, entry).map(|cache| Text::of_stored(entry, cache.place() as usize))
     }
 
     /// The text of an entry that is shown as it is stored, with the place of its resource version.
@@ -100,7 +90,7 @@ impl Text {
         }
     }
 
-    /// The text of an entry that has been brought into form.
+    /// The text of an entry whose object is normalized.
     pub(crate) fn of_object(call: &ResourceRequest<'_>, entry: &Entry, object: &Value) -> Text {
         let mut json = Vec::with_capacity(entry.value.len() + 64);
         let place = write_unversioned(object, &mut json);
@@ -109,7 +99,7 @@ impl Text {
         json.extend_from_slice(LINE_FEED);
         let json = if entry.value == *json {
             if call.version.storage && version.is_some_and(|v| !v.alone) {
-                cache_normalized(call.kind, entry, place, TypeCheck::Unknown);
+                EntryCache::set(call.kind, entry, place, TypeCheck::Unknown);
             }
             entry.value.clone()
         } else {
@@ -122,7 +112,7 @@ impl Text {
         }
     }
 
-    /// The text of an object that has its version.
+    /// The text of an object with its resource version.
     pub(crate) fn complete(object: &Value) -> Text {
         Text::raw(MaybeCompressed::uncompressed(object.to_json().into()))
     }
@@ -136,7 +126,7 @@ impl Text {
         }
     }
 
-    /// The same object under another version.
+    /// The text with another resource version.
     pub(crate) fn at_revision(mut self, revision: u64) -> Text {
         if let Some(missing) = &mut self.version {
             missing.revision = revision;
@@ -167,7 +157,7 @@ impl Text {
         out.extend_from_slice(after);
     }
 
-    /// How many bytes [`Text::write`] appends.
+    /// The number of bytes that [`Text::write`] appends.
     pub(crate) fn len(&self) -> usize {
         let Some(RvSplice { revision, alone, .. }) = self.version else {
             return self.length;
@@ -177,10 +167,10 @@ impl Text {
     }
 }
 
-/// The text of an object in a list. It is small, because a list may wait for long until a client reads it.
+/// The text of an object in a list. It is small, because a slow client keeps a list in memory.
 #[derive(Clone, Debug)]
 pub(crate) enum Listed {
-    /// That of an entry that is shown as it is stored, and where the resource version belongs.
+    /// An entry that is shown as it is stored, with the offset of its resource version.
     Stored { entry: Arc<Entry>, place: u32 },
     /// Any other.
     Text(Box<Text>),
@@ -189,16 +179,16 @@ pub(crate) enum Listed {
 impl Listed {
     /// The text of an entry that is known to be shown as it is stored.
     pub(crate) fn noted(call: &ResourceRequest<'_>, entry: &Arc<Entry>) -> Option<Listed> {
-        let note = noted(call, entry)?;
+        let cache = EntryCache::for_request(call, entry)?;
         Some(Listed::Stored {
             entry: Arc::clone(entry),
-            place: u32::try_from(note & PLACE).ok()?,
+            place: cache.place(),
         })
     }
 
-    /// The text of an entry that has been brought into form.
+    /// The text of an entry whose object is normalized.
     pub(crate) fn of_object(call: &ResourceRequest<'_>, entry: &Arc<Entry>, object: &Value) -> Listed {
-        // Bringing it into form may have led to a note.
+        // The text may have been cached.
         let text = Text::of_object(call, entry, object);
         Listed::noted(call, entry).unwrap_or_else(|| text.into())
     }
@@ -219,7 +209,7 @@ impl Listed {
         }
     }
 
-    /// The bytes of memory that it takes in addition to the store's.
+    /// The memory that it takes in addition to the store's.
     pub(crate) fn held(&self) -> usize {
         let text = match self {
             Listed::Stored { .. } => 0,
@@ -235,21 +225,21 @@ impl From<Text> for Listed {
     }
 }
 
-/// Values end with a line feed, as those of a kube-apiserver do: each finds unchanged what the other has written.
+/// Values end with a line feed, as those of kube-apiserver, so that neither rewrites the other's values.
 const LINE_FEED: &[u8] = b"\n";
 
-/// An object as it is stored: in the version that is stored, and without its resource version, which the store knows.
+/// An object as it is stored: in the storage version and without its resource version.
 #[derive(Debug)]
 pub(crate) struct Stored {
     pub(crate) value: MaybeCompressed,
-    /// Where the resource version belongs.
+    /// The offset of the resource version.
     pub(crate) place: Option<usize>,
-    /// The object, where the version that is stored is not that of the request.
+    /// The object in the storage version, if that is not the version of the request.
     converted: Option<Value>,
 }
 
 impl Stored {
-    /// The stored form of an object of a request's version.
+    /// Encodes an object in the version of a request.
     pub(crate) async fn encode(call: &ResourceRequest<'_>, object: &Value) -> ApiResult<Stored> {
         if call.version.storage {
             return Ok(Stored::encoded(call, object));
@@ -264,8 +254,8 @@ impl Stored {
         stored
     }
 
-    /// The stored form of an object that is in the version that is stored. Custom resources are stored in CBOR where
-    /// CBOR is enabled, as by a kube-apiserver; no text says where in it the resource version would belong.
+    /// Encodes an object in the storage version. Custom resources are stored in CBOR if it is enabled, as by
+    /// kube-apiserver; then there is no offset of the resource version.
     fn encoded(call: &ResourceRequest<'_>, object: &Value) -> Stored {
         if call.kind.built_in || !call.api.encodings.contains(&Encoding::Cbor) {
             return Stored::whole(object);
@@ -279,23 +269,23 @@ impl Stored {
         }
     }
 
-    /// The stored form of the same object without its managers, which are gone from the object of the request's version.
+    /// Encodes the object without its managed fields, which `own` no longer has.
     pub(crate) fn without_managers(self, call: &ResourceRequest<'_>, own: &Value) -> Stored {
         match self.converted {
             Some(mut object) => {
-                managed::forget(&mut object);
+                managed_fields::forget(&mut object);
                 Stored::converted(call, object)
             }
             None => Stored::encoded(call, own),
         }
     }
 
-    /// The object in the version that is stored; its own, if that is the same.
+    /// The object in the storage version.
     pub(crate) fn object<'o>(&'o self, own: &'o Value) -> &'o Value {
         self.converted.as_ref().unwrap_or(own)
     }
 
-    /// The stored form, as JSON, of an object that is in the version that is stored.
+    /// Encodes an object in the storage version as JSON.
     pub(crate) fn whole(object: &Value) -> Stored {
         let mut out = Vec::with_capacity(2048);
         let place = write_unversioned(object, &mut out);
@@ -303,8 +293,8 @@ impl Stored {
         Stored::of_text(out, place)
     }
 
-    /// The stored form of an object of which one member stays as it is in a stored text. That member need not be known:
-    /// it is what stands between the others, which are those of `before`. None if the text is not written so.
+    /// Replaces the members of a stored text, except for one, which is copied as it is. `before` has the current
+    /// members. `None` if another server wrote the text differently.
     pub(crate) fn keeping(member: &str, text: &[u8], before: &Map, after: &Map) -> Option<Stored> {
         let before = Around::new(member, before)?;
         let after = Around::new(member, after)?;
@@ -314,7 +304,7 @@ impl Stored {
     }
 
     fn of_text(mut text: Vec<u8>, place: Option<usize>) -> Stored {
-        // It stays for long.
+        // It is kept for long.
         text.shrink_to_fit();
         Stored {
             value: text.into(),
@@ -324,11 +314,11 @@ impl Stored {
     }
 }
 
-/// What stands around the value of a member in a stored text.
+/// The text around the value of a member.
 struct Around {
     head: Vec<u8>,
     tail: Vec<u8>,
-    /// Where in the head the resource version belongs.
+    /// The offset of the resource version in the head.
     place: Option<usize>,
 }
 
@@ -355,8 +345,8 @@ impl Around {
     }
 }
 
-/// An object of a request's version as it comes back from the store: what the stored version does not know is gone. An
-/// apply or a scale may have brought such fields in, or a request in another version.
+/// Returns an object as it comes back from the store, without the fields that the storage version does not have. An
+/// apply, a scale or a request in another version may have set such fields.
 pub(crate) async fn read_back(call: &ResourceRequest<'_>, object: Value, stored: Stored) -> ApiResult<Value> {
     if call.kind.built_in {
         return Ok(object);
@@ -364,112 +354,53 @@ pub(crate) async fn read_back(call: &ResourceRequest<'_>, object: Value, stored:
     call.read(stored.converted.unwrap_or(object)).await
 }
 
-/// What is known about an object that was written.
+/// Facts about an object that was written.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Known {
-    pub(crate) brought: Normalized,
+pub(crate) struct WriteFacts {
+    /// True if everything that the write brought in is normalized, so that reading changes nothing of it.
+    pub(crate) is_normalized: bool,
     pub(crate) typed: TypeCheck,
 }
 
-/// Whether a write is known to bring in nothing that reading would change.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Normalized {
-    /// All of it was brought into form before.
-    InForm,
-    /// It may hold what the stored version does not know.
-    Anything,
-}
-
-/// What [`read_back`] makes of an object just written; notes on its entry if that is as it is stored.
+/// Returns an object that was written as [`read_back`] does, and caches on its entry if that is how it is stored.
 pub(crate) async fn read_written(
     call: &ResourceRequest<'_>,
     event: &Event,
     object: Value,
     stored: Stored,
-    known: Known,
+    written: WriteFacts,
 ) -> ApiResult<Value> {
     if !call.version.storage || call.kind.built_in {
         let read = read_back(call, object, stored).await;
         return read.map_err(|e| undecodable(event.revision, e));
     }
-    // It is in the version that is asked for, so that there is nothing to convert.
-    let read = || call.kind.strategy.read(call.kind, call.version, object.clone());
-    // What an update leaves as it was is in form if it was.
-    let in_form =
-        known.brought == Normalized::InForm && event.before().is_some_and(|old| is_in_form(call, old));
+    // It is in the requested version: there is nothing to convert.
+    let read = || call.kind.codec.read(call.kind, call.version, object.clone());
+    // The parts that an update leaves unchanged are normalized if they were.
+    let in_form = written.is_normalized && event.before().is_none_or(|old| is_normalized(call, old));
     debug_assert!(
         !in_form || read().is_ok_and(|read| read == object),
-        "{} is not in form after an update",
+        "{} is not normalized after a write",
         event.key()
     );
     let read = if in_form { None } else { Some(read()?) };
     if read.as_ref().is_none_or(|read| *read == object)
         && let Some(entry) = event.after()
     {
-        cache_normalized(call.kind, entry, stored.place, known.typed);
+        EntryCache::set(call.kind, entry, stored.place, written.typed);
     }
     Ok(read.unwrap_or(object))
-}
-
-/// What is noted on an entry about the kind as it is now.
-fn noted(call: &ResourceRequest<'_>, entry: &Entry) -> Option<u64> {
-    let noted = call.version.storage && is_noted(call.kind, entry);
-    noted.then(|| entry.reader_cache.get())
-}
-
-/// Whether the storage version of a kind is known to show an entry as it is stored.
-pub(crate) fn is_noted(kind: &Kind, entry: &Entry) -> bool {
-    entry.reader_cache.get() >> 32 == u64::from(kind.serial)
-}
-
-/// Notes that what a request has stored is shown so.
-pub(crate) fn note_in_form(call: &ResourceRequest<'_>, event: &Event, place: Option<usize>) {
-    if let Some(entry) = event.after().filter(|_| call.version.storage) {
-        cache_normalized(call.kind, entry, place, TypeCheck::Unknown);
-    }
-}
-
-/// Whether an entry is known to be shown as it is stored.
-pub(crate) fn is_in_form(call: &ResourceRequest<'_>, entry: &Entry) -> bool {
-    noted(call, entry).is_some()
-}
-
-/// Whether what is stored is known to have the type by which its fields are owned.
-pub(crate) fn known_type(call: &ResourceRequest<'_>, entry: &Entry) -> TypeCheck {
-    match noted(call, entry) {
-        Some(note) if note & TYPED != 0 => TypeCheck::Verified,
-        _ => TypeCheck::Unknown,
-    }
-}
-
-/// The part of a note that says where the resource version belongs.
-const PLACE: u64 = (1 << 31) - 1;
-/// The part of a note that says that what is stored has its type.
-const TYPED: u64 = 1 << 31;
-
-/// Notes that the storage version of a kind shows an entry as it is stored, and what is known about it.
-pub(crate) fn cache_normalized(kind: &Kind, entry: &Entry, place: Option<usize>, typed: TypeCheck) {
-    let place = place.and_then(|place| u64::try_from(place).ok());
-    if let Some(place) = place.filter(|place| *place <= PLACE) {
-        let typed = match typed {
-            TypeCheck::Unknown => 0,
-            TypeCheck::Verified => TYPED,
-        };
-        entry
-            .reader_cache
-            .set(u64::from(kind.serial) << 32 | typed | place);
-    }
 }
 
 const MEMBER: &[u8] = b"\"resourceVersion\":\"";
 
 fn write_decimal(n: u64, out: &mut Vec<u8>) {
     use std::io::Write;
-    // Writing to memory does not fail.
+    // Writing to a string cannot fail.
     let _ = write!(out, "{n}");
 }
 
-/// Writes an object without its resource version; returns where that belongs, if there are metadata to hold it.
+/// Writes an object without its resource version; returns the offset of that, if the object has metadata.
 fn write_unversioned(object: &Value, out: &mut Vec<u8>) -> Option<usize> {
     let Some(members) = object.as_object() else {
         object.write_json(out);
@@ -481,7 +412,7 @@ fn write_unversioned(object: &Value, out: &mut Vec<u8>) -> Option<usize> {
     place
 }
 
-/// Writes members of an object in the same way.
+/// Writes members of an object without the resource version.
 fn write_members(members: &[(Str, Value)], out: &mut Vec<u8>) -> Option<usize> {
     let mut place = None;
     for (i, (key, value)) in members.iter().enumerate() {
@@ -521,7 +452,7 @@ mod tests {
     use scantling_value::{Limits, json};
 
     #[test]
-    fn a_member_stays_as_it_is_stored() {
+    fn stored_members_are_copied_verbatim() {
         let decode = |text: &str| json::decode(text.as_bytes(), Limits::SAFE).unwrap();
         let before = decode(r#"{"kind":"K","metadata":{"name":"a","uid":"u"},"spec":null,"status":{"a":1}}"#);
         let after = decode(r#"{"kind":"K","metadata":{"name":"a","uid":"u"},"spec":null,"status":{}}"#);
@@ -547,7 +478,7 @@ mod tests {
     }
 
     #[test]
-    fn the_version_stands_where_it_belongs() {
+    fn resource_version_is_spliced_in_place() {
         let table = [
             r#"{"metadata":{}}"#,
             r#"{"metadata":{"name":"a"},"spec":{"resourceVersion":"7"}}"#,

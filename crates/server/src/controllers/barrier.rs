@@ -1,21 +1,21 @@
-//! How far the controller has come with the definitions that this server has written.
+//! Tracks how far the controller has processed the CRDs that this server has written.
 //!
-//! What is answered follows from all that was written before. A new definition takes the controller some work, which
-//! goes on beside the next requests: only those wait for it whose answer depends on it.
+//! A response must reflect all earlier writes. The controller processes a new CRD in parallel to the next
+//! requests; only requests that depend on it wait.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// The longest that a request waits: a controller whose store fails does not stop the server.
+/// The maximum time that a request waits: a failing store must not stop the server.
 const MAX_WAIT: Duration = Duration::from_secs(2);
 
-/// Revisions of definitions.
+/// Revisions of CRDs.
 #[derive(Debug)]
 pub(crate) struct CrdBarrier {
-    /// The newest that requests of this server have written and did not wait for.
+    /// The newest revision that requests of this server wrote without waiting.
     written: AtomicU64,
-    /// The newest that the controller has carried out.
+    /// The newest revision that the controller has applied.
     settled: watch::Sender<u64>,
 }
 
@@ -29,27 +29,27 @@ impl Default for CrdBarrier {
 }
 
 impl CrdBarrier {
-    /// Notes that the controller has carried out everything up to a revision.
+    /// Records that the controller has applied everything up to a revision.
     pub(crate) fn applied(&self, revision: u64) {
         self.settled.send_replace(revision);
     }
 
-    /// Notes a write that others wait for if they depend on it.
+    /// Records a write that dependent requests wait for.
     pub(crate) fn written(&self, revision: u64) {
         self.written.fetch_max(revision, Ordering::AcqRel);
     }
 
-    /// Whether there is anything to wait for.
+    /// Returns whether the controller is behind.
     pub(crate) fn is_behind(&self) -> bool {
         *self.settled.borrow() < self.written.load(Ordering::Acquire)
     }
 
-    /// Waits for all that was noted.
+    /// Waits until all recorded writes are applied.
     pub(crate) async fn wait_all(&self) {
         self.wait_for(self.written.load(Ordering::Acquire)).await;
     }
 
-    /// Waits until the controller has carried out a write.
+    /// Waits until the controller has applied a write.
     pub(crate) async fn wait_for(&self, revision: u64) {
         let mut settled = self.settled.subscribe();
         let seen = settled.wait_for(|r| *r >= revision);

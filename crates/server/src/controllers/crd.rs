@@ -1,18 +1,20 @@
-//! The controller of definitions: follows the store, settles what becomes of each definition, and serves its kind.
+//! The CRD controller: follows the store, updates the status of each CRD, and serves its kind.
 //!
-//! Every server runs one over the same store. What is to be done is a function of the definitions that there are, and
-//! every write is conditional on what was read, so that servers need not agree on who does it.
+//! Every server runs one over the same store. All decisions are functions of the existing CRDs, and every
+//! write is conditional, so servers need no leader election.
 
 mod cleanup;
 
 pub(crate) use cleanup::{CLEANUP, delete_all, terminating};
 
 use crate::api::Api;
-use crate::codec::text::{self, Stored};
+use crate::codec::text::Stored;
 use crate::http::compute;
+use crate::kinds::custom;
 use crate::kinds::definitions::{self, GROUP, PLURAL};
-use crate::kinds::kind::ServedIncarnation;
-use crate::rest::managed;
+use crate::kinds::kind::{Kinds, ServedIncarnation};
+use crate::rest::entry_cache::EntryCache;
+use crate::rest::managed_fields;
 use crate::rest::write::timestamp;
 use scantling_merge::apply::TypeCheck;
 use scantling_schema::definition::{ApiVersion, Definition, Names, Status};
@@ -23,29 +25,29 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinHandle;
 
-/// How long to wait before a failing store is asked again.
+/// The pause before a failing store is asked again.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// A definition as it was last seen.
+/// A CRD as last seen.
 struct Seen {
-    /// Its names: the rest stays in the store.
+    /// Its names only; the rest stays in the store.
     outline: Definition,
     entry: Arc<Entry>,
 }
 
-/// What the controller knows.
+/// The state of the controller.
 pub(crate) struct Controller {
     api: Arc<Api>,
     seen: BTreeMap<String, Seen>,
     served: BTreeMap<String, Served>,
-    /// The definitions on their way out whose objects are being deleted.
+    /// The CRDs being deleted whose objects are being deleted.
     leaving: BTreeMap<String, JoinHandle<()>>,
 }
 
-/// What of a definition decides whether its kind stays what it is, and for how long it did.
+/// The facts about a CRD that decide whether its kind is unchanged, and since when.
 struct Served {
     uid: String,
-    /// Grows with every change to the specification.
+    /// Incremented with every change to the specification.
     generation: i64,
     names: Names,
     incarnation: ServedIncarnation,
@@ -56,7 +58,7 @@ impl Served {
         let metadata = &definition.metadata;
         let uid = metadata.get_str("uid");
         let generation = metadata.get("generation").and_then(Value::as_int).unwrap_or(0);
-        // A deletion is counted like a change, and changes nothing.
+        // A deletion increments the generation without changing the specification.
         let deletions = i64::from(metadata.get("deletionTimestamp").is_some());
         Served {
             uid: uid.to_owned(),
@@ -72,7 +74,7 @@ impl Served {
 }
 
 impl Controller {
-    /// Reads all definitions and serves the established ones.
+    /// Reads all CRDs and serves the established ones.
     pub(crate) async fn start(api: Arc<Api>) -> Result<(Controller, u64), StoreError> {
         let mut controller = Controller {
             api,
@@ -102,7 +104,7 @@ impl Controller {
             if definition.has_its_names() {
                 self.reconcile(definition, entry).await;
             } else {
-                // Which names are free is known once all definitions are.
+                // Free names are known only once all CRDs are read.
                 waiting.push(entry);
             }
         }
@@ -120,7 +122,7 @@ impl Controller {
                 () = self.follow(&mut revision) => {}
                 _ = stop.wait_for(|s| *s) => return,
             }
-            // The watch ended: what was missed is read again.
+            // The watch ended: read everything again.
             tokio::time::sleep(PAUSE).await;
             match self.read_all().await {
                 Ok(r) => revision = r,
@@ -161,7 +163,7 @@ impl Controller {
         match &event.change {
             EntryChange::Create { new } | EntryChange::Update { new, .. } => {
                 let name = name_in(&new.key);
-                // What this server wrote, it need not read again.
+                // CRDs that this server wrote need not be decoded again.
                 if self
                     .seen
                     .get(name)
@@ -179,7 +181,7 @@ impl Controller {
                 if let Some(gone) = self.seen.remove(name) {
                     let spec = &gone.outline.spec;
                     self.withdraw(&gone.outline);
-                    // Names that were taken may be free now.
+                    // Names may be free now.
                     self.reconcile_group(&spec.group).await;
                 }
             }
@@ -194,7 +196,7 @@ impl Controller {
         })
     }
 
-    /// Remembers a definition, and returns it, save for schemas that have no say in what becomes of it.
+    /// Remembers a definition, and returns it without the schemas that nothing here depends on.
     fn take(&mut self, entry: &Arc<Entry>) -> Option<Definition> {
         let api = &self.api;
         let kinds = api.kinds.load();
@@ -225,7 +227,7 @@ impl Controller {
         self.seen.insert(definition.name().to_owned(), seen);
     }
 
-    /// Serves the kind of a definition, if it is established.
+    /// Serves the kind of a CRD, if it is established.
     fn serve(&mut self, definition: &Definition, entry: &Arc<Entry>) {
         if !definition.has_condition("Established") {
             self.withdraw(definition);
@@ -241,12 +243,7 @@ impl Controller {
             other => other,
         };
         let incarnation = now.incarnation.clone();
-        let kind = Arc::new(definitions::kind(
-            definition,
-            entry,
-            &self.api.compiler,
-            incarnation,
-        ));
+        let kind = Arc::new(custom::kind(definition, entry, &self.api.compiler, incarnation));
         self.api.publish(|k| k.insert(Arc::clone(&kind)));
         self.served.insert(definition.name().to_owned(), now);
         if let Some(old) = replaced {
@@ -254,7 +251,7 @@ impl Controller {
         }
     }
 
-    /// Serves the kind of a definition no longer.
+    /// Stops serving the kind of a CRD.
     fn withdraw(&mut self, definition: &Definition) {
         let spec = &definition.spec;
         self.api.publish(|k| k.remove(&spec.group, &spec.names.plural));
@@ -276,14 +273,14 @@ impl Controller {
         }
     }
 
-    /// Settles a definition that was seen before.
+    /// Reconciles a CRD that was seen before.
     async fn reconcile_again(&mut self, entry: &Arc<Entry>) {
         if let Some(definition) = compute::in_place(entry.value.len(), || self.take(entry)) {
             self.reconcile(definition, entry).await;
         }
     }
 
-    /// Writes the status that a definition should have, and carries out its deletion.
+    /// Writes the status of a CRD if it changed, and continues its deletion.
     async fn reconcile(&mut self, mut definition: Definition, entry: &Arc<Entry>) {
         if definition.metadata.get("deletionTimestamp").is_some() {
             self.clean_up(&definition);
@@ -330,7 +327,7 @@ impl Controller {
         }
     }
 
-    /// Deletes the objects of a definition that is on its way out, unless that is under way or done.
+    /// Deletes the objects of a CRD being deleted, unless that is running or done.
     fn clean_up(&mut self, definition: &Definition) {
         let name = definition.name();
         if !cleanup::is_due(definition) || self.leaving.get(name).is_some_and(|t| !t.is_finished()) {
@@ -341,7 +338,7 @@ impl Controller {
     }
 }
 
-/// The name of the object that a key is of: the last segment.
+/// The object name in a key: the last segment.
 fn name_in(key: &str) -> &str {
     key.rsplit_once('/').map_or(key, |(_, name)| name)
 }
@@ -350,7 +347,7 @@ fn unreadable(entry: &Entry, why: &str) {
     tracing::error!(key = %entry.key, error = why, "a stored definition cannot be read");
 }
 
-/// Writes a definition, all of which is known, with a new status.
+/// Writes a complete definition with a new status.
 async fn write(
     api: &Api,
     definition: &Definition,
@@ -361,39 +358,39 @@ async fn write(
     settled.write(api, definition.name(), expected).await
 }
 
-/// The text of a definition with a new status.
+/// The text of a CRD with a new status.
 struct StatusUpdate {
     stored: Stored,
-    /// Whether it is known to be shown so.
+    /// True if it is known to be served as stored.
     in_form: bool,
 }
 
 impl StatusUpdate {
-    /// The text of a definition, all of which is known.
+    /// The text of a complete definition.
     fn whole(api: &Api, definition: &Definition, before: Status) -> StatusUpdate {
         let (_, outside) = Self::outside_of_spec(api, definition, before);
         let mut object = definition.encode(ApiVersion::V1);
-        managed::set_entries(&mut object, managed::entries(&outside).to_vec());
+        managed_fields::set_entries(&mut object, managed_fields::entries(&outside).to_vec());
         StatusUpdate {
             stored: Stored::whole(&object),
             in_form: true,
         }
     }
 
-    /// The text of an entry with the status of its definition, all else as it is: the specification is not even read.
-    /// None if another server has written it, in its own way.
+    /// The text of an entry with a new status, all else unchanged: the specification is not even decoded.
+    /// `None` if another server wrote it in a different format.
     fn keeping(api: &Api, entry: &Entry, definition: &Definition, before: Status) -> Option<StatusUpdate> {
         let (live, settled) = Self::outside_of_spec(api, definition, before);
         let text = entry.value.bytes();
         let kinds = api.kinds.load();
         Some(StatusUpdate {
             stored: Stored::keeping("spec", &text, live.as_object()?, settled.as_object()?)?,
-            in_form: text::is_noted(kinds.get(GROUP, PLURAL)?, entry),
+            in_form: EntryCache::get(kinds.get(GROUP, PLURAL)?, entry).is_some(),
         })
     }
 
-    /// The document of a definition with the status that it had and with the one that it has, both without a
-    /// specification. Nothing else changes but who manages it, for which nothing else need be compared.
+    /// The document of a CRD with its old and its new status, both without the specification. Only the status
+    /// and its managers change, so nothing else needs comparing.
     fn outside_of_spec(api: &Api, definition: &Definition, before: Status) -> (Value, Value) {
         let with = |status: Status| {
             let outside = Definition {
@@ -408,7 +405,7 @@ impl StatusUpdate {
         let kind = kinds.get(GROUP, PLURAL);
         match kind.and_then(|kind| Some((kind, kind.versions.first()?))) {
             Some((kind, version)) => {
-                let settled = managed::after_own_status(kind, version, &live, settled);
+                let settled = managed_fields::after_own_status(kind, version, &live, settled);
                 (live, settled)
             }
             None => (live, settled),
@@ -422,8 +419,19 @@ impl StatusUpdate {
         if let (Some(kind), Some(entry)) = (api.kinds.load().get(GROUP, PLURAL), event.after())
             && self.in_form
         {
-            text::cache_normalized(kind, entry, place, TypeCheck::Unknown);
+            EntryCache::set(kind, entry, place, TypeCheck::Unknown);
         }
         Ok(event)
+    }
+}
+
+impl Api {
+    /// Updates the served kinds.
+    fn publish(&self, update: impl Fn(&mut Kinds)) {
+        self.kinds.rcu(|kinds| {
+            let mut next = Kinds::clone(kinds);
+            update(&mut next);
+            next
+        });
     }
 }

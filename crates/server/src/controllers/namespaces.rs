@@ -1,27 +1,28 @@
-//! Namespaces: what may be created in them, and their way out: first what is in them goes, then they do.
+//! Deletion of namespaces: their objects are deleted first.
 
 mod conditions;
 
 use crate::api::Api;
 use crate::codec::text::Stored;
 use crate::controllers::crd::delete_all;
+use crate::controllers::follow::{Follower, until_stopped};
 use crate::rest::delete;
 use crate::rest::read;
 use crate::rest::write::{metadata_str, timestamp};
 use conditions::Left;
-use scantling_store::{Entry, EntryChange, ListRequest, ReadAt, StoreError};
+use scantling_store::{ReadAt, StoreError};
 use scantling_value::{Map, Value};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// What holds a namespace until it is empty.
+/// The finalizer that holds a namespace until it is empty.
 const HOLDER: &str = "kubernetes";
 
-/// How long to wait for what others hold, and before a failing store is asked again.
+/// The pause between two rounds.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// What holds a namespace: the finalizers of its specification.
+/// The finalizers of the spec of a namespace, which hold it.
 pub(crate) fn finalizers(spec: Option<&Value>) -> Vec<String> {
     delete::finalizers_in(spec.and_then(Value::as_object))
 }
@@ -41,7 +42,8 @@ fn set_finalizers(namespace: &mut Value, finalizers: &[String]) {
     }
 }
 
-/// The write that brings a stored namespace to a new state: it goes once it is being deleted and nothing holds it.
+/// The write that brings a stored namespace to a new state: a delete, once it is terminating and has no
+/// finalizers.
 fn write_of(namespace: &Value, expected: u64) -> scantling_store::Write {
     let leaving = !metadata_str(namespace, "deletionTimestamp").is_empty();
     if leaving && finalizers(namespace.get("spec")).is_empty() && delete::finalizers(namespace).is_empty() {
@@ -51,60 +53,33 @@ fn write_of(namespace: &Value, expected: u64) -> scantling_store::Write {
     scantling_store::Write::Update { value, expected }
 }
 
-/// The namespaces that are being emptied.
+/// The namespaces being emptied.
 type Emptying = Arc<Mutex<BTreeSet<String>>>;
 
-/// Empties namespaces that are being deleted, until the server stops.
+/// Empties terminating namespaces until the server stops.
 pub(crate) async fn run(api: Arc<Api>) {
-    let mut stop = api.stop.clone();
     let emptying = Emptying::default();
-    loop {
-        tokio::select! {
-            followed = follow(&api, &emptying) => {
-                if let Err(e) = followed {
-                    tracing::warn!(error = %e, "cannot follow namespaces");
-                }
-            }
-            _ = stop.wait_for(|s| *s) => return,
-        }
-        tokio::time::sleep(PAUSE).await;
-    }
+    until_stopped(api, "namespaces", |api| follow(api, Arc::clone(&emptying))).await;
 }
 
-async fn follow(api: &Arc<Api>, emptying: &Emptying) -> Result<(), StoreError> {
+async fn follow(api: Arc<Api>, emptying: Emptying) -> Result<(), StoreError> {
     let prefix = api.keys.collection("", "namespaces")?;
-    let request = ListRequest {
-        prefix: prefix.clone(),
-        at: ReadAt::Latest,
-        ..ListRequest::default()
-    };
-    let page = api.store.list(request).await?;
-    for entry in &page.entries {
-        look_at(api, entry, emptying);
-    }
-    let mut watch = api.store.watch(&prefix, page.revision).await?;
+    let mut changes = Follower::start(&api, &prefix).await?;
     loop {
-        if let EntryChange::Create { new } | EntryChange::Update { new, .. } = &watch.next().await?.change {
-            look_at(api, new, emptying);
+        if let Some(namespace) = changes.next().await?.new {
+            look_at(&api, &namespace, &emptying);
         }
     }
 }
 
-/// Begins to empty a namespace, if it is being deleted, waits for that, and nobody is at it.
-fn look_at(api: &Arc<Api>, entry: &Entry, emptying: &Emptying) {
-    let namespace = match read::stored(entry) {
-        Ok(namespace) => namespace,
-        Err(e) => {
-            tracing::error!(key = %entry.key, error = e.message(), "a namespace cannot be read");
-            return;
-        }
-    };
+/// Starts to empty a namespace that is being deleted, unless a task does so already.
+fn look_at(api: &Arc<Api>, namespace: &Value, emptying: &Emptying) {
     let holders = finalizers(namespace.get("spec"));
     let waits = holders.is_empty() || holders.iter().any(|f| f == HOLDER);
-    if !waits || metadata_str(&namespace, "deletionTimestamp").is_empty() {
+    if !waits || metadata_str(namespace, "deletionTimestamp").is_empty() {
         return;
     }
-    let name = metadata_str(&namespace, "name").to_owned();
+    let name = metadata_str(namespace, "name").to_owned();
     let is_new = emptying.lock().is_ok_and(|mut names| names.insert(name.clone()));
     if is_new {
         let (api, emptying) = (Arc::clone(api), Arc::clone(emptying));
@@ -117,13 +92,13 @@ fn look_at(api: &Arc<Api>, entry: &Entry, emptying: &Emptying) {
     }
 }
 
-/// Deletes what is in a namespace again and again, until nothing is left, and lets go of it.
+/// Deletes the objects of a namespace until none is left, then removes the finalizer.
 async fn empty(api: &Arc<Api>, name: &str) {
     loop {
         let left = delete_content(api, name).await;
         let failed = match update_conditions(api, name, &left).await {
             Ok(Termination::Gone) => {
-                // What came in while it went.
+                // Objects may have been created meanwhile.
                 let _ = delete_content(api, name).await;
                 return;
             }
@@ -134,7 +109,7 @@ async fn empty(api: &Arc<Api>, name: &str) {
         for why in left.failures.iter().chain(&failed) {
             tracing::warn!(namespace = name, error = why, "cannot empty a namespace");
         }
-        // Finalizers hold it, or what is in it: they are waited for.
+        // Finalizers hold it or its contents: wait.
         tokio::time::sleep(PAUSE).await;
         if *api.stop.borrow() {
             return;
@@ -142,12 +117,12 @@ async fn empty(api: &Arc<Api>, name: &str) {
     }
 }
 
-/// Deletes what is in a namespace; returns what is still there.
+/// Deletes the objects of a namespace; returns the ones that remain.
 async fn delete_content(api: &Arc<Api>, name: &str) -> Left {
     let kinds = api.kinds.load_full();
     let mut left = Left::default();
     for kind in kinds.all().filter(|k| k.namespaced) {
-        let deleted = match api.keys.namespace(kind.key_group(), &kind.plural, name) {
+        let deleted = match api.keys.namespace(&kind.key_group, &kind.plural, name) {
             Ok(prefix) => delete_all(api, &prefix).await,
             Err(e) => Err(e),
         };
@@ -166,14 +141,14 @@ async fn delete_content(api: &Arc<Api>, name: &str) -> Left {
     left
 }
 
-/// What became of a namespace.
+/// The state of a namespace after a round.
 enum Termination {
     Gone,
     Unreadable,
     There,
 }
 
-/// Writes what became of a namespace's content into its conditions; with nothing left, removes this server's hold.
+/// Writes the conditions of a namespace; if no objects remain, removes the finalizer.
 async fn update_conditions(api: &Arc<Api>, name: &str, left: &Left) -> Result<Termination, StoreError> {
     let key = api.keys.object("", "namespaces", None, name)?;
     loop {
@@ -189,7 +164,7 @@ async fn update_conditions(api: &Arc<Api>, name: &str, left: &Left) -> Result<Te
             }
         };
         if metadata_str(&namespace, "deletionTimestamp").is_empty() {
-            // Another one of that name: it stays.
+            // Another namespace with that name: it stays.
             return Ok(Termination::Gone);
         }
         let mut changed = conditions::update(&mut namespace, left, &timestamp());
@@ -199,6 +174,7 @@ async fn update_conditions(api: &Arc<Api>, name: &str, left: &Left) -> Result<Te
             holders.retain(|f| f != HOLDER);
             changed |= holders.len() != before;
             set_finalizers(&mut namespace, &holders);
+            changed |= delete::remove_propagation(&mut namespace);
         }
         let write = write_of(&namespace, entry.mod_revision);
         let gone = matches!(write, scantling_store::Write::Delete { .. });

@@ -1,12 +1,11 @@
-//! Where the work of requests is done.
+//! Scheduling of requests: light ones on the async workers, heavy ones on threads of their own.
 //!
-//! Most requests take microseconds and are answered where they arrive, on the workers of the runtime. One that turns out
-//! to be heavy (a large body, a large stored object, a schema that makes many checks of one value) says so with
-//! [`offload`]. From then on it runs on a thread that no other connection waits for, and shares the processors with other
-//! heavy requests in turns: no more run at once than leave a processor for all others, and each gives way after its turn.
+//! Most requests take microseconds and run on the workers of the runtime. A heavy one (a large body, a large stored
+//! object, a schema with many checks per value) calls [`offload`]. From then on it runs on a thread that no other
+//! connection waits for. Heavy requests share the processors in turns, and leave one processor for all others.
 //!
-//! A request that seemed light and runs for long all the same (a rule that loops, a deep document) is detached from its
-//! worker in the middle of its work ([`detach`]).
+//! A request that seemed light but runs for long (a rule that loops, a deep document) is detached from its worker while
+//! it runs ([`detach`]).
 //!
 //! All work of a request observes its deadline, wherever it runs: see [`scantling_value::deadline`].
 
@@ -21,28 +20,31 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::PollSemaphore;
 
-/// What is smaller than that many bytes is not heavy, unless there is much to do with each.
+/// Objects with fewer bytes are light, unless there are many checks per byte.
 pub(crate) const LIGHT: usize = 16 * 1024;
 
-/// How many checks may be made of a light object, at one per byte.
+/// The maximum number of checks of a light object, counted as bytes times checks.
 const LIGHT_CHECKS: usize = 1024 * 1024;
 
 /// The memory for the heavy requests of a class that run at once, in MiB. Others wait until there is room.
 const MEMORY: u32 = 256;
 
-/// What a request takes in memory for each byte of its objects: texts, decoded values before and after, field sets.
-const BYTES_PER_BYTE: usize = 32;
+/// The memory that a request takes per byte of its objects: texts, decoded values before and after, field
+/// sets. A list of zeros is the worst case: each takes two bytes of text, and ten times that per decoded
+/// copy.
+const BYTES_PER_BYTE: usize = 64;
 
-/// How long a light request may keep its worker.
+/// The time after which a light request is detached from its worker.
 const INLINE: Duration = Duration::from_millis(2);
 
-/// As many steps at once take about as long: a request that announces them is detached before it takes them.
+/// The number of steps that take about as long. A request that announces more is detached first.
 const LONG_STEP: u32 = 16 * 1024;
 
-/// How long a heavy request runs before another gets its turn.
+/// The length of a turn of a heavy request.
 const TURN: Duration = Duration::from_millis(20);
 
-/// How long a request waits for its next turn. After that it runs beside the others: it may hold what they wait for.
+/// The maximum time between turns. After that a request runs anyway, because it may hold a lock that others
+/// wait for.
 const LONGEST_WAIT: Duration = Duration::from_secs(2);
 
 /// The processors' share for heavy requests.
@@ -52,7 +54,7 @@ pub(crate) struct Pool {
     writes: Arc<Lane>,
 }
 
-/// What a request does. Those that read never wait for those that write.
+/// The class of a request. Reads never wait for writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Class {
     Read,
@@ -85,7 +87,7 @@ impl Pool {
         }
     }
 
-    /// Does the work of a request, which ends at a point in time if one is given.
+    /// Runs a request until its deadline, if it has one.
     pub(crate) async fn run<F: Future>(
         &self,
         class: Class,
@@ -138,38 +140,42 @@ impl Pool {
     }
 }
 
-/// Whether the runtime has other threads for those who wait.
+/// Returns whether the runtime has several threads.
 fn can_block() -> bool {
     Handle::try_current().is_ok_and(|runtime| runtime.runtime_flavor() == RuntimeFlavor::MultiThread)
 }
 
-/// Whether an object of that many bytes, of whose values a schema makes so many checks each, is heavy.
+/// Returns whether an object of that many bytes and checks per value is heavy.
 pub(crate) fn is_heavy(bytes: usize, checks: u32) -> bool {
     let checks = usize::try_from(checks).unwrap_or(usize::MAX);
     bytes > LIGHT || bytes.saturating_mul(checks) > LIGHT_CHECKS
 }
 
-/// Says that the request at work is heavy, with objects of that many bytes. What follows runs where nobody waits for it.
+/// Marks the current request as heavy, with objects of that many bytes. It continues on a thread of its own.
 pub(crate) async fn offload(bytes: usize) {
-    if set_load(Load::for_bytes(bytes)) == Some(Load::Light) {
+    let load = Load::for_bytes(bytes);
+    let before = CURRENT.with_borrow(|current| current.as_ref().map(|current| current.load));
+    if before.is_some_and(|before| before < load) {
+        set_load(load);
+        // The memory for the load is taken when the request is polled again.
         tokio::task::yield_now().await;
     }
 }
 
-/// Says that what follows is light again.
+/// Marks the current request as light again.
 pub(crate) fn end_offload() {
     set_load(Load::Light);
 }
 
-/// Sets what the request at work is, and returns what it was.
-fn set_load(load: Load) -> Option<Load> {
+fn set_load(load: Load) {
     CURRENT.with_borrow_mut(|current| {
-        let current = current.as_mut()?;
-        Some(std::mem::replace(&mut current.load, load))
-    })
+        if let Some(current) = current {
+            current.load = load;
+        }
+    });
 }
 
-/// Does work of that many bytes that is not a request's, or comes after its end, where nobody waits for it.
+/// Runs work of that many bytes outside of a request, without blocking a worker.
 pub(crate) fn in_place<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
     if bytes > LIGHT && can_block() {
         tokio::task::block_in_place(work)
@@ -178,11 +184,11 @@ pub(crate) fn in_place<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
     }
 }
 
-/// Whether a request keeps others waiting where it arrives.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Whether a request delays others on its worker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Load {
     Light,
-    /// It does, and takes that many MiB of memory.
+    /// Heavy, with that many MiB of memory.
     Heavy(u32),
 }
 
@@ -193,15 +199,15 @@ impl Load {
     }
 }
 
-/// The request at work on a thread.
+/// The current request of a thread.
 struct Current {
     end: Option<Instant>,
     load: Load,
     turn: Option<Turn>,
-    /// When its stay on this thread began.
+    /// The time at which it began to run on this thread.
     began: Instant,
     lane: Arc<Lane>,
-    /// The room that a request took which was detached from its worker.
+    /// The memory permit of a request that was detached from its worker.
     held: Option<OwnedSemaphorePermit>,
 }
 
@@ -211,7 +217,7 @@ thread_local! {
 
 const DEADLINE: Deadline = Deadline::new(has_passed);
 
-/// Whether the time of the request at work has passed. Before that, others get their turn if its own is over.
+/// Returns whether the deadline of the current request has passed. Ends its turn, if that is over.
 fn has_passed() -> bool {
     CURRENT.with_borrow_mut(|current| {
         let Some(current) = current else { return false };
@@ -226,9 +232,9 @@ fn has_passed() -> bool {
     })
 }
 
-/// Lets another thread take over the tasks of the worker that a request runs on, so that only this request goes on here.
+/// Hands the tasks of this worker over to another thread, so that only the current request continues here.
 fn detach(current: &mut Current) {
-    /// As long as it takes another thread to start.
+    /// The time that another thread takes to start.
     const HANDOVER: Duration = Duration::from_micros(100);
     if !can_block() {
         return;
@@ -236,14 +242,14 @@ fn detach(current: &mut Current) {
     // The worker's tasks move to another thread while this one blocks, and stay there.
     tokio::task::block_in_place(|| std::thread::sleep(HANDOVER));
     current.load = Load::for_bytes(0);
-    // Where others hold all the memory for longer, the request goes on without: it may hold what they wait for.
+    // If others hold all the memory for longer, the request continues without: it may hold a lock that they wait for.
     let room = Arc::clone(&current.lane.memory).acquire_owned();
     let room = async { tokio::time::timeout(LONGEST_WAIT, room).await };
     current.held = block_on(room).ok().and_then(Result::ok);
     current.turn = Some(Turn::wait(&current.lane));
 }
 
-/// The stay of a request on a thread.
+/// The time of a request on a thread.
 struct Stay {
     outer: Option<Current>,
 }
@@ -255,7 +261,7 @@ impl Stay {
         }
     }
 
-    /// What the request has turned out to be.
+    /// The weight of the request.
     fn load(self) -> Load {
         CURRENT.with_borrow(|current| current.as_ref().map_or(Load::Light, |current| current.load))
     }
@@ -280,10 +286,10 @@ struct Turn {
 }
 
 impl Turn {
-    /// Waits for the first one.
+    /// Waits for the first turn.
     fn wait(lane: &Lane) -> Turn {
         let turns = Arc::clone(&lane.turns);
-        // Nobody closes it.
+        // The semaphore is never closed.
         let permit = block_on(Arc::clone(&turns).acquire_owned()).ok();
         Turn {
             turns,
@@ -292,7 +298,7 @@ impl Turn {
         }
     }
 
-    /// Lets others go first once it is over.
+    /// Yields to others once the turn is over.
     fn give_way(&mut self) {
         if Instant::now() < self.end {
             return;
@@ -313,14 +319,14 @@ mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::sync::mpsc;
 
-    /// Longer than any test takes that passes.
+    /// Longer than any passing test takes.
     const FAR: Duration = Duration::from_secs(60);
 
     fn far() -> Option<Instant> {
         Instant::now().checked_add(FAR)
     }
 
-    /// Work that goes on until something happens.
+    /// Work that continues until something happens.
     fn until(happened: &AtomicBool) {
         while !happened.load(Ordering::Acquire) {
             deadline::tick();
@@ -375,7 +381,7 @@ mod tests {
         assert_eq!(first.await.unwrap(), Ok(()));
     }
 
-    /// Nothing says beforehand that the request is heavy.
+    /// The request is not known to be heavy in advance.
     #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
     async fn a_request_that_runs_long_is_detached_from_the_only_worker() {
         let pool = Arc::new(Pool::new(2));
@@ -417,7 +423,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn where_no_thread_may_block_work_is_done_in_place() {
+    async fn single_threaded_runtimes_work_in_place() {
         let pool = Pool::new(4);
         let work = async {
             offload(0).await;
@@ -427,7 +433,7 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-    async fn a_request_is_heavy_until_it_says_otherwise() {
+    async fn requests_are_heavy_until_reclassified() {
         let load = || CURRENT.with_borrow(|current| current.as_ref().map(|c| (c.load, c.turn.is_some())));
         let work = async {
             let light = load();
@@ -444,7 +450,7 @@ mod tests {
     }
 
     #[test]
-    fn few_bytes_are_heavy_where_each_is_much_work() {
+    fn small_bodies_can_be_heavy() {
         let cases = [
             (0, u32::MAX, false),
             (1, u32::MAX, true),

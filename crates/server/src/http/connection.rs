@@ -1,4 +1,4 @@
-//! Open connections: how many there may be, which of them are idle, and which one makes room for another.
+//! Open connections: limits, idle timeouts and eviction.
 
 mod io;
 mod stream;
@@ -17,13 +17,13 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// The most connections where the operator sets no limit and the system allows more.
+/// The maximum number of connections if the operator sets no limit and the system allows more.
 const DEFAULT_MAX: usize = 8192;
 
-/// The open files that connections leave for the store, webhooks and the rest of the process.
+/// The file descriptors that are reserved for the store, webhooks and the rest of the process.
 const RESERVED_FILES: usize = 64;
 
-/// The most connections of a process that may have so many open files.
+/// The maximum number of connections, given the limit on open files.
 fn default_max(open_files: u64) -> usize {
     let open_files = usize::try_from(open_files).unwrap_or(usize::MAX);
     let reserved = RESERVED_FILES.min(open_files / 2);
@@ -54,9 +54,9 @@ pub(crate) struct Connections {
 struct Table {
     next_id: u64,
     open: BTreeMap<u64, Open>,
-    /// Those that have sent no request of a known user, the oldest first.
+    /// Connections without an authenticated request, oldest first.
     unauthenticated: BTreeSet<u64>,
-    clients: HashMap<IpAddr, Client>,
+    clients: HashMap<IpAddr, ClientConnections>,
 }
 
 #[derive(Debug)]
@@ -66,7 +66,7 @@ struct Open {
 }
 
 #[derive(Debug, Default)]
-struct Client {
+struct ClientConnections {
     open: usize,
     unauthenticated: BTreeSet<u64>,
 }
@@ -105,10 +105,10 @@ impl Connections {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Admits a new connection, or not if there are as many as there may be.
+    /// Admits a new connection, or returns `None` at the limit.
     ///
-    /// At the limit, the oldest connection that has not authenticated is evicted. A client with many silent
-    /// connections thus only displaces its own.
+    /// At the limit, the oldest unauthenticated connection is evicted, so a client with many silent
+    /// connections only displaces its own.
     pub(crate) fn admit(self: &Arc<Self>, peer: IpAddr, metrics: &Metrics) -> Option<Arc<Connection>> {
         let client = client_address(peer);
         let mut table = self.table();
@@ -170,10 +170,10 @@ impl Connections {
     }
 }
 
-/// No time: milliseconds that no connection reaches.
+/// No time: a value that no connection reaches.
 const NEVER: u64 = u64::MAX;
 
-/// One open connection. It counts until it is dropped.
+/// An open connection. It counts until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Connection {
     connections: Arc<Connections>,
@@ -183,14 +183,14 @@ pub(crate) struct Connection {
     user: OnceLock<Arc<User>>,
     authenticated: AtomicBool,
     started: Instant,
-    /// Requests whose response has not ended.
+    /// The number of requests whose response has not ended.
     active: AtomicUsize,
-    /// Requests that have begun.
+    /// The number of requests that have begun.
     requests: AtomicU64,
     is_http2: AtomicBool,
-    /// When the last response ended, in milliseconds since the start.
+    /// The end of the last response, in milliseconds since the start.
     idle_since: AtomicU64,
-    /// When the first byte of an HTTP/1 head came that is not yet complete.
+    /// The arrival of the first byte of an incomplete HTTP/1 head, in milliseconds since the start.
     head_since: AtomicU64,
 }
 
@@ -206,7 +206,7 @@ impl Connection {
         self.mark_authenticated();
     }
 
-    /// Exempts the connection from eviction: it has shown who it belongs to.
+    /// Exempts the connection from eviction, because it has authenticated.
     pub(crate) fn mark_authenticated(&self) {
         if self.authenticated.swap(true, Ordering::Relaxed) {
             return;
@@ -228,7 +228,7 @@ impl Connection {
         ActiveRequest(Arc::clone(self))
     }
 
-    /// Waits until another connection takes the place of this one.
+    /// Waits until another connection evicts this one.
     pub(crate) async fn evicted(&self) {
         self.evicted.cancelled().await;
     }
@@ -236,7 +236,7 @@ impl Connection {
     /// Waits until the client has been silent for too long, or has taken too long for a head.
     pub(crate) async fn expired(&self) {
         let limits = &self.connections.limits;
-        // A deadline may come closer while this sleeps: when the first byte of a head arrives.
+        // A deadline may come closer during the sleep: when the first byte of a head arrives.
         let tick = limits.read_header_timeout.min(limits.idle_timeout) / 2;
         loop {
             let now = Instant::now();
@@ -250,7 +250,7 @@ impl Connection {
         }
     }
 
-    /// When the client has to have sent a request; never while it waits for a response.
+    /// The time by which the client must have sent a request; `None` while it waits for a response.
     fn deadline(&self) -> Option<Instant> {
         let limits = &self.connections.limits;
         if self.active.load(Ordering::Relaxed) > 0 {
@@ -266,7 +266,7 @@ impl Connection {
         })
     }
 
-    /// Notes that bytes came; returns whether they belong to the head of a request.
+    /// Records received bytes; returns whether they belong to the head of a request.
     fn received(&self) -> bool {
         if self.is_http2.load(Ordering::Relaxed) || self.active.load(Ordering::Relaxed) > 0 {
             return false;
@@ -287,7 +287,7 @@ impl Connection {
         u64::try_from(self.started.elapsed().as_millis()).unwrap_or(NEVER - 1)
     }
 
-    /// The time after which a client is cut off that reads nothing.
+    /// The time after which a client that reads nothing is disconnected.
     pub(crate) fn write_timeout(&self) -> Duration {
         self.connections.limits.write_timeout
     }
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn clients_are_hosts() {
+    fn clients_are_counted_by_address() {
         let table = [
             ("192.0.2.1", "192.0.2.1"),
             ("::ffff:192.0.2.1", "192.0.2.1"),
@@ -354,13 +354,13 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn unauthenticated_connections_make_room() {
+    async fn unauthenticated_connections_are_evicted_first() {
         let (all, metrics) = (connections(3, 2), Metrics::new());
         let admit = |peer| all.admit(ip(peer), &metrics);
         let silent = admit("192.0.2.1").expect("there is room");
         let known = admit("192.0.2.1").expect("there is room");
         known.mark_authenticated();
-        // A third of the same client takes the place of the silent one.
+        // A third connection of the same client evicts the silent one.
         let third = admit("192.0.2.1").expect("the silent one goes");
         silent.evicted().await;
         assert_eq!(all.open(), 2);

@@ -1,4 +1,4 @@
-//! Accepts connections: TLS, HTTP/1.1 and HTTP/2, limits, and an orderly end.
+//! Accepts connections: TLS, HTTP/1.1 and HTTP/2, limits, and graceful shutdown.
 
 use crate::api::Api;
 use crate::auth::authentication;
@@ -21,28 +21,30 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-/// The most bytes of an HTTP/1 request's head: what Go's HTTP server allows.
+/// The maximum size of an HTTP/1 request head: that of Go's HTTP server.
 const MAX_HEAD: usize = 1 << 20;
 
-/// The most bytes of an HTTP/2 request's headers. Unlike HTTP/1 heads, unfinished ones are not charged to a budget.
+/// The maximum size of HTTP/2 request headers. Unlike HTTP/1 heads, incomplete ones are not charged to a
+/// budget.
 const MAX_HEADER_LIST: u32 = 256 << 10;
 
-/// The bytes of a request that an HTTP/2 client may send before it is read: as many as by kube-apiserver.
+/// The bytes that an HTTP/2 client may send before the request is read: as many as with kube-apiserver.
 const STREAM_WINDOW: u32 = 256 << 10;
 
 /// The same for all requests of a connection.
 const CONNECTION_WINDOW: u32 = 1 << 20;
 
-/// The most bytes of a response that an HTTP/2 stream buffers.
+/// The maximum number of response bytes that an HTTP/2 stream buffers.
 const SEND_BUFFER: usize = 32 << 10;
 
-/// The time that a client gets to close a connection that it was asked to close.
+/// The time a client has to close a connection after being asked to.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The time that tasks get to notice that they were cancelled.
+/// The time tasks have to notice their cancellation.
 pub(crate) const CANCEL_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Accepts connections until told to stop, lets running requests end for the grace period, then ends them.
+/// Accepts connections until told to stop, lets running requests finish during the grace period, then cancels
+/// them.
 pub(crate) async fn listen(
     listener: TcpListener,
     tls: watch::Receiver<Arc<rustls::ServerConfig>>,
@@ -67,7 +69,7 @@ pub(crate) async fn listen(
         let (socket, peer) = match accepted {
             Ok(a) => a,
             Err(e) => {
-                // Out of file descriptors, mostly: others may end their connections meanwhile.
+                // Usually out of file descriptors: other connections may end meanwhile.
                 tracing::warn!(error = %e, "cannot accept a connection");
                 tokio::time::sleep(Duration::from_millis(50)).await;
                 continue;
@@ -90,7 +92,7 @@ pub(crate) async fn listen(
     tasks.close();
     let ended = async {
         tasks.wait().await;
-        // Connections that have changed their protocol are no longer HTTP's.
+        // Upgraded connections are no longer tracked as HTTP.
         api.upgraded.close();
         api.upgraded.wait().await;
     };
@@ -108,7 +110,7 @@ fn http(api: &Api, limits: &ConnectionLimits) -> auto::Builder<StreamExecutor> {
     });
     http.http1()
         .timer(TokioTimer::new())
-        // Heads and idle connections have deadlines of their own: see `Connection::expired`.
+        // Heads and idle connections have their own deadlines: see `Connection::expired`.
         .header_read_timeout(None)
         .max_buf_size(MAX_HEAD);
     http.http2()
@@ -128,7 +130,7 @@ async fn stopped(stop: &mut watch::Receiver<bool>) {
     let _ = stop.wait_for(|s| *s).await;
 }
 
-/// The state that all connections share.
+/// The state shared by all connections.
 #[derive(Clone)]
 struct Acceptor {
     http: Arc<auto::Builder<StreamExecutor>>,
@@ -151,7 +153,7 @@ impl Acceptor {
         let shaken = tokio::select! {
             shaken = handshake => shaken,
             () = connection.evicted() => return Err("another connection takes its place".to_owned()),
-            // Who has not sent a request by now is not served.
+            // A client that has not sent a request by now is not served.
             () = stopped(&mut stop) => return Ok(()),
         };
         let failed = |why: String| {
@@ -190,7 +192,8 @@ impl Acceptor {
             () = connection.expired() => {
                 self.api.metrics.closed(Closed::Idle);
                 served.as_mut().graceful_shutdown();
-                // A request that crosses the goodbye is still answered; what has sent none has nothing to wait for.
+                // A request that crosses the GOAWAY is still answered; connections without requests need not
+                // be waited for.
                 let ended = tokio::time::timeout(CLOSE_TIMEOUT, served).await;
                 return ended.map_or(Ok(()), |e| e.map_err(|e| e.to_string()));
             }

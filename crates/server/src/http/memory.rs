@@ -1,12 +1,13 @@
-//! A bound on the memory that is held for clients: bodies that are being received, and responses that are being sent.
+//! Memory budgets for clients: request bodies being received, and responses being sent.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The memory that is held for clients, apart for each purpose: clients that use up one leave the others alone.
+/// The memory held for clients, with a separate budget per purpose: exhausting one does not affect the
+/// others.
 #[derive(Debug)]
 pub(crate) struct Memory {
-    /// Heads of requests that are not yet whole.
+    /// Incomplete request heads.
     pub(crate) heads: Budget,
     /// Bodies of requests.
     pub(crate) requests: Budget,
@@ -27,7 +28,7 @@ impl Memory {
     }
 }
 
-/// A number of bytes that all clients share.
+/// A number of bytes shared by all clients.
 #[derive(Clone, Debug)]
 pub(crate) struct Budget(Arc<Counter>);
 
@@ -45,9 +46,9 @@ impl Budget {
         }))
     }
 
-    /// Takes bytes until the charge is dropped, or nothing if that many are not left.
+    /// Reserves bytes until the charge is dropped; `None` if not enough are left.
     ///
-    /// A budget that nothing else uses admits any charge, so that no single response is too large to be sent.
+    /// An unused budget admits any charge, so no single response is too large to be sent.
     pub(crate) fn charge(&self, bytes: usize) -> Option<Charge> {
         let mut charge = self.empty();
         charge.grow(bytes).then_some(charge)
@@ -67,7 +68,7 @@ impl Budget {
     }
 }
 
-/// Bytes of a budget; dropping it gives them back.
+/// Reserved bytes of a budget; dropping it releases them.
 #[derive(Debug)]
 pub(crate) struct Charge {
     budget: Budget,
@@ -79,7 +80,7 @@ impl Charge {
         &self.budget
     }
 
-    /// Takes more bytes; returns whether they were left.
+    /// Reserves more bytes; returns whether they were available.
     pub(crate) fn grow(&mut self, bytes: usize) -> bool {
         let Counter { limit, used } = &*self.budget.0;
         let grown = |taken: usize| {
@@ -105,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn charges_are_bounded_and_given_back() {
+    fn memory_charges_are_bounded_and_released() {
         let budget = Budget::new(100);
         let mut first = budget.charge(60).expect("there is room");
         assert!(budget.charge(41).is_none());

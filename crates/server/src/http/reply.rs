@@ -1,4 +1,4 @@
-//! Answers: bodies, encodings, headers.
+//! Responses: bodies, encodings, headers.
 
 use crate::codec::media::{Accept, Encoding, Supported, wanted};
 use crate::codec::pretty::Indenter;
@@ -16,10 +16,10 @@ use scantling_value::Value;
 use std::collections::BTreeSet;
 use std::convert::Infallible;
 
-/// The body of every answer.
+/// The body of every response.
 pub(crate) type Body = UnsyncBoxBody<Bytes, Infallible>;
 
-/// An answer on its way out: what is added to it late (warnings, compression) needs no second copy.
+/// A response before it is encoded, so that warnings and compression need no copy.
 #[derive(Debug)]
 pub(crate) struct Reply {
     pub(crate) status: u16,
@@ -29,34 +29,34 @@ pub(crate) struct Reply {
     pub(crate) body: Content,
 }
 
-/// What an answer carries.
+/// The content of a response.
 #[derive(Debug)]
 pub(crate) enum Content {
-    /// All of it.
+    /// The complete body.
     Whole(Bytes),
-    /// A list that is written as it is sent.
+    /// A list that is rendered while it is sent.
     List(Listing),
     /// A stream that ends by itself.
     Stream(Body),
-    /// What a watch tells, as it happens.
+    /// The events of a watch.
     Events(Events),
 }
 
 /// The media type of text.
 pub(crate) const PLAIN_TEXT: &str = "text/plain; charset=utf-8";
 
-/// Bodies from this size on are compressed for clients that take it, as by kube-apiserver, and lists are written as
-/// they are sent.
+/// From this size on, bodies are compressed for clients that accept it, as by kube-apiserver, and lists are
+/// encoded while they are sent.
 pub(crate) const STREAMED: usize = 128 * 1024;
 
-/// Bodies up to this size count as part of their request: how many there are is bounded elsewhere.
+/// Bodies up to this size count as part of their request, whose number is bounded.
 const UNCHARGED: usize = 64 * 1024;
 
-/// What a connection buffers of a response, and what its body holds to write the next chunk.
+/// The bytes of a response that a connection and its body buffer.
 const SEND_BUFFER: usize = 128 * 1024;
 
 impl Reply {
-    /// Text, which nobody is to take for anything else.
+    /// Plain text, with a header against content sniffing.
     pub(crate) fn plain_text(status: u16, text: impl Into<Bytes>) -> Reply {
         Reply::bytes(status, PLAIN_TEXT, text).with(header::X_CONTENT_TYPE_OPTIONS, "nosniff")
     }
@@ -71,7 +71,7 @@ impl Reply {
         }
     }
 
-    /// An object in the encoding that was asked for.
+    /// An object in an encoding.
     pub(crate) fn object(status: u16, value: &Value, encoding: Encoding) -> Reply {
         let written = match encoding {
             Encoding::Json => None,
@@ -99,11 +99,11 @@ impl Reply {
         reply
     }
 
-    /// An error, in the encoding that was asked for as far as there is one.
+    /// An error in the negotiated encoding, if there is one.
     pub(crate) fn error(e: &ApiError, accept: Accept<'_>) -> Reply {
         let mut r = match wanted(accept, Supported::Document) {
             Ok(wanted) => Reply::object(e.code(), &e.to_status(), wanted.encoding),
-            // Where the client takes no form that there is, the error is for people.
+            // JSON, if the client accepts no supported encoding.
             Err(_) => Reply::object(e.code(), &e.to_status(), Encoding::Json).indented(),
         };
         if let Some(seconds) = e.retry_after_seconds() {
@@ -112,12 +112,12 @@ impl Reply {
         r
     }
 
-    /// The plain answer for what no handler serves.
+    /// The plain 404 response.
     pub(crate) fn page_not_found() -> Reply {
         Reply::plain_text(404, "404 page not found\n")
     }
 
-    /// The plain answer for a path from which it is unclear what to watch.
+    /// The plain response to a watch path without a resource.
     pub(crate) fn incomplete(uri: &str) -> Reply {
         let text = format!(
             "Internal Server Error: {}: failed to create RequestInfo: unable to determine kind and namespace from url, \
@@ -127,7 +127,7 @@ impl Reply {
         Reply::plain_text(500, text)
     }
 
-    /// Its JSON indented, if it is JSON; streams stay as they are.
+    /// Indents JSON, except in streams.
     pub(crate) fn indented(mut self) -> Reply {
         if !self.content_type.starts_with(Encoding::Json.content_type()) {
             return self;
@@ -162,7 +162,7 @@ impl Reply {
         self
     }
 
-    /// Adds `Warning` headers, each text once; long ones are cut as a server cuts them.
+    /// Adds `Warning` headers, each text once; long texts are truncated as by kube-apiserver.
     pub(crate) fn warn(&mut self, warnings: &[String]) {
         const TOTAL: usize = 4096;
         const EACH: usize = 256;
@@ -189,7 +189,7 @@ impl Reply {
         }
     }
 
-    /// The bytes of its body, where it is not a stream.
+    /// The length of the body, unless it is a stream.
     pub(crate) fn size(&self) -> Option<usize> {
         match &self.body {
             Content::Whole(bytes) => Some(bytes.len()),
@@ -198,7 +198,7 @@ impl Reply {
         }
     }
 
-    /// Takes the memory that the body needs until it is sent from a budget; nothing if that is not left.
+    /// Charges the memory of the body to a budget until it is sent; `None` if the budget is exhausted.
     pub(crate) fn charge(&self, budget: &Budget, accepts_gzip: bool) -> Option<Charge> {
         let compressor = if accepts_gzip { COMPRESSOR } else { 0 };
         match &self.body {
@@ -209,12 +209,12 @@ impl Reply {
                 .charge(SEND_BUFFER + compressor)
                 .filter(|_| list.charge(budget)),
             Content::Stream(_) => budget.charge(SEND_BUFFER),
-            // A watch pays for what it queues.
+            // A watch charges what it queues.
             Content::Events(_) => Some(budget.empty()),
         }
     }
 
-    /// The HTTP answer.
+    /// The HTTP response.
     pub(crate) fn into_response(mut self, accepts_gzip: bool) -> Response<Body> {
         let body = match self.body {
             Content::Stream(body) => body,

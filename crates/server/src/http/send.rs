@@ -1,4 +1,4 @@
-//! Response bodies, and the resources they hold until they have ended.
+//! Response bodies, and the resources they hold until they end.
 
 use crate::http::connection::{ActiveRequest, StreamProgress};
 use crate::http::memory::Charge;
@@ -11,16 +11,16 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use tokio::sync::OwnedSemaphorePermit;
 
-/// The most bytes of a frame. Connections buffer a few frames of each response, whatever their size.
+/// The maximum size of a frame. Connections buffer a few frames of each response, whatever their size.
 pub(crate) const MAX_FRAME: usize = 16 * 1024;
 
-/// Resources that a response holds until its body has ended.
+/// Resources that a response holds until its body ends.
 #[derive(Debug, Default)]
 #[expect(dead_code, reason = "what it holds is given back when it is dropped")]
 pub(crate) struct Held {
-    /// Its place among the requests in flight.
+    /// Its in-flight permit.
     pub(crate) place: Option<OwnedSemaphorePermit>,
-    /// The memory that its body takes.
+    /// The memory of its body.
     pub(crate) memory: Option<Charge>,
 }
 
@@ -35,7 +35,7 @@ pub(crate) struct ResponseBody {
 }
 
 impl ResponseBody {
-    /// Has to be called in the task that sends the response.
+    /// Must be called in the task that sends the response.
     pub(crate) fn new(body: Body, held: Held, request: ActiveRequest) -> ResponseBody {
         ResponseBody {
             body,

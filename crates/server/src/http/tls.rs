@@ -1,5 +1,5 @@
-//! TLS: the server's certificate, given or made on first start, and the authority of client certificates. What files
-//! hold that flags name may be replaced while the server runs.
+//! TLS: the server's certificate, given or generated on first start, and the authority of client certificates. The
+//! files may be replaced while the server runs.
 
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// How often it is asked whether files have changed.
+/// The interval in which files are checked for changes.
 const EVERY: Duration = Duration::from_secs(5);
 
 /// A certificate chain and its key, in PEM.
@@ -19,7 +19,7 @@ const EVERY: Duration = Duration::from_secs(5);
 pub(crate) struct Identity {
     pub(crate) certificate: String,
     pub(crate) key: String,
-    /// The authority that clients are to trust; the certificate itself where it is self-signed.
+    /// The CA that clients must trust; the certificate itself if it is self-signed.
     pub(crate) authority: String,
 }
 
@@ -29,7 +29,7 @@ impl std::fmt::Debug for Identity {
     }
 }
 
-/// Makes an authority and a certificate for a server on these addresses, valid for ten years.
+/// Generates an authority and a certificate for a server on these addresses, valid for ten years.
 pub(crate) fn generate(address: IpAddr) -> Result<Identity, rcgen::Error> {
     use rcgen::{
         BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
@@ -64,13 +64,13 @@ pub(crate) fn generate(address: IpAddr) -> Result<Identity, rcgen::Error> {
     })
 }
 
-/// Reads the identity kept in a directory, or makes one and keeps it there.
+/// Reads the identity in a directory, or generates it.
 pub(crate) fn load_or_generate(dir: &Path, address: IpAddr) -> Result<Identity, String> {
     let (crt, key, ca) = (dir.join("server.crt"), dir.join("server.key"), dir.join("ca.crt"));
     private::create_directory(dir)
         .and_then(|()| private::restrict_directory(dir))
         .map_err(|e| format!("cannot create {}: {e}", dir.display()))?;
-    // The authority is written last: without it, the others are what an interrupted start left.
+    // The CA is written last: without it, the other files are left over from an interrupted start.
     if ca.exists() {
         if let Some(missing) = [&crt, &key].into_iter().find(|file| !file.exists()) {
             return Err(format!(
@@ -103,7 +103,7 @@ pub(crate) fn load(certificate: &Path, key: &Path) -> Result<Identity, String> {
     })
 }
 
-/// The largest file with certificates, a key or tokens that is read.
+/// The maximum size of a file with certificates, a key or tokens.
 const MAX_FILE_BYTES: u64 = 16 << 20;
 
 /// Reads a text file that a flag names.
@@ -121,16 +121,16 @@ pub(crate) fn read(path: &Path) -> Result<String, String> {
     Ok(text)
 }
 
-/// Writes a file that only its owner can read, whole or not at all.
+/// Writes a file that only its owner can read, atomically.
 pub(crate) fn write_private(path: &Path, text: &str) -> Result<(), String> {
     private::write(path, text.as_bytes()).map_err(|e| format!("cannot write {}: {e}", path.display()))
 }
 
-/// All that the TLS side of the listener is made of.
+/// The parameters of the listener's TLS.
 #[derive(Clone, PartialEq)]
 pub(crate) struct Material {
     pub(crate) identity: Identity,
-    /// The file with the authority of client certificates, and what it holds.
+    /// The file with the authority of client certificates, and its content.
     client_authority: Option<(PathBuf, String)>,
 }
 
@@ -147,7 +147,7 @@ impl Material {
         })
     }
 
-    /// What the files hold now: those of the certificate and its key, if it comes from files, and that of the authority.
+    /// The current content of the files of the certificate, its key and the authority.
     fn again(&self, pair: Option<&(PathBuf, PathBuf)>) -> Result<Material, String> {
         let identity = match pair {
             Some((certificate, key)) => load(certificate, key)?,
@@ -158,8 +158,8 @@ impl Material {
     }
 }
 
-/// Makes connections to come use what files hold, for as long as anybody listens. What does not fit together, as may be
-/// while files are being replaced, is left until it does.
+/// Reloads the files for new connections while the server listens. Files that do not match, as while they are being
+/// replaced, are ignored until they do.
 pub(crate) async fn follow(
     mut used: Material,
     pair: Option<(PathBuf, PathBuf)>,
@@ -197,7 +197,7 @@ pub(crate) async fn follow(
     }
 }
 
-/// The TLS side of the listener.
+/// The TLS configuration of the listener.
 pub(crate) fn server_config(material: &Material) -> Result<Arc<rustls::ServerConfig>, String> {
     let identity = &material.identity;
     let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_slice_iter(identity.certificate.as_bytes())
@@ -238,13 +238,13 @@ mod tests {
     use std::net::Ipv4Addr;
 
     #[test]
-    fn an_identity_is_made_anew_only_where_none_was_finished() {
+    fn an_incomplete_identity_is_regenerated() {
         let directory = tempfile::tempdir().unwrap();
         let load = || load_or_generate(directory.path(), IpAddr::V4(Ipv4Addr::LOCALHOST));
         let remove = |file: &str| std::fs::remove_file(directory.path().join(file)).unwrap();
         let made = load().unwrap();
         assert!(load().unwrap() == made);
-        // A start that was interrupted leaves no authority.
+        // An interrupted start leaves no CA.
         remove("ca.crt");
         let again = load().unwrap();
         assert!(again != made);

@@ -1,4 +1,4 @@
-//! What is refused before anybody asks who wants what: requests that are no good as HTTP, answered as Go's server does.
+//! Rejection of malformed HTTP requests, with the responses of Go's server.
 
 use crate::http::reply::{Body, PLAIN_TEXT};
 use bytes::Bytes;
@@ -7,7 +7,7 @@ use hyper::header::{self, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{Response, StatusCode, Version};
 
-/// The refusal of a request that is malformed.
+/// The response to a malformed request.
 pub(crate) fn refusal(parts: &Parts) -> Option<Response<Body>> {
     let mut hosts = parts.headers.get_all(header::HOST).iter();
     let (host, other) = (hosts.next(), hosts.next());
@@ -36,7 +36,7 @@ fn answer(status: StatusCode, text: &'static str) -> Response<Body> {
     response
 }
 
-/// Whether every percent sign of a path begins an escape.
+/// Returns whether every percent sign of a path begins an escape.
 fn is_escaped(path: &str) -> bool {
     path.split('%').skip(1).all(|rest| {
         let digits = rest.as_bytes().get(..2);

@@ -1,4 +1,4 @@
-//! Watches over WebSocket: which requests ask for it, how they are answered, and the frames around events.
+//! Watches over WebSocket: the handshake, and events as frames.
 
 use crate::api::MAX_BODY;
 use crate::auth::authentication::{Credential, Tokens};
@@ -27,19 +27,19 @@ use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig
 use tokio_tungstenite::tungstenite::{Error, Message, Utf8Bytes};
 use tokio_util::task::TaskTracker;
 
-/// The beginning of the name of a protocol that is a token: browsers let nobody add an `Authorization` header.
+/// The prefix of a subprotocol that is a token, because browsers cannot send an `Authorization` header.
 const BEARER: &str = "base64url.bearer.authorization.k8s.io.";
 
-/// The version of WebSocket that there is.
+/// The version of WebSocket.
 const VERSION: &str = "13";
 
-/// How many bytes are read at once: clients have next to nothing to say.
+/// The size of reads: clients send almost nothing.
 const READ: usize = 4096;
 
-/// How long a client gets to take what is left for it, once a watch has ended.
+/// The time for sending the rest once a watch has ended.
 const LINGER: Duration = Duration::from_secs(1);
 
-/// As Go reads it: bits that are left over may be anything.
+/// Go's base64, which ignores trailing bits.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &URL_SAFE,
     GeneralPurposeConfig::new()
@@ -49,20 +49,20 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 
 type Socket = WebSocketStream<TokioIo<Upgraded>>;
 
-/// A request that would have its connection speak WebSocket.
+/// A request to upgrade the connection to WebSocket.
 #[derive(Debug)]
 pub(crate) struct Upgrade {
     connection: OnUpgrade,
     method: Method,
     headers: HeaderMap,
-    /// Where the client thinks it is.
+    /// The `Host` header.
     location: String,
-    /// The protocols to choose from.
+    /// The offered subprotocols.
     protocols: String,
 }
 
 impl Upgrade {
-    /// What a request asks for, if it asks for WebSocket. Only HTTP/1.1 connections can change.
+    /// Returns the upgrade that a request asks for. Only HTTP/1.1 connections can be upgraded.
     pub(crate) fn asked(parts: &mut Parts) -> Option<Box<Upgrade>> {
         let mut connection = parts.headers.get_all(header::CONNECTION).iter();
         if !header_str(&parts.headers, header::UPGRADE).eq_ignore_ascii_case("websocket")
@@ -84,7 +84,7 @@ impl Upgrade {
         }))
     }
 
-    /// The token among the protocols. If it is accepted, the others are what remains to choose from.
+    /// The credential among the subprotocols. If it is accepted, it is no longer offered.
     pub(crate) fn credential(&mut self, tokens: &Tokens) -> Credential {
         let lines = self.headers.get_all(header::SEC_WEBSOCKET_PROTOCOL);
         let lines = lines.iter().map(|line| String::from_utf8_lossy(line.as_bytes()));
@@ -100,7 +100,7 @@ impl Upgrade {
         credential
     }
 
-    /// The answer to a watch. Its events go out in frames once the connection has changed.
+    /// The response to a watch. Its events are sent as frames once the connection is upgraded.
     pub(crate) fn answer(self, events: Events, tasks: &TaskTracker) -> Response<Body> {
         let answer = self.handshake();
         if answer.status() == StatusCode::SWITCHING_PROTOCOLS {
@@ -109,7 +109,7 @@ impl Upgrade {
         answer
     }
 
-    /// What both sides agree upon, or why they do not: in the words of a real server, in its order.
+    /// Checks the handshake, with kube-apiserver's errors in its order.
     fn handshake(&self) -> Response<Body> {
         let field = |name| header_str(&self.headers, name);
         let bad = |why: &str| refusal(StatusCode::BAD_REQUEST, why);
@@ -134,11 +134,11 @@ impl Upgrade {
         if let Err(why) = Url::check(&self.location) {
             return bad(&why);
         }
-        // Everybody has to say where they come from; wherever that is, they may.
+        // An origin is required, but any origin is accepted.
         if Url::check(&field(header::ORIGIN)).is_err() {
             return refusal(StatusCode::FORBIDDEN, "");
         }
-        // None is known: one is taken as it is, and of several none is better than the others.
+        // No subprotocol is known: a single one is accepted, several are not.
         let protocol = self.protocols.trim();
         if protocol.contains(',') {
             return bad("");
@@ -158,7 +158,7 @@ impl Upgrade {
     }
 }
 
-/// A header; of several of one name the first counts.
+/// A header; the first of several with one name.
 fn header_str(headers: &HeaderMap, name: HeaderName) -> String {
     let value = headers.get(name).map(HeaderValue::as_bytes);
     String::from_utf8_lossy(value.unwrap_or_default()).into_owned()
@@ -169,12 +169,12 @@ fn mentions_upgrade(connection: &HeaderValue) -> bool {
     words.any(|w| w.eq_ignore_ascii_case(b"upgrade"))
 }
 
-/// The names of protocols do not carry a token as they should.
+/// The error about a malformed token among the subprotocols.
 #[derive(Debug, PartialEq)]
 struct Malformed;
 
-/// The token among the names of protocols, and the other names. There is no token without another name beside it, by
-/// which the server answers.
+/// Returns the token among the subprotocols, and the others. A token needs another subprotocol, with which the server
+/// responds.
 fn bearer(lines: impl Iterator<Item = impl AsRef<str>>) -> Result<Option<(String, String)>, Malformed> {
     let (mut token, mut others) = (None, Vec::new());
     for line in lines {
@@ -204,7 +204,7 @@ fn refusal(status: StatusCode, why: &str) -> Response<Body> {
     response
 }
 
-/// Sends events until there are no more of them or the client is gone.
+/// Sends events until the watch ends or the client disconnects.
 async fn serve(connection: OnUpgrade, mut events: Events) {
     let Ok(connection) = connection.await else {
         return;
@@ -214,7 +214,7 @@ async fn serve(connection: OnUpgrade, mut events: Events) {
         .max_frame_size(Some(MAX_BODY))
         .max_message_size(Some(MAX_BODY));
     let socket = Socket::from_raw_socket(TokioIo::new(connection), Role::Server, Some(config)).await;
-    // Both at once: a client that takes nothing may still say that it is done.
+    // Concurrently, because a client that does not read may still close.
     let (mut sink, mut stream) = socket.split();
     let sent = async {
         while let Some(mut chunk) = events.chunks.recv().await {
@@ -228,7 +228,7 @@ async fn serve(connection: OnUpgrade, mut events: Events) {
     let done = async {
         loop {
             match stream.next().await {
-                // Clients have nothing to say; pings are answered on the way.
+                // Messages of clients are ignored; pings are answered by the library.
                 Some(Ok(message)) if !message.is_close() => {}
                 Some(Err(Error::Protocol(_))) => return CloseCode::Protocol,
                 Some(Err(Error::Utf8(_))) => return CloseCode::Invalid,
@@ -242,12 +242,12 @@ async fn serve(connection: OnUpgrade, mut events: Events) {
     };
     drop(events);
     if let Ok(socket) = sink.reunite(stream) {
-        // Who has not taken the rest by then does without.
+        // The rest is dropped after the timeout.
         let _ = tokio::time::timeout(LINGER, close(socket, code)).await;
     }
 }
 
-/// Takes the first event off a chunk, without what keeps events apart in a body: frames do that by themselves.
+/// Splits the first event off a chunk, without the separator of events.
 fn next_event(encoding: Encoding, chunk: &mut Bytes) -> Option<Message> {
     match encoding {
         Encoding::Protobuf => {
@@ -259,18 +259,18 @@ fn next_event(encoding: Encoding, chunk: &mut Bytes) -> Option<Message> {
             Some(Message::Binary(chunk.split_to(length)))
         }
         Encoding::Json | Encoding::Yaml => {
-            // JSON has no line breaks but those between events, which a real server leaves in place.
+            // JSON has line breaks only between events; kube-apiserver keeps them.
             let end = chunk.iter().position(|b| *b == b'\n')? + 1;
             Utf8Bytes::try_from(chunk.split_to(end)).ok().map(Message::Text)
         }
     }
 }
 
-/// Says goodbye, and waits until the client has heard it: the end of a connection on which something has come in
-/// unread takes with it what has not yet been read on the other side.
+/// Closes the connection, and waits until the client has noticed: closing a socket with unread input would discard
+/// output that the client has not read yet.
 async fn close(mut socket: Socket, code: CloseCode) {
     let reason = Utf8Bytes::default();
-    // Fails where the client said goodbye first; then the answer to that is still to be sent.
+    // Fails if the client closed first; then the reply is still to be sent.
     let _ = socket.close(Some(CloseFrame { code, reason })).await;
     let _ = socket.flush().await;
     let mut connection = socket.into_inner();
@@ -288,14 +288,14 @@ mod tests {
     }
 
     #[test]
-    fn tokens_among_protocols() {
+    fn tokens_in_subprotocols() {
         let found = |others: &str| Ok(Some(("admintoken".to_owned(), others.to_owned())));
         let table: [(&[&str], _); 14] = [
             (&["B.YWRtaW50b2tlbg, x"], found("x")),
             (&["x,B.YWRtaW50b2tlbg"], found("x")),
             (&["x", "B.YWRtaW50b2tlbg", "y"], found("x,y")),
             (&["B.YWRtaW50b2tlbg,"], found("")),
-            // The last bits of a group count for nothing.
+            // Trailing bits of a group are ignored.
             (&["B.YWRtaW50b2tlbh, x"], found("x")),
             (&["x"], Ok(None)),
             (&["B.YWRtaW50b2tlbg"], Err(Malformed)),
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn chunks_fall_into_events() {
+    fn chunks_are_split_into_events() {
         let events = |encoding, chunk: &'static [u8]| {
             let mut chunk = Bytes::from_static(chunk);
             let events = std::iter::from_fn(|| next_event(encoding, &mut chunk));

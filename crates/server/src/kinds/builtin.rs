@@ -3,18 +3,18 @@
 mod typed;
 
 use self::typed::Typed;
-use crate::codec::text;
-use crate::kinds::definitions::{self, Compiler, Definitions};
-use crate::kinds::kind::{Kind, ServedIncarnation, Subresource, Version};
-use crate::kinds::strategy::Strategy;
-use crate::openapi::models;
+use crate::kinds::codec::KindCodec;
+use crate::kinds::custom::Compiler;
+use crate::kinds::definitions::{self, Definitions};
+use crate::kinds::kind::{BUILTIN_PATCH_TYPES, Kind, Protobuf, ServedIncarnation, Subresource, Version};
+use crate::kinds::rules::KindRules;
+use crate::rest::entry_cache::next_serial;
 use crate::rest::review::ReviewKind;
 use crate::tables::{self, Columns};
-use scantling_admit::{AdmissionError, FieldValidation, ScalePaths};
-pub(crate) use scantling_admit::{keep_system_fields, report_findings};
-use scantling_apitypes::{ApiResource, Scope, TypeTable};
-use scantling_merge::typed::ObjectType;
-use scantling_schema::Finding;
+use scantling_admit::ScalePaths;
+use scantling_apitypes::{ApiResource, Scope, TypeDef, TypeTable};
+use scantling_builtin::{BuiltinKind, KindFacts};
+use scantling_merge::typed::{ObjectType, merge_schema};
 use scantling_schema::definition::ApiVersion;
 use scantling_schema::meta;
 use scantling_schema::structural::Structural;
@@ -48,6 +48,9 @@ const GROUP_ORDER: [&str; 22] = [
     "storagemigration.k8s.io",
 ];
 
+/// The built-in groups whose keys name the group. The keys of other built-in groups begin with the resource.
+const STORED_BY_GROUP: [&str; 2] = [definitions::GROUP, "apiregistration.k8s.io"];
+
 /// The place of a group among all; those of custom resources come last.
 pub(crate) fn rank(group: &str) -> usize {
     let place = GROUP_ORDER.iter().position(|g| *g == group);
@@ -57,7 +60,7 @@ pub(crate) fn rank(group: &str) -> usize {
 /// The group of events whose fields have other names. Its objects are those of the core group.
 pub(crate) const EVENTS: &str = "events.k8s.io";
 
-/// The resources that a server with `--crds-only` has: what controllers of custom resources cannot do without.
+/// The resources of a server with `--crds-only`: those that controllers of custom resources need.
 const WITH_CRDS_ONLY: [(&str, &str); 10] = [
     ("", "namespaces"),
     ("", "events"),
@@ -71,12 +74,12 @@ const WITH_CRDS_ONLY: [(&str, &str); 10] = [
     (definitions::GROUP, definitions::PLURAL),
 ];
 
-/// Which built-in kinds a server has.
+/// The set of built-in kinds that a server has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BuiltinSet {
-    /// All that a kube-apiserver serves by default.
+    /// Those that kube-apiserver serves by default.
     Default,
-    /// Those that controllers of custom resources cannot do without.
+    /// Those that controllers of custom resources need.
     CrdsOnly,
 }
 
@@ -114,16 +117,19 @@ fn kind(versions: &[&'static ApiResource], compiler: &Compiler) -> Result<Kind, 
     };
     let (group, name) = (first.group, first.kind());
     let hub = hub(group, versions);
-    let strategy: Arc<dyn Strategy> = match group {
-        definitions::GROUP => Arc::new(Definitions::new(compiler.clone())),
+    let mut protobuf = Protobuf::Supported;
+    let behavior = match group {
+        definitions::GROUP => {
+            let definitions = Arc::new(Definitions::new(compiler));
+            protobuf = definitions.lossy_protobuf().map_or(protobuf, Protobuf::Lossy);
+            Behavior::new(definitions, &definitions::FACTS, None)
+        }
         _ => {
-            let scope = match first.scope() {
-                Scope::Namespaced => meta::Scope::Namespaced,
-                Scope::Cluster => meta::Scope::Cluster,
-            };
             let names: Vec<&'static str> = versions.iter().map(|v| v.version).collect();
-            let typed = Typed::new(group, name, scope, &names, hub);
-            Arc::new(typed.ok_or_else(|| format!("the table of API types has no {group} {name}"))?)
+            let typed = Typed::new(group, name, scope(first), &names, hub);
+            typed
+                .and_then(Behavior::typed)
+                .ok_or_else(|| format!("the table of API types has no {group} {name}"))?
         }
     };
     let mut served: Vec<Version> = versions.iter().map(|v| version(v, hub)).collect();
@@ -137,27 +143,102 @@ fn kind(versions: &[&'static ApiResource], compiler: &Compiler) -> Result<Kind, 
     }
     let own = |list: Vec<&str>| list.into_iter().map(str::to_owned).collect();
     Ok(Kind {
-        group: group.to_owned(),
         plural: first.name.to_owned(),
         singular: first.singular().to_owned(),
-        kind: name.to_owned(),
-        list_kind: format!("{name}List"),
         short_names: own(first.short_names()),
         categories: own(first.categories()),
         namespaced: first.scope() == Scope::Namespaced,
         versions: served,
-        strategy,
-        leaving: false,
-        terminating: false,
+        protobuf,
+        status_has_columns: !matches!(group, definitions::GROUP | "apiregistration.k8s.io"),
+        precondition_failed: match (group, name) {
+            ("", "Namespace") => Some("Precondition failed"),
+            (definitions::GROUP, _) => Some("precondition failed"),
+            _ => None,
+        },
         review: ReviewKind::find(group, name),
-        servable: true,
-        built_in: true,
         verbs: first.verbs(),
-        storage_hash: first.storage_version_hash(),
+        storage_hash: first.storage_version_hash().map(str::to_owned),
         mark: env!("CARGO_PKG_VERSION").to_owned(),
-        serial: text::next_serial(),
-        incarnation: ServedIncarnation::since(0),
+        ..behavior.kind(group, name)
     })
+}
+
+/// The scope of a resource.
+fn scope(resource: &ApiResource) -> meta::Scope {
+    match resource.scope() {
+        Scope::Namespaced => meta::Scope::Namespaced,
+        Scope::Cluster => meta::Scope::Cluster,
+    }
+}
+
+/// The code of a built-in kind.
+struct Behavior {
+    codec: Arc<dyn KindCodec>,
+    rules: Arc<dyn KindRules>,
+    facts: &'static KindFacts,
+    behavior: Option<&'static dyn BuiltinKind>,
+}
+
+impl Behavior {
+    fn new<T: KindCodec + KindRules + 'static>(
+        code: Arc<T>,
+        facts: &'static KindFacts,
+        behavior: Option<&'static dyn BuiltinKind>,
+    ) -> Behavior {
+        Behavior {
+            codec: Arc::clone(&code) as Arc<dyn KindCodec>,
+            rules: code,
+            facts,
+            behavior,
+        }
+    }
+
+    fn typed(typed: Typed) -> Option<Behavior> {
+        let (facts, behavior) = typed.facts()?;
+        Some(Behavior::new(Arc::new(typed), facts, behavior))
+    }
+
+    /// A kind without versions and verbs.
+    fn kind(self, group: &str, name: &str) -> Kind {
+        Kind {
+            group: group.to_owned(),
+            // Other servers store built-in kinds without their group, except for the youngest ones.
+            key_group: match STORED_BY_GROUP.contains(&group) {
+                true => group.to_owned(),
+                false => String::new(),
+            },
+            object_group: match group {
+                EVENTS => String::new(),
+                _ => group.to_owned(),
+            },
+            plural: name.to_lowercase(),
+            singular: name.to_lowercase(),
+            kind: name.to_owned(),
+            list_kind: format!("{name}List"),
+            short_names: Vec::new(),
+            categories: Vec::new(),
+            namespaced: true,
+            versions: Vec::new(),
+            codec: self.codec,
+            rules: self.rules,
+            facts: self.facts,
+            behavior: self.behavior,
+            verbs: Vec::new(),
+            patch_types: BUILTIN_PATCH_TYPES,
+            protobuf: Protobuf::Supported,
+            status_has_columns: true,
+            precondition_failed: None,
+            leaving: false,
+            review: None,
+            servable: true,
+            built_in: true,
+            storage_hash: None,
+            mark: String::new(),
+            serial: next_serial(),
+            incarnation: ServedIncarnation::since(0),
+        }
+    }
 }
 
 /// The kind of the body of a subresource that is not the kind of its resource.
@@ -166,7 +247,8 @@ pub(crate) fn subresource_kind(
     version: &'static str,
     name: &'static str,
 ) -> Option<Kind> {
-    let strategy = Typed::new(group, name, meta::Scope::Namespaced, &[version], (group, version))?;
+    let typed = Typed::new(group, name, meta::Scope::Namespaced, &[version], (group, version))?;
+    let columns = Columns::builtin(group, version, name);
     let version = Version {
         name: version.to_owned(),
         served: true,
@@ -175,35 +257,17 @@ pub(crate) fn subresource_kind(
         status: false,
         scale: None,
         subresources: Vec::new(),
-        columns: Columns::builtin(group, name),
+        columns,
         selectable: Vec::new(),
     };
     Some(Kind {
-        group: group.to_owned(),
-        plural: name.to_lowercase(),
-        singular: name.to_lowercase(),
-        kind: name.to_owned(),
-        list_kind: format!("{name}List"),
-        short_names: Vec::new(),
-        categories: Vec::new(),
-        namespaced: true,
         versions: vec![version],
-        strategy: Arc::new(strategy),
-        leaving: false,
-        terminating: false,
-        review: None,
-        servable: true,
-        built_in: true,
-        verbs: Vec::new(),
-        storage_hash: None,
-        mark: String::new(),
-        serial: text::next_serial(),
-        incarnation: ServedIncarnation::since(0),
+        ..Behavior::typed(typed)?.kind(group, name)
     })
 }
 
-/// The group and version in which objects are stored: the newest stable version. Events of both groups are stored in the
-/// core group.
+/// The group and version in which objects are stored: the newest stable version. Events of both groups are stored in
+/// the core group.
 fn hub(group: &'static str, versions: &[&'static ApiResource]) -> (&'static str, &'static str) {
     if group == EVENTS {
         return ("", "v1");
@@ -223,7 +287,7 @@ fn version(resource: &'static ApiResource, hub: (&str, &str)) -> Version {
                 name: s.name,
                 group,
                 version,
-                kind,
+                kind: kind.into(),
                 verbs: s.verbs(),
             }
         })
@@ -241,7 +305,7 @@ fn version(resource: &'static ApiResource, hub: (&str, &str)) -> Version {
             label_selector: None,
         }),
         subresources,
-        columns: columns(resource.group, resource.kind()),
+        columns: columns(resource.group, resource.version, resource.kind()),
         selectable: Vec::new(),
     }
 }
@@ -258,12 +322,12 @@ fn deprecation(group: &str, kind: &str) -> Option<&'static str> {
 }
 
 /// The columns of a kind in tables.
-fn columns(group: &str, kind: &str) -> Columns {
+fn columns(group: &str, version: &str, kind: &str) -> Columns {
     match (group, kind) {
         // Its fields have other names than those of the hub version.
         (EVENTS, "Event") => tables::core::events(),
         (definitions::GROUP, _) => tables::core::definitions(),
-        _ => Columns::builtin(group, kind),
+        _ => Columns::builtin(group, version, kind),
     }
 }
 
@@ -282,8 +346,8 @@ pub(crate) fn test_kinds() -> crate::kinds::kind::Kinds {
 /// The selectable fields of kinds that have none of their own.
 pub(crate) const NAMES: [&str; 2] = ["metadata.name", "metadata.namespace"];
 
-/// Whether a built-in kind has this selectable field.
-pub(crate) fn selectable(field: &str, known: &[&str]) -> Result<(), String> {
+/// Returns an error text if a field is not among those that selectors may use.
+pub(crate) fn check_selectable(field: &str, known: &[&str]) -> Result<(), String> {
     if known.contains(&field) {
         return Ok(());
     }
@@ -296,64 +360,23 @@ pub(crate) fn selectable(field: &str, known: &[&str]) -> Result<(), String> {
     })
 }
 
-/// The texts of findings.
-pub(crate) fn findings(found: &[Finding]) -> Vec<String> {
-    found.iter().map(ToString::to_string).collect()
-}
-
-/// What becomes of unknown and duplicate fields.
-pub(crate) fn report_joined_findings(
-    found: &[String],
-    unknown: Vec<String>,
-    mode: FieldValidation,
-) -> Result<Vec<String>, AdmissionError> {
-    report_findings(joined(found, unknown), mode)
-}
-
-/// What was found in a text, and what is unknown.
-pub(crate) fn joined(found: &[String], unknown: Vec<String>) -> Vec<String> {
-    // What is unknown is passed over as a whole: nobody sees what stands twice in it.
-    let seen = found
-        .iter()
-        .filter(|finding| !unknown.iter().any(|unknown| is_within(finding, unknown)));
-    let mut all: Vec<String> = seen.cloned().collect();
-    all.extend(unknown);
-    all
-}
-
-/// Whether a field that stands twice is one that is unknown, or stands in it.
-fn is_within(finding: &str, unknown: &str) -> bool {
-    let twice = finding.strip_prefix("duplicate field \"");
-    let rest = unknown
-        .strip_prefix("unknown field \"")
-        .and_then(|unknown| twice?.strip_prefix(unknown.strip_suffix('"')?));
-    rest.is_some_and(|rest| rest == "\"" || rest.starts_with(['.', '[']))
-}
-
-/// How objects of a version of a built-in kind merge: by its published schema, read when the first patch comes along.
+/// How objects of a version of a built-in kind merge; computed for the first patch.
 #[derive(Debug)]
 pub(crate) struct Model {
-    group: &'static str,
-    version: &'static str,
-    kind: &'static str,
+    definition: &'static TypeDef,
     read: OnceLock<(Arc<Structural>, ObjectType)>,
 }
 
 impl Model {
-    /// The model of a version of a kind.
-    pub(crate) fn new(group: &'static str, version: &'static str, kind: &'static str) -> Model {
+    /// The model of a type.
+    pub(crate) fn new(definition: &'static TypeDef) -> Model {
         let read = OnceLock::new();
-        Model {
-            group,
-            version,
-            kind,
-            read,
-        }
+        Model { definition, read }
     }
 
     fn read(&self) -> &(Arc<Structural>, ObjectType) {
         self.read.get_or_init(|| {
-            let schema = models::structural(self.group, self.version, self.kind);
+            let schema = merge_schema(self.definition);
             (Arc::clone(&schema), ObjectType::new(schema))
         })
     }

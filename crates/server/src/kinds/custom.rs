@@ -1,69 +1,179 @@
-//! Custom resources: kinds that definitions make.
+//! Custom resources: the kinds that CRDs define.
 
-use crate::kinds::kind::{Kind, Version};
-use crate::kinds::strategy::{Strategy, WriteContext};
+mod compiler;
+
+pub(crate) use compiler::Compiler;
+
+use self::compiler::{CompiledVersion, CrdSource};
+use crate::discovery::api_version;
+use crate::kinds::codec::KindCodec;
+use crate::kinds::kind::{Kind, PATCH_TYPES, Protobuf, ServedIncarnation, Subresource, Version};
+use crate::kinds::rules::KindRules;
 use crate::rest::conversion::Webhook;
+use crate::rest::entry_cache::next_serial;
 use crate::status::{ApiError, ApiResult};
-use scantling_admit::{
-    AdmissionError, AdmitOptions, AdmitOutcome, FieldValidation, Gates, NormalizeMode, Normalized, Resource,
-    WriteOperation, prune, prune_and_default_stored,
-};
+use crate::tables::{Column, Columns};
+use base64::Engine as _;
+use scantling_admit::{AnyResource, NormalizeMode, Resource, ScalePaths, prune, prune_and_default_stored};
+use scantling_builtin::KindFacts;
 use scantling_merge::typed::ObjectType;
+use scantling_schema::definition::{self, Definition};
 use scantling_schema::names::group_version;
 use scantling_schema::publish::{self, OpenApiVersion};
-use scantling_value::Value;
+use scantling_store::Entry;
+use scantling_value::{Str, Value};
+use sha2::Digest as _;
 use std::collections::BTreeMap;
-use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::sync::Arc;
 
-/// How a definition's objects are read and written.
+/// The facts about all custom resources.
+static FACTS: KindFacts = KindFacts {
+    unconditional_update: false,
+    status_keeps: &[&["spec"], &["metadata"]],
+    ..KindFacts::new("", "")
+};
+
+const VERBS: &[&str] = &[
+    "delete",
+    "deletecollection",
+    "get",
+    "list",
+    "patch",
+    "create",
+    "update",
+    "watch",
+];
+
+/// The verbs of a kind whose CRD is being deleted.
+const TERMINATING_VERBS: &[&str] = &["delete", "deletecollection", "get", "list", "watch"];
+
+const SUBRESOURCE_VERBS: &[&str] = &["get", "patch", "update"];
+
+/// The kind of a CRD whose names are accepted.
+pub(crate) fn kind(
+    definition: &Definition,
+    entry: &Arc<Entry>,
+    compiler: &Compiler,
+    incarnation: ServedIncarnation,
+) -> Kind {
+    let spec = &definition.spec;
+    let names = &definition.status.accepted_names;
+    let source = Arc::new(CrdSource {
+        entry: Arc::clone(entry),
+        compiler: compiler.clone(),
+    });
+    let own = |s: &Str| s.to_string();
+    let list = |l: &Option<Vec<Str>>| l.iter().flatten().map(own).collect();
+    let versions = spec.versions();
+    let compiled = versions.iter().enumerate();
+    let compiled = compiled.map(|(i, v)| (own(&v.name), CompiledVersion::new(&source, i)));
+    let custom = Arc::new(Custom {
+        versions: compiled.collect(),
+        webhook: Webhook::new(definition, &compiler.conversions),
+    });
+    let storage = versions
+        .iter()
+        .find(|v| v.storage)
+        .map_or("v1", |v| v.name.as_str());
+    let is_terminating = definition.has_condition("Terminating");
+    Kind {
+        storage_hash: Some(storage_hash(&spec.group, storage, &names.kind)),
+        group: own(&spec.group),
+        key_group: own(&spec.group),
+        object_group: own(&spec.group),
+        plural: own(&spec.names.plural),
+        singular: own(&names.singular),
+        kind: own(&names.kind),
+        list_kind: own(&names.list_kind),
+        short_names: list(&names.short_names),
+        categories: list(&names.categories),
+        namespaced: spec.scope != "Cluster",
+        versions: versions.iter().map(|v| version(definition, v)).collect(),
+        codec: Arc::clone(&custom) as Arc<dyn KindCodec>,
+        rules: custom,
+        facts: &FACTS,
+        behavior: None,
+        patch_types: PATCH_TYPES,
+        protobuf: Protobuf::Unsupported,
+        status_has_columns: true,
+        precondition_failed: None,
+        review: None,
+        leaving: is_terminating || definition.metadata.get("deletionTimestamp").is_some(),
+        servable: spec.is_servable(),
+        built_in: false,
+        verbs: match is_terminating {
+            true => TERMINATING_VERBS.to_vec(),
+            false => VERBS.to_vec(),
+        },
+        mark: entry.mod_revision.to_string(),
+        serial: next_serial(),
+        incarnation,
+    }
+}
+
+fn version(definition: &Definition, v: &definition::CrdVersion) -> Version {
+    let spec = &definition.spec;
+    let subresources = spec.subresources_of(v);
+    let scale = subresources.and_then(|s| s.scale.as_ref()).map(ScalePaths::from);
+    let status = subresources.is_some_and(|s| s.status);
+    let endpoints = [
+        status.then(|| Subresource {
+            name: "status",
+            group: None,
+            version: None,
+            kind: definition.status.accepted_names.kind.to_string().into(),
+            verbs: SUBRESOURCE_VERBS.to_vec(),
+        }),
+        scale.as_ref().map(|_| Subresource {
+            name: "scale",
+            group: Some("autoscaling"),
+            version: Some("v1"),
+            kind: "Scale".into(),
+            verbs: SUBRESOURCE_VERBS.to_vec(),
+        }),
+    ];
+    let columns: Vec<Column> = spec
+        .columns_of(v)
+        .iter()
+        .map(|c| Column {
+            name: c.name.to_string(),
+            kind: c.ty.to_string(),
+            format: c.format.to_string(),
+            description: c.description.to_string(),
+            priority: c.priority,
+            path: c.json_path.to_string(),
+        })
+        .collect();
+    Version {
+        name: v.name.to_string(),
+        served: v.served,
+        storage: v.storage,
+        deprecation: spec.deprecation(v),
+        status,
+        scale,
+        subresources: endpoints.into_iter().flatten().collect(),
+        columns: Columns::new(&columns),
+        selectable: spec
+            .selectable_fields_of(v)
+            .iter()
+            .map(|f| f.trim_start_matches('.').to_owned())
+            .collect(),
+    }
+}
+
+/// The hash by which discovery tells storage versions apart.
+fn storage_hash(group: &str, version: &str, kind: &str) -> String {
+    let digest: [u8; 32] = sha2::Sha256::digest(format!("{group}/{version}/{kind}")).into();
+    let [a, b, c, d, e, f, g, h, ..] = digest;
+    base64::engine::general_purpose::STANDARD.encode([a, b, c, d, e, f, g, h])
+}
+
+/// The codec and the rules of a custom resource.
 #[derive(Debug)]
 pub(crate) struct Custom {
-    /// Each version by name, compiled when its first object comes along.
-    pub(crate) versions: Vec<(String, Compiled)>,
-    pub(crate) gates: Gates,
-    pub(crate) webhook: Option<Webhook>,
-}
-
-/// A version, compiled on first use.
-#[derive(Debug)]
-pub(crate) struct Compiled {
-    /// The compiled version, or the reason why it does not compile.
-    pub(crate) resource: OnceLock<Result<Arc<Resource>, String>>,
-    pub(crate) object_type: OnceLock<Option<ObjectType>>,
-    pub(crate) source: Arc<crate::kinds::definitions::Source>,
-    pub(crate) version: usize,
-}
-
-impl Compiled {
-    fn resource(&self) -> Result<&Arc<Resource>, &str> {
-        let compile = || {
-            let compiled = self.source.compile(self.version);
-            compiled.inspect_err(|why| tracing::error!(%why, "a schema does not compile"))
-        };
-        self.resource
-            .get_or_init(compile)
-            .as_ref()
-            .map_err(String::as_str)
-    }
-
-    fn object_type(&self) -> Option<&ObjectType> {
-        let make = || {
-            // Objects of a version that does not compile are refused before anyone owns their fields.
-            let resource = self.resource().ok()?;
-            let ty = ObjectType::new(Arc::clone(resource.plan.root().schema()));
-            if !resource.preserve_unknown_fields {
-                return Some(ty);
-            }
-            let spec = self.source.definition().ok()?.spec;
-            let version = spec.versions().get(self.version)?;
-            Some(match publish::merges_by_schema(&spec, version) {
-                true => ty.preserving_unknown_fields(),
-                false => ObjectType::free(),
-            })
-        };
-        self.object_type.get_or_init(make).as_ref()
-    }
+    /// Each version by name.
+    versions: Vec<(String, CompiledVersion)>,
+    webhook: Option<Webhook>,
 }
 
 /// A kind whose objects a webhook converts.
@@ -74,18 +184,18 @@ pub(crate) struct ByWebhook<'a> {
 }
 
 impl Custom {
-    fn compiled(&self, version: &str) -> Option<&Compiled> {
+    fn compiled(&self, version: &str) -> Option<&CompiledVersion> {
         self.versions.iter().find(|(n, _)| n == version).map(|(_, c)| c)
     }
 
-    /// A compiled version that a client may have named; none if the kind does not have it.
-    fn resource(&self, version: &str) -> Result<Option<&Arc<Resource>>, &str> {
-        self.compiled(version).map(Compiled::resource).transpose()
+    /// Returns a compiled version that a client may have named; `None` if the kind does not have it.
+    fn resource_named(&self, version: &str) -> Result<Option<&Arc<Resource>>, &str> {
+        self.compiled(version).map(CompiledVersion::resource).transpose()
     }
 
-    /// A compiled version that the kind must have.
+    /// Returns a compiled version that the kind must have.
     fn own_resource(&self, version: &str) -> Result<&Arc<Resource>, String> {
-        match self.resource(version)? {
+        match self.resource_named(version)? {
             Some(resource) => Ok(resource),
             None => {
                 tracing::error!(version, "a version that is served has not been compiled");
@@ -94,12 +204,11 @@ impl Custom {
         }
     }
 
-    /// A stored object as the version shows it in which it was written.
+    /// Returns a stored object in the version in which it was written, which provides its defaults.
     pub(crate) fn load(&self, kind: &Kind, mut stored: Value) -> ApiResult<Value> {
-        // Defaults come from the version that the object was written in, which may be another than that of today.
         let written = written_version(&stored);
-        let Some(resource) = self.resource(written).map_err(ApiError::internal_error)? else {
-            let version = crate::discovery::api_version(&kind.group, written);
+        let Some(resource) = self.resource_named(written).map_err(ApiError::internal_error)? else {
+            let version = api_version(&kind.group, written);
             return Err(ApiError::unreadable(format!(
                 "request to convert CR from an invalid group/version: {version}"
             )));
@@ -109,13 +218,10 @@ impl Custom {
         Ok(stored)
     }
 
-    /// An object under the name of a version, without what that version does not know.
+    /// Returns an object in a version, without the fields that the version does not have.
     pub(crate) fn convert(&self, kind: &Kind, version: &str, mut object: Value) -> ApiResult<Value> {
         if let Some(m) = object.as_object_mut() {
-            m.insert(
-                "apiVersion",
-                crate::discovery::api_version(&kind.group, version).into(),
-            );
+            m.insert("apiVersion", api_version(&kind.group, version).into());
         }
         let resource = self.own_resource(version).map_err(ApiError::internal_error)?;
         prune(resource, &mut object);
@@ -123,8 +229,8 @@ impl Custom {
     }
 }
 
-impl Strategy for Custom {
-    fn by_webhook(&self) -> Option<ByWebhook<'_>> {
+impl KindCodec for Custom {
+    fn webhook(&self) -> Option<ByWebhook<'_>> {
         let webhook = self.webhook.as_ref()?;
         Some(ByWebhook {
             custom: self,
@@ -135,7 +241,6 @@ impl Strategy for Custom {
     fn read(&self, kind: &Kind, version: &Version, stored: Value) -> ApiResult<Value> {
         let is_asked = written_version(&stored) == version.name;
         let loaded = self.load(kind, stored)?;
-        // What the requested version does not know goes.
         match is_asked {
             true => Ok(loaded),
             false => self.convert(kind, &version.name, loaded),
@@ -147,95 +252,6 @@ impl Strategy for Custom {
             Some(storage) if storage.name != version.name => self.convert(kind, &storage.name, object),
             _ => Ok(object),
         }
-    }
-
-    fn checks(&self, version: &Version) -> u32 {
-        let compiled = self.versions.iter().find(|(name, _)| *name == version.name);
-        let resource = compiled.and_then(|(_, compiled)| compiled.resource.get());
-        // A version that is not compiled yet may be anything.
-        let weight = |resource: &Arc<Resource>| resource.plan.root().weight();
-        resource.and_then(|r| r.as_ref().ok()).map_or(u32::MAX, weight)
-    }
-
-    fn receive(
-        &self,
-        version: &Version,
-        object: &mut Value,
-        found: &[String],
-        mode: FieldValidation,
-    ) -> Result<Vec<String>, AdmissionError> {
-        let options = AdmitOptions {
-            gates: self.gates,
-            field_validation: mode,
-            ..AdmitOptions::default()
-        };
-        let asked = self
-            .own_resource(&version.name)
-            .map_err(AdmissionError::Internal)?;
-        let said = |field| object.get_str(field);
-        let (api_version, kind) = (said("apiVersion"), said("kind"));
-        let (group, name) = group_version(api_version);
-        let is_own = group == group_version(&asked.api_version).0 && kind == asked.kind;
-        // What is sent may be of any version of the kind, of one that the kind does not have, or of another kind.
-        let own = self
-            .resource(name)
-            .map_err(|why| AdmissionError::Internal(why.to_owned()))?;
-        let own = own.filter(|_| is_own);
-        if kind.ends_with("List") && !is_own && object.get("items").is_some_and(|i| i.as_array().is_some()) {
-            // A list where an object should be: it is refused for its kind, and its fields are nobody's.
-            return crate::kinds::builtin::report_findings(found.to_vec(), mode);
-        }
-        match own {
-            Some(resource) => normalize(resource, object, found, NormalizeMode::Request, &options),
-            None if is_own && !asked.preserve_unknown_fields => {
-                normalize(asked, object, found, NormalizeMode::UnknownVersion, &options)
-            }
-            None => normalize(asked, object, found, NormalizeMode::OtherKind, &options),
-        }
-    }
-
-    fn receive_applied(&self, version: &Version, object: &mut Value) -> Result<(), AdmissionError> {
-        // What the schema does not know is judged with the rest: only reading drops it.
-        let resource = self
-            .own_resource(&version.name)
-            .map_err(AdmissionError::Internal)?;
-        let options = AdmitOptions {
-            gates: self.gates,
-            ..AdmitOptions::default()
-        };
-        normalize(resource, object, &[], NormalizeMode::Applied, &options)?;
-        Ok(())
-    }
-
-    fn decide(
-        &self,
-        version: &Version,
-        operation: WriteOperation<'_>,
-        object: Value,
-        _context: &WriteContext<'_>,
-    ) -> AdmitOutcome {
-        let clock = clock();
-        let options = AdmitOptions {
-            gates: self.gates,
-            clock: Some(&clock),
-            ..AdmitOptions::default()
-        };
-        match self.own_resource(&version.name) {
-            Ok(resource) => Normalized::resume(resource, object)
-                .prepare(operation, &options)
-                .and_then(scantling_admit::Prepared::validate)
-                .into(),
-            Err(why) => AdmitOutcome {
-                object,
-                error: Some(AdmissionError::Internal(why)),
-                warnings: Vec::new(),
-                stats: Default::default(),
-            },
-        }
-    }
-
-    fn takes_strategic_patches(&self) -> bool {
-        false
     }
 
     fn object_type(&self, version: &str) -> Option<&ObjectType> {
@@ -255,7 +271,7 @@ impl Strategy for Custom {
         let positions: BTreeMap<&str, usize> = self
             .versions
             .iter()
-            .map(|(name, compiled)| (name.as_str(), compiled.version))
+            .map(|(name, compiled)| (name.as_str(), compiled.position))
             .collect();
         let schema = |version: &&Version| {
             let position = *positions.get(version.name.as_str())?;
@@ -273,8 +289,38 @@ impl Strategy for Custom {
         };
         versions.iter().map(published).collect()
     }
+}
 
-    fn selectable(&self, kind: &Kind, version: &Version, field: &str) -> Result<(), String> {
+impl KindRules for Custom {
+    fn resource(&self, version: &Version) -> Result<AnyResource<'_>, String> {
+        Ok(self.own_resource(&version.name)?.into())
+    }
+
+    fn normalization(
+        &self,
+        version: &Version,
+        object: &Value,
+    ) -> Result<(AnyResource<'_>, NormalizeMode), String> {
+        let asked = self.own_resource(&version.name)?;
+        let (api_version, kind) = (object.get_str("apiVersion"), object.get_str("kind"));
+        let (group, name) = group_version(api_version);
+        let is_own = group == group_version(&asked.api_version).0 && kind == asked.kind;
+        let is_list = kind.ends_with("List") && object.get("items").is_some_and(|i| i.as_array().is_some());
+        let own = self.resource_named(name)?.filter(|_| is_own);
+        Ok(match own {
+            Some(own) => (own.into(), NormalizeMode::Request),
+            None if is_own && !asked.preserve_unknown_fields => (asked.into(), NormalizeMode::UnknownVersion),
+            None if is_list && !is_own => (asked.into(), NormalizeMode::List),
+            None => (asked.into(), NormalizeMode::OtherKind),
+        })
+    }
+
+    fn weight(&self, version: &Version) -> u32 {
+        self.compiled(&version.name)
+            .map_or(u32::MAX, CompiledVersion::weight)
+    }
+
+    fn check_selectable(&self, kind: &Kind, version: &Version, field: &str) -> Result<(), String> {
         let known = field == "metadata.name"
             || (field == "metadata.namespace" && kind.namespaced)
             || version.selectable.iter().any(|s| s == field);
@@ -286,34 +332,7 @@ impl Strategy for Custom {
     }
 }
 
-/// The version that an object says it is of.
+/// The version that an object names.
 fn written_version(object: &Value) -> &str {
     group_version(object.get_str("apiVersion")).1
-}
-
-/// Normalizes an object in place and returns warnings.
-fn normalize(
-    resource: &Resource,
-    object: &mut Value,
-    found: &[String],
-    mode: NormalizeMode,
-    options: &AdmitOptions<'_>,
-) -> Result<Vec<String>, AdmissionError> {
-    match Normalized::new(resource, std::mem::take(object), found, mode, options) {
-        Ok(normalized) => {
-            let (normal, warnings) = normalized.into_parts();
-            *object = normal;
-            Ok(warnings)
-        }
-        Err(rejected) => {
-            *object = rejected.object;
-            Err(rejected.error)
-        }
-    }
-}
-
-/// A clock for what ratcheting and rules take.
-fn clock() -> impl Fn() -> Duration {
-    let start = std::time::Instant::now();
-    move || start.elapsed()
 }

@@ -1,21 +1,22 @@
-//! Kinds as data: everything that the request pipeline knows about a kind of object.
+//! Kinds as data: the facts about a kind that requests need.
 
 use crate::codec::scheme::Scheme;
 use crate::discovery::Root;
 use crate::kinds::builtin;
-use crate::kinds::definitions;
-use crate::kinds::strategy::Strategy;
+use crate::kinds::codec::KindCodec;
+use crate::kinds::rules::KindRules;
 use crate::openapi;
 use crate::rest::review::ReviewKind;
 use crate::tables::Columns;
 use bytes::Bytes;
 use imbl::OrdMap;
 use scantling_admit::ScalePaths;
+use scantling_builtin::{BuiltinKind, KindFacts};
+use scantling_schema::names::group_version;
+use scantling_value::Value;
+use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
 use tokio::sync::watch as signal;
-
-/// The built-in groups whose keys name the group. The keys of other built-in groups begin with the resource.
-const STORED_BY_GROUP: [&str; 2] = [definitions::GROUP, "apiregistration.k8s.io"];
 
 /// A kind of object, in all its versions.
 #[derive(Debug)]
@@ -28,42 +29,86 @@ pub(crate) struct Kind {
     pub(crate) short_names: Vec<String>,
     pub(crate) categories: Vec<String>,
     pub(crate) namespaced: bool,
-    /// All versions, served or not, in the order of the definition.
+    /// All versions, served or not, in the order of the CRD.
     pub(crate) versions: Vec<Version>,
-    /// What is particular about reading and writing its objects.
-    pub(crate) strategy: Arc<dyn Strategy>,
-    /// Whether the definition is being deleted: nothing is created any more.
+    /// Decodes, converts and stores its objects.
+    pub(crate) codec: Arc<dyn KindCodec>,
+    /// The rules for writes.
+    pub(crate) rules: Arc<dyn KindRules>,
+    /// Facts that need no code.
+    pub(crate) facts: &'static KindFacts,
+    /// The behaviour of a built-in kind.
+    pub(crate) behavior: Option<&'static dyn BuiltinKind>,
+    /// The group in the keys of its objects.
+    pub(crate) key_group: String,
+    /// The group in errors about its objects. Events have two groups and are one kind.
+    pub(crate) object_group: String,
+    /// The verbs that discovery lists.
+    pub(crate) verbs: Vec<&'static str>,
+    /// The media types of the patches that it accepts.
+    pub(crate) patch_types: &'static [&'static str],
+    pub(crate) protobuf: Protobuf,
+    /// True if `/status` has the columns of the object in tables.
+    pub(crate) status_has_columns: bool,
+    /// The beginning of errors about failed preconditions of a deletion, if it is not the default.
+    pub(crate) precondition_failed: Option<&'static str>,
+    /// True if the CRD is being deleted, so that nothing can be created.
     pub(crate) leaving: bool,
-    /// Whether its objects are being deleted for that: discovery lists no verbs that make any.
-    pub(crate) terminating: bool,
-    /// What its objects ask, if they are questions that are answered and not stored.
+    /// The review that its objects request, if they are evaluated and not stored.
     pub(crate) review: Option<ReviewKind>,
-    /// Whether there can be objects: some schemas are accepted that make none.
+    /// True if objects can exist: some accepted schemas cannot be served.
     pub(crate) servable: bool,
     pub(crate) built_in: bool,
-    /// The verbs of a built-in kind; those of custom resources follow from their state.
-    pub(crate) verbs: Vec<&'static str>,
-    /// The hash of the stored version that discovery lists; custom resources compute it.
-    pub(crate) storage_hash: Option<&'static str>,
+    /// The hash of the storage version in discovery.
+    pub(crate) storage_hash: Option<String>,
     /// Changes whenever anything about the kind does.
     pub(crate) mark: String,
-    /// The same for this process alone: what is noted about entries counts for one state of their kind.
+    /// The same within this process: an [`EntryCache`](crate::rest::entry_cache::EntryCache) is valid for one
+    /// state of a kind.
     pub(crate) serial: u32,
-    /// The time for which what the kind says of its objects holds.
+    /// The time in which the kind is served unchanged.
     pub(crate) incarnation: ServedIncarnation,
 }
 
-/// The time for which what a kind says of its objects holds. Watches keep within it, so that clients learn of what
-/// came before and after.
+/// The protobuf encoding of a kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Protobuf {
+    /// Supported, in the versions of the table of API types.
+    Supported,
+    /// Unsupported, as for custom resources.
+    Unsupported,
+    /// Unsupported, because it cannot express every object, for this reason.
+    Lossy(&'static str),
+}
+
+/// The media types of patches to custom resources.
+pub(crate) const PATCH_TYPES: &[&str] = &[
+    "application/json-patch+json",
+    "application/merge-patch+json",
+    "application/apply-patch+yaml",
+];
+
+/// The media type of strategic merge patches.
+pub(crate) const STRATEGIC_PATCH: &str = "application/strategic-merge-patch+json";
+
+/// The media types of patches to built-in kinds.
+pub(crate) const BUILTIN_PATCH_TYPES: &[&str] = &[
+    "application/json-patch+json",
+    "application/merge-patch+json",
+    STRATEGIC_PATCH,
+    "application/apply-patch+yaml",
+];
+
+/// The time in which a kind is served unchanged. A watch ends with it, so that its client notices the change.
 #[derive(Clone, Debug)]
 pub(crate) struct ServedIncarnation {
-    /// The revision with which it began; zero for kinds that were there from the start.
+    /// The revision with which it began; zero for built-in kinds.
     pub(crate) since: u64,
     over: Arc<signal::Sender<bool>>,
 }
 
 impl ServedIncarnation {
-    /// One that begins with a revision.
+    /// An incarnation that begins with a revision.
     pub(crate) fn since(revision: u64) -> ServedIncarnation {
         ServedIncarnation {
             since: revision,
@@ -71,7 +116,7 @@ impl ServedIncarnation {
         }
     }
 
-    /// Tells all that wait that it is over.
+    /// Ends it and wakes all waiters.
     pub(crate) fn end(&self) {
         self.over.send_replace(true);
     }
@@ -79,19 +124,19 @@ impl ServedIncarnation {
     /// Waits for its end.
     pub(crate) async fn ended(&self) {
         let mut seen = self.over.subscribe();
-        // Who waits holds what would tell it, so that it does not go untold.
+        // The sender lives as long as `self`, so this does not fail.
         let _ = seen.wait_for(|over| *over).await;
     }
 }
 
-/// A subresource of a built-in kind.
+/// A subresource.
 #[derive(Clone, Debug)]
 pub(crate) struct Subresource {
     pub(crate) name: &'static str,
-    /// The group of its kind, where it is not that of the resource.
+    /// The group of its kind, if it differs from the resource's.
     pub(crate) group: Option<&'static str>,
     pub(crate) version: Option<&'static str>,
-    pub(crate) kind: &'static str,
+    pub(crate) kind: Cow<'static, str>,
     pub(crate) verbs: Vec<&'static str>,
 }
 
@@ -101,11 +146,11 @@ pub(crate) struct Version {
     pub(crate) name: String,
     pub(crate) served: bool,
     pub(crate) storage: bool,
-    /// What every request to this version is warned of.
+    /// The warning on every request to this version.
     pub(crate) deprecation: Option<String>,
+    /// True if `/status` is served.
     pub(crate) status: bool,
     pub(crate) scale: Option<ScalePaths>,
-    /// The subresources of a built-in kind.
     pub(crate) subresources: Vec<Subresource>,
     pub(crate) columns: Columns,
     /// The fields beside name and namespace that field selectors may use: `spec.color`.
@@ -118,41 +163,29 @@ impl Kind {
         self.versions.iter().find(|v| v.served && v.name == name)
     }
 
-    /// The group that keys name. Servers store the kinds that they brought along from the start as if they had none;
-    /// definitions came later.
-    pub(crate) fn key_group(&self) -> &str {
-        match self.built_in && !STORED_BY_GROUP.contains(&self.group.as_str()) {
-            true => "",
-            false => &self.group,
-        }
-    }
-
-    /// The group of the objects themselves, of which the kind may be but a view: events have two groups, and are one
-    /// kind.
-    pub(crate) fn own_group(&self) -> &str {
-        match self.built_in && self.group == builtin::EVENTS {
-            true => "",
-            false => &self.group,
-        }
-    }
-
-    /// How Go names the type that requests for a kind that is built in are read into.
+    /// The Go name of the internal type of a built-in kind.
     pub(crate) fn internal_type(&self) -> String {
-        let package = match self.own_group().split('.').next() {
+        let package = match self.object_group.split('.').next() {
             None | Some("") => "core",
             Some(package) => package,
         };
         format!("{package}.{}", self.kind)
     }
 
-    /// Whether a type is this kind under another name.
-    pub(crate) fn is_also(&self, api_version: &str, kind: &str) -> bool {
-        kind == self.kind && self.strategy.is_also(api_version)
+    /// Returns whether a type is this kind in a version that is not served.
+    pub(crate) fn is_alias(&self, api_version: &str, kind: &str) -> bool {
+        kind == self.kind && self.codec.is_alias(api_version)
     }
 
-    /// Why a document of some other type is none of this kind, which is built in.
+    /// The error about a document of another type than this built-in kind.
     pub(crate) fn mismatch(&self, api_version: &str, kind: &str) -> String {
         Scheme::of_group(&self.group).mismatch(api_version, kind, &self.internal_type())
+    }
+
+    /// Returns whether an `apiVersion` is a version of this kind, served or not.
+    pub(crate) fn has_version(&self, api_version: &str) -> bool {
+        let (group, version) = group_version(api_version);
+        group == self.group && self.versions.iter().any(|v| v.name == version)
     }
 
     /// The version in which objects are stored.
@@ -160,39 +193,35 @@ impl Kind {
         self.versions.iter().find(|v| v.storage)
     }
 
-    /// The verbs that discovery lists.
-    pub(crate) fn verbs(&self) -> &[&'static str] {
-        const CUSTOM: &[&str] = &[
-            "delete",
-            "deletecollection",
-            "get",
-            "list",
-            "patch",
-            "create",
-            "update",
-            "watch",
-        ];
-        const ENDING: &[&str] = &["delete", "deletecollection", "get", "list", "watch"];
-        match self.built_in {
-            false if self.terminating => ENDING,
-            false => CUSTOM,
-            true => &self.verbs,
-        }
+    /// Returns whether the kind has a verb.
+    pub(crate) fn has_verb(&self, verb: &str) -> bool {
+        self.verbs.contains(&verb)
     }
 
-    /// Whether the kind has a verb.
-    pub(crate) fn has_verb(&self, verb: &str) -> bool {
-        self.verbs().contains(&verb)
+    /// Returns a field of an object as field selectors compare it.
+    pub(crate) fn selector_field(&self, object: &Value, field: &str) -> String {
+        match (self.behavior, object.at(field.split('.'))) {
+            (Some(behavior), _) => behavior.selectable_field(object, field),
+            (None, None | Some(Value::Null)) => String::new(),
+            (None, Some(Value::String(s))) => s.to_string(),
+            (None, Some(other)) => other.to_json(),
+        }
     }
 }
 
 impl Version {
-    /// The subresource of a built-in kind with this name.
+    /// The subresource of a name.
     pub(crate) fn subresource(&self, name: &str) -> Option<&Subresource> {
         self.subresources.iter().find(|s| s.name == name)
     }
 
-    /// Whether the status has an endpoint of its own.
+    /// Returns whether a subresource has a verb.
+    pub(crate) fn has_verb(&self, subresource: &str, verb: &str) -> bool {
+        self.subresource(subresource)
+            .is_some_and(|s| s.verbs.contains(&verb))
+    }
+
+    /// Returns whether `/status` is served.
     pub(crate) fn has_status(&self) -> bool {
         self.status
     }
@@ -201,19 +230,18 @@ impl Version {
 /// Kinds by group and plural name; no group is empty.
 type ByName = OrdMap<Arc<str>, OrdMap<Arc<str>, Arc<Kind>>>;
 
-/// All kinds that are served, by group and plural name. A change copies the few nodes on its path, so that requests
-/// under way keep the state they began with.
+/// All kinds that are served, by group and plural name. The maps are persistent: a request keeps the state in which it
+/// began.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Kinds {
     by_name: ByName,
-    /// Those that definitions make in groups which are built in. Requests never reach them, and discovery lists what of
-    /// their versions is not built in: so a definition cannot take the place of what clients rely on.
+    /// Kinds of CRDs in built-in groups. A CRD cannot replace a built-in kind: requests do not reach them, and
+    /// discovery lists only their versions that are not built in.
     overshadowed: ByName,
     pub(crate) cache: DiscoveryCache,
 }
 
-/// What was written about all kinds together, each when it was first asked for. A copy is made to be changed, so that
-/// it begins with none.
+/// Documents about all kinds, rendered on first use. A clone is about to be changed, so it begins empty.
 #[derive(Debug, Default)]
 pub(crate) struct DiscoveryCache {
     /// `/api`, aggregated.
@@ -233,7 +261,7 @@ impl Clone for DiscoveryCache {
 }
 
 impl DiscoveryCache {
-    /// The place of an aggregated document of discovery.
+    /// The slot of an aggregated discovery document.
     pub(crate) fn discovery(&self, root: Root) -> &OnceLock<Document> {
         match root {
             Root::Core => &self.core,
@@ -242,7 +270,7 @@ impl DiscoveryCache {
     }
 }
 
-/// A text with the tag by which clients keep it.
+/// A text with its entity tag.
 #[derive(Debug)]
 pub(crate) struct Document {
     pub(crate) text: Bytes,
@@ -250,7 +278,7 @@ pub(crate) struct Document {
 }
 
 impl Document {
-    /// The document with this text.
+    /// Wraps a text.
     pub(crate) fn new(text: String) -> Document {
         let tag = openapi::tag(text.as_bytes());
         Document {
@@ -266,16 +294,16 @@ impl Kinds {
         self.by_name.get(group)?.get(plural)
     }
 
-    /// Whether the kinds of a group are built in.
+    /// Returns whether the kinds of a group are built in.
     pub(crate) fn has_builtin_group(&self, group: &str) -> bool {
         let first = self.by_name.get(group).and_then(|kinds| kinds.values().next());
         first.is_some_and(|kind| kind.built_in)
     }
 
-    /// Whether a version of a group has kinds that are built in.
+    /// Returns whether a version of a group has built-in kinds.
     pub(crate) fn serves_builtin(&self, group: &str, version: &str) -> bool {
-        let mut kinds = self.in_group(group).filter(|kind| kind.built_in);
-        kinds.any(|kind| kind.served_version(version).is_some())
+        let is_served = |kind: &Arc<Kind>| kind.served_version(version).is_some();
+        self.has_builtin_group(group) && self.in_group(group).any(is_served)
     }
 
     /// Adds or replaces a kind.
@@ -296,7 +324,7 @@ impl Kinds {
         }
     }
 
-    /// Removes the kind of a definition.
+    /// Removes the kind of a CRD.
     pub(crate) fn remove(&mut self, group: &str, plural: &str) {
         let by_name = self.of_definitions(group);
         if let Some(kinds) = by_name.get_mut(group) {
@@ -307,7 +335,7 @@ impl Kinds {
         }
     }
 
-    /// Where the kinds are that definitions make in a group.
+    /// The map with the kinds of CRDs in a group.
     fn of_definitions(&mut self, group: &str) -> &mut ByName {
         match self.has_builtin_group(group) {
             true => &mut self.overshadowed,
@@ -315,7 +343,7 @@ impl Kinds {
         }
     }
 
-    /// The groups that have kinds: built-in ones first, as servers list them, then by name.
+    /// The groups: built-in ones first, in kube-apiserver's order, then by name.
     pub(crate) fn groups(&self) -> impl Iterator<Item = &str> {
         let mut out: Vec<(usize, &str)> = self
             .by_name
@@ -331,7 +359,7 @@ impl Kinds {
         self.by_name.get(group).into_iter().flat_map(OrdMap::values)
     }
 
-    /// The kinds of a group that is built in which definitions make, by plural name.
+    /// The kinds of CRDs in a built-in group, by plural name.
     pub(crate) fn overshadowed(&self, group: &str) -> impl Iterator<Item = &Arc<Kind>> {
         self.overshadowed.get(group).into_iter().flat_map(OrdMap::values)
     }

@@ -1,4 +1,4 @@
-//! What is counted of the calls to conversion webhooks.
+//! Metrics of calls to conversion webhooks.
 
 use super::{Histograms, histograms};
 use prometheus_client::encoding::EncodeLabelSet;
@@ -20,7 +20,7 @@ pub(crate) struct Conversions {
     durations: Histograms<Conversion>,
 }
 
-/// How a call went.
+/// The result of a call.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Called {
     result: &'static str,
@@ -37,7 +37,7 @@ pub(crate) struct Conversion {
 }
 
 impl Conversions {
-    /// Nothing counted yet.
+    /// Metrics at zero.
     pub(super) fn new() -> Conversions {
         Conversions {
             calls: Family::default(),
@@ -64,7 +64,7 @@ impl Conversions {
         );
     }
 
-    /// Counts a call of a webhook, and what kind of failure it was; none if it went well.
+    /// Counts a call of a webhook, with the kind of its failure, if it failed.
     pub(crate) fn called(&self, conversion: &Conversion, failure: Option<&'static str>, took: Duration) {
         let called = Called {
             result: if failure.is_none() { "success" } else { "failure" },

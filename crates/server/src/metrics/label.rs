@@ -1,4 +1,4 @@
-//! What things are counted under.
+//! The labels of metrics.
 
 use crate::codec::media;
 use crate::kinds::kind::{Kind, Kinds};
@@ -8,10 +8,10 @@ use prometheus_client::encoding::{EncodeLabel, EncodeLabelSet, LabelSetEncoder};
 use scantling_value::Str;
 use std::hash::{BuildHasher, Hash, Hasher};
 
-/// The component that all requests are counted under.
+/// The component of all requests.
 const COMPONENT: &str = "apiserver";
 
-/// What a request is counted under.
+/// The labels of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Label {
     verb: &'static str,
@@ -20,7 +20,7 @@ pub(crate) struct Label {
     resource: Str,
     subresource: &'static str,
     scope: &'static str,
-    /// All of that as a number: a request is counted in several places, each of which looks for its label.
+    /// A hash of the labels, because several metrics look them up.
     digest: u64,
 }
 
@@ -47,7 +47,7 @@ impl EncodeLabelSet for Label {
     }
 }
 
-/// The same, with whether it was a dry run.
+/// The same, with the dry-run flag.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(super) struct Timed {
     #[prometheus(flatten)]
@@ -55,7 +55,7 @@ pub(super) struct Timed {
     dry_run: &'static str,
 }
 
-/// The same, with the code of the answer.
+/// The same, with the status code.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(super) struct Coded {
     #[prometheus(flatten)]
@@ -65,7 +65,7 @@ pub(super) struct Coded {
 
 /// A version of a kind.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub(super) struct Version {
+pub(super) struct VersionLabel {
     group: String,
     version: String,
     resource: String,
@@ -73,7 +73,7 @@ pub(super) struct Version {
 
 /// A kind.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub(super) struct Resource {
+pub(super) struct ResourceLabel {
     group: String,
     resource: String,
 }
@@ -84,23 +84,23 @@ pub(super) struct RequestKind {
     pub(super) request_kind: &'static str,
 }
 
-/// What came of an attempt.
+/// The result of an attempt.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(super) struct Outcome {
     pub(super) result: &'static str,
 }
 
-/// The reason for which the server closed a connection or a stream.
+/// The reason why the server closed a connection or a stream.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Closed {
-    /// There are as many connections as there may be.
+    /// The limit of connections is reached.
     Limit,
-    /// The client address has as many as it may have.
+    /// The limit of connections of the client address is reached.
     ClientLimit,
     /// A newer connection took its place.
     Evicted,
     HandshakeTimeout,
-    /// No request came, or not all of its head.
+    /// No request, or not all of its head, arrived in time.
     Idle,
     /// The client did not read.
     Stalled,
@@ -128,14 +128,14 @@ pub(super) struct Reason {
     pub(super) reason: &'static str,
 }
 
-/// How a request's fields are validated.
+/// The field validation of a request.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(super) struct FieldValidation {
     field_validation: &'static str,
 }
 
 impl Label {
-    /// The labels of a request. What is not served is nothing but a verb.
+    /// Returns the labels of a request. One for an unknown resource has only a verb.
     pub(crate) fn new(
         method: &Method,
         target: &Target,
@@ -200,12 +200,12 @@ impl Label {
         label
     }
 
-    /// Whether it reads objects.
+    /// Returns whether it reads objects.
     pub(super) fn is_read(&self) -> bool {
         matches!(self.verb, "GET" | "LIST") && !self.resource.is_empty()
     }
 
-    /// Whether the fields of its body are validated.
+    /// Returns whether the fields of its body are validated.
     pub(super) fn is_validated(&self) -> bool {
         matches!(self.verb, "POST" | "PUT" | "PATCH" | "APPLY") && !self.resource.is_empty()
     }
@@ -234,9 +234,9 @@ impl Coded {
     }
 }
 
-impl Version {
-    pub(super) fn new(kind: &Kind, version: &str) -> Version {
-        Version {
+impl VersionLabel {
+    pub(super) fn new(kind: &Kind, version: &str) -> VersionLabel {
+        VersionLabel {
             group: kind.group.clone(),
             version: version.to_owned(),
             resource: kind.plural.clone(),
@@ -244,9 +244,9 @@ impl Version {
     }
 }
 
-impl Resource {
-    pub(super) fn new(kind: &Kind) -> Resource {
-        Resource {
+impl ResourceLabel {
+    pub(super) fn new(kind: &Kind) -> ResourceLabel {
+        ResourceLabel {
             group: kind.group.clone(),
             resource: kind.plural.clone(),
         }

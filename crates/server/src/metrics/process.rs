@@ -1,4 +1,4 @@
-//! What the system tells of this process, in the names that every exporter of Prometheus has for it.
+//! Metrics of the process, with the names that all Prometheus exporters use.
 
 use procfs::process::{LimitValue, Process as Seen};
 use procfs::{ProcResult, boot_time_secs, page_size, ticks_per_second};
@@ -8,7 +8,7 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use std::fmt;
 
-/// Looks at `/proc` when it is asked; what does not stand there is not told.
+/// Reads `/proc` on each scrape; values that it lacks are omitted.
 #[derive(Debug)]
 pub(super) struct Process;
 

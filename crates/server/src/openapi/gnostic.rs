@@ -1,13 +1,13 @@
-//! OpenAPI v2 as the protocol buffers of gnostic's `openapi.v2`, which clients prefer for its speed.
+//! OpenAPI v2 in protobuf (gnostic's `openapi.v2`), which clients prefer because it is faster to decode.
 //!
-//! Only what documents of this server hold is written. What has no place of its own is YAML inside.
+//! It covers the keywords that this server's documents contain. Values of any type are YAML inside.
 
 pub(super) mod v3;
 
 use crate::codec::protobuf::{boolean, bytes, double, number, string};
 use scantling_value::{Map, Value};
 
-/// How a document begins: its version and what it says of itself. Its paths are field 8, its schemas field 9.
+/// The beginning of a document: version and `info`. Paths are field 8, schemas field 9.
 pub(super) fn beginning(swagger: &str, info: &Value) -> Vec<u8> {
     let mut out = Vec::new();
     string(&mut out, 1, swagger);
@@ -18,7 +18,7 @@ pub(super) fn beginning(swagger: &str, info: &Value) -> Vec<u8> {
     out
 }
 
-/// How a document ends: the parameters that operations refer to (field 10), and how clients show who they are (12, 13).
+/// The end of a document: shared parameters (field 10) and security (12, 13).
 pub(super) fn end(parameters: &Map, (asked, ways): &(Value, Value)) -> Vec<u8> {
     let mut out = Vec::new();
     let mut m = Vec::new();
@@ -46,14 +46,14 @@ pub(super) fn end(parameters: &Map, (asked, ways): &(Value, Value)) -> Vec<u8> {
     out
 }
 
-/// One of a document's paths.
+/// An entry of a document's paths.
 pub(super) fn named_path(name: &str, item: &Value) -> Vec<u8> {
     let mut out = Vec::new();
     named(&mut out, 2, name, &path_item(item));
     out
 }
 
-/// One of a document's schemas.
+/// An entry of a document's schemas.
 pub(super) fn named_schema(name: &str, value: &Value) -> Vec<u8> {
     let mut out = Vec::new();
     named(&mut out, 1, name, &schema(value));
@@ -99,7 +99,7 @@ fn flag(out: &mut Vec<u8>, field: u64, value: &Value, key: &str) {
 }
 
 fn count(out: &mut Vec<u8>, field: u64, value: &Value, key: &str) {
-    // Zero is what is not written.
+    // Zero is the default and not written.
     if let Some(n) = value.get(key).and_then(Value::as_int).filter(|n| *n != 0) {
         number(out, field, n);
     }
@@ -128,11 +128,12 @@ fn extensions(out: &mut Vec<u8>, field: u64, value: &Value) {
     }
 }
 
-/// The operations of a path, beside each other in either version; others that no server has stand in between.
+/// The operations of a path; either version numbers them in this order.
 fn operations(out: &mut Vec<u8>, first: u64, value: &Value, operation: fn(&Value) -> Vec<u8>) {
-    for (place, method) in [(0, "get"), (1, "put"), (2, "post"), (3, "delete"), (6, "patch")] {
+    let methods = ["get", "put", "post", "delete", "options", "head", "patch"];
+    for (field, method) in (first..).zip(methods) {
         if let Some(found) = value.get(method) {
-            bytes(out, first + place, &operation(found));
+            bytes(out, field, &operation(found));
         }
     }
 }
@@ -206,7 +207,7 @@ fn own_parameter(value: &Value) -> Vec<u8> {
         write_string(&mut m, 2, value, "in");
         write_string(&mut m, 3, value, "description");
         write_string(&mut m, 4, value, "name");
-        // Parameters of a query may be empty, and so have one field more.
+        // Query parameters have one field more, `allow_empty_value`.
         let (which, ty, unique) = if place == "path" { (4, 5, 19) } else { (3, 6, 20) };
         write_string(&mut m, ty, value, "type");
         flag(&mut m, unique, value, "uniqueItems");
@@ -214,7 +215,7 @@ fn own_parameter(value: &Value) -> Vec<u8> {
     }
 }
 
-/// What limits a value: fifteen fields in a row, whatever the version.
+/// The validation keywords: fifteen consecutive fields in either version.
 fn limits(out: &mut Vec<u8>, first: u64, value: &Value) {
     amount(out, first, value, "multipleOf");
     amount(out, first + 1, value, "maximum");
@@ -235,7 +236,7 @@ fn limits(out: &mut Vec<u8>, first: u64, value: &Value) {
     }
 }
 
-/// What members are that are not named: a schema, or whether there may be any.
+/// `additionalProperties`: a schema or a boolean.
 fn additional(out: &mut Vec<u8>, field: u64, value: &Value, schema: fn(&Value) -> Vec<u8>) {
     match value.get("additionalProperties") {
         Some(Value::Bool(b)) => {

@@ -1,6 +1,6 @@
-//! The document of OpenAPI v2 holds all kinds. Each kind writes its part once; a change of one kind writes that part
-//! anew, and the document is put together while it is sent. What is written stays packed until then: the paths of one
-//! kind are like those of any other, and there may be thousands.
+//! The OpenAPI v2 document contains all kinds. Each kind's part is rendered once, and again when the kind changes. The
+//! document is assembled while it is sent. Parts are kept compressed: paths of kinds resemble each other, and there may
+//! be thousands.
 
 use super::{gnostic, v2};
 use crate::codec::protobuf;
@@ -12,17 +12,17 @@ use scantling_value::{Map, Value, deadline};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// How the document is written.
+/// The format of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Form {
     Json,
     Protobuf,
 }
 
-/// As how much work a part counts.
+/// The cost of a part, in steps of the deadline.
 const STEPS: u32 = 64;
 
-/// What a kind, or what all of them share, adds to the document: members by name, written.
+/// The rendered paths and definitions of a kind, or of no kind in particular.
 #[derive(Debug, Default)]
 struct Part {
     paths: Vec<Member>,
@@ -43,7 +43,7 @@ impl Form {
                     Form::Json => json_member(name, value),
                     Form::Protobuf => protobuf(name, value),
                 };
-                // It stays for long.
+                // It is kept for long, so excess capacity is released.
                 written.shrink_to_fit();
                 Member {
                     name: name.to_string(),
@@ -67,7 +67,7 @@ fn json_member(name: &str, value: &Value) -> Vec<u8> {
     out
 }
 
-/// The parts that were asked for, by form and state of a kind. Zero is no kind's: what all share.
+/// The rendered parts, by format and state of a kind; zero is the part of no kind in particular.
 #[derive(Debug, Default)]
 pub(super) struct Parts {
     written: Mutex<BTreeMap<(Form, u32), Arc<Part>>>,
@@ -76,13 +76,16 @@ pub(super) struct Parts {
 impl Parts {
     /// The document.
     pub(super) fn document(&self, kinds: &Kinds, form: Form) -> Result<Listing, String> {
-        let shared = self.part(form, 0, || Ok(form.part(&Map::new(), &v2::shared())))?;
+        let shared = self.part(form, 0, || {
+            let (paths, definitions) = v2::shared(kinds);
+            Ok(form.part(&paths, &definitions))
+        })?;
         let mut parts = vec![shared];
         let mut current = BTreeSet::from([0]);
         for kind in kinds.all() {
             parts.push(self.of_kind(kind, form)?);
             current.insert(kind.serial);
-            // Thousands of parts take their time.
+            // Thousands of parts take long, so each counts towards the deadline.
             deadline::tick_by(STEPS);
         }
         let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
@@ -119,7 +122,7 @@ impl Parts {
     }
 }
 
-/// All members by name; several kinds may add the same one.
+/// All members by name, without duplicates.
 fn sorted(parts: &[Arc<Part>], members: impl Fn(&Part) -> &[Member]) -> Vec<MaybeCompressed> {
     let mut all: Vec<&Member> = parts.iter().flat_map(|p| members(p)).collect();
     all.sort_by(|a, b| a.name.cmp(&b.name));

@@ -1,44 +1,35 @@
 //! The paths of a kind, with their operations, and the schema of its lists.
 
+use super::names::{First, GroupVersionWords, word};
+use super::operations::{Action, Operation, content, path_item};
 use super::{
-    API_VERSION, KIND, LIST_META, META, SCALE, SHARED, gvk_list, object, path_of, reference, schema_name,
-    string_schema,
+    API_VERSION, KIND, LIST_META, META, SCALE, gvk, gvk_list, object, parameter, path_of, reference,
+    schema_name, string_schema,
 };
+use crate::codec::media::Encoding;
 use crate::kinds::kind::{Kind, Version};
+use scantling_apitypes::TypeTable;
 use scantling_value::{Map, Value};
+use std::collections::BTreeMap;
 
-/// Writes what is documented of a kind beside its schema.
+/// Writes the paths of a kind, and the schema of its lists.
 pub(super) struct Writer<'a> {
     kind: &'a Kind,
     version: &'a Version,
     /// The name of the kind's schema.
     pub(super) name: String,
-    /// The middle of operation names: `S5162ExampleComV1`.
-    word: String,
-    tag: String,
+    words: GroupVersionWords,
 }
 
-/// What an operation answers with.
-#[derive(Clone, Copy)]
-enum Answer {
-    Object,
-    List,
-    Status,
-    Scale,
-}
-
-/// One operation of a path.
-struct Operation<'a> {
-    method: &'a str,
-    action: &'a str,
-    verb: &'a str,
-    description: String,
-    /// What follows the kind in the operation's name.
-    suffix: &'a str,
-    parameters: &'a [&'a str],
-    body: Option<Value>,
-    answer: Answer,
-    codes: &'a [&'a str],
+/// The target of operations: the objects of a kind, or one of their subresources.
+struct Endpoint<'a> {
+    /// The name of the subresource; empty for the objects themselves.
+    subresource: &'a str,
+    /// The group, version and kind of request and response bodies.
+    gvk: [&'a str; 3],
+    /// The name of their schema.
+    model: String,
+    verbs: &'a [&'static str],
 }
 
 const LIST: &[&str] = &[
@@ -63,271 +54,318 @@ const DELETE: &[&str] = &[
     "orphanDependents",
     "propagationPolicy",
 ];
+/// The methods that a proxy passes on.
+const PROXIED: &[&str] = &["delete", "get", "head", "options", "patch", "post", "put"];
 
 impl<'a> Writer<'a> {
     pub(super) fn new(kind: &'a Kind, version: &'a Version) -> Self {
-        let group = match kind.group.as_str() {
-            "" => "core",
-            group => group.strip_suffix(".k8s.io").unwrap_or(group),
-        };
-        let of = |first| (word(group, first), word(&version.name, first));
-        let ((large_group, large_version), (group, version_word)) = (of(First::Large), of(First::AsItIs));
         Writer {
             kind,
             version,
             name: schema_name(&kind.group, &version.name, &kind.kind),
-            word: format!("{large_group}{large_version}"),
-            tag: format!("{group}_{version_word}"),
+            words: GroupVersionWords::new(&kind.group, Some(&version.name)),
         }
     }
 
-    fn content(&self, answer: Answer) -> Value {
-        let schema = reference(&match answer {
-            Answer::Object => self.name.clone(),
-            Answer::List => self.list_name(),
-            Answer::Status => format!("{META}.Status"),
-            Answer::Scale => SCALE.to_owned(),
-        });
-        both(&schema)
+    /// The items of all paths, by path.
+    pub(super) fn paths(&self) -> Map {
+        let mut operations = self.resource();
+        for endpoint in self.subresources() {
+            self.subresource(&endpoint, &mut operations);
+        }
+        let mut by_path: BTreeMap<String, Vec<Operation>> = BTreeMap::new();
+        for operation in operations {
+            by_path.entry(operation.path.clone()).or_default().push(operation);
+        }
+        let items = by_path.into_iter();
+        items
+            .map(|(path, operations)| (path, path_item(operations)))
+            .collect()
     }
 
-    pub(super) fn paths(&self) -> Map {
-        let mut out = Map::new();
+    /// The operations on objects and on lists of them.
+    fn resource(&self) -> Vec<Operation> {
         let Kind {
             group,
             plural,
-            kind,
             namespaced,
             ..
         } = self.kind;
+        let endpoint = Endpoint {
+            subresource: "",
+            gvk: [group, &self.version.name, &self.kind.kind],
+            model: self.name.clone(),
+            verbs: &self.kind.verbs,
+        };
+        // The paths of custom resources do not depend on whether their definition is being deleted.
+        let has = |verb: &str| !self.kind.built_in || endpoint.verbs.contains(&verb);
         let root = format!("/{}", path_of(group, &self.version.name));
-        let base = if *namespaced {
-            format!("{root}/namespaces/{{namespace}}/{plural}")
+        let under = if *namespaced {
+            "/namespaces/{namespace}"
         } else {
-            format!("{root}/{plural}")
+            ""
         };
-        let scope = if *namespaced { "Namespaced" } else { "" };
-        let whole = Some(object([
-            ("content", self.content(Answer::Object)),
-            ("required", true.into()),
-        ]));
-        let item: &[&str] = if *namespaced {
-            &["name", "namespace", "pretty"]
-        } else {
-            &["name", "pretty"]
+        let mut out = Vec::new();
+        let mut add = |verb: &str, action: Action, path: String| {
+            if has(verb) {
+                out.push(self.operation(&endpoint, action, path));
+            }
         };
-        let collection: &[&str] = if *namespaced {
-            &["namespace", "pretty"]
-        } else {
-            &["pretty"]
-        };
-        let operation =
-            |method, action, verb, description: String, suffix, parameters, body, answer, codes| Operation {
-                method,
-                action,
-                verb,
-                description,
-                suffix,
-                parameters,
-                body,
-                answer,
-                codes,
-            };
-        let list = |suffix, parameters| {
-            let what = format!("list objects of kind {kind}");
-            operation(
-                "get",
-                "list",
-                "list",
-                what,
-                suffix,
-                parameters,
-                None,
-                Answer::List,
-                &["200"][..],
-            )
-        };
-        let create = operation(
-            "post",
-            "create",
-            "post",
-            format!("create {}", with_article(kind)),
-            "",
-            WRITE,
-            whole,
-            Answer::Object,
-            &["200", "201", "202"],
+        let item = format!("{under}/{plural}/{{name}}");
+        add("list", Action::List, format!("{root}{under}/{plural}"));
+        add("create", Action::Create, format!("{root}{under}/{plural}"));
+        add(
+            "deletecollection",
+            Action::DeleteCollection,
+            format!("{root}{under}/{plural}"),
         );
-        if self.kind.review.is_some() {
-            self.path(&mut out, base, collection, scope, vec![create]);
-            return out;
-        }
+        add("get", Action::Get, format!("{root}{item}"));
+        add("update", Action::Update, format!("{root}{item}"));
+        add("patch", Action::Patch, format!("{root}{item}"));
+        add("delete", Action::Delete, format!("{root}{item}"));
         if *namespaced {
-            let all: Vec<&str> = {
-                let mut all = LIST.to_vec();
-                all.push("pretty");
-                all.sort_unstable();
-                all
-            };
-            self.path(
-                &mut out,
-                format!("{root}/{plural}"),
-                &all,
-                "",
-                vec![list("ForAllNamespaces", &[])],
+            add("list", Action::List, format!("{root}/{plural}"));
+        }
+        if self.kind.built_in {
+            add(
+                "watch",
+                Action::WatchList,
+                format!("{root}/watch{under}/{plural}"),
             );
-        }
-        let mut collection_ops = vec![list("", LIST), create];
-        if self.kind.has_verb("deletecollection") {
-            collection_ops.push(operation(
-                "delete",
-                "delete",
-                "deletecollection",
-                format!("delete collection of {kind}"),
-                "",
-                LIST,
-                None,
-                Answer::Status,
-                &["200"],
-            ));
-        }
-        self.path(&mut out, base.clone(), collection, scope, collection_ops);
-        let three = |of: &str, suffix, answer: Answer| {
-            let body = Some(object([
-                ("content", self.content(answer)),
-                ("required", true.into()),
-            ]));
-            vec![
-                operation(
-                    "get",
-                    "read",
-                    "get",
-                    format!("read {of}the specified {kind}"),
-                    suffix,
-                    &["resourceVersion"][..],
-                    None,
-                    answer,
-                    &["200"][..],
-                ),
-                operation(
-                    "put",
-                    "replace",
-                    "put",
-                    format!("replace {of}the specified {kind}"),
-                    suffix,
-                    WRITE,
-                    body,
-                    answer,
-                    &["200", "201"],
-                ),
-                operation(
-                    "patch",
-                    "patch",
-                    "patch",
-                    format!("partially update {of}the specified {kind}"),
-                    suffix,
-                    PATCH,
-                    Some(patch_body(self.kind)),
-                    answer,
-                    &["200"],
-                ),
-            ]
-        };
-        let mut ops = three("", "", Answer::Object);
-        let options = object([("content", both(&reference(&format!("{META}.DeleteOptions"))))]);
-        ops.push(operation(
-            "delete",
-            "delete",
-            "delete",
-            format!("delete {}", with_article(kind)),
-            "",
-            DELETE,
-            Some(options),
-            Answer::Status,
-            &["200", "202"],
-        ));
-        self.path(&mut out, format!("{base}/{{name}}"), item, scope, ops);
-        if self.version.subresource("finalize").is_some() {
-            let mut ops = three("finalize of ", "Finalize", Answer::Object);
-            ops.retain(|o| o.method == "put");
-            self.path(&mut out, format!("{base}/{{name}}/finalize"), item, scope, ops);
-        }
-        if self.version.scale.is_some() {
-            let ops = three("scale of ", "Scale", Answer::Scale);
-            self.path(&mut out, format!("{base}/{{name}}/scale"), item, scope, ops);
-        }
-        if self.version.has_status() {
-            let ops = three("status of ", "Status", Answer::Object);
-            self.path(&mut out, format!("{base}/{{name}}/status"), item, scope, ops);
+            add("watch", Action::Watch, format!("{root}/watch{item}"));
+            if *namespaced {
+                add("watch", Action::WatchList, format!("{root}/watch/{plural}"));
+            }
         }
         out
     }
 
-    fn parameters(&self, names: &[&str]) -> Value {
-        let one = |name: &&str| {
-            let mut p = SHARED.parameters.get(name).cloned().unwrap_or_default();
-            if let Some(m) = p.as_object_mut()
-                && *name == "name"
-            {
-                m.insert("description", format!("name of the {}", self.kind.kind).into());
-            }
-            p
-        };
-        Value::Array(names.iter().map(one).collect())
+    /// The subresources of the version.
+    fn subresources(&self) -> Vec<Endpoint<'a>> {
+        let Kind { group, kind, .. } = self.kind;
+        let own = [group.as_str(), &self.version.name, kind];
+        if !self.kind.built_in {
+            let status = self.version.has_status().then(|| ("status", self.name.clone()));
+            let scale = self.version.scale.is_some().then(|| ("scale", SCALE.to_owned()));
+            let endpoint = |(subresource, model)| Endpoint {
+                subresource,
+                gvk: own,
+                model,
+                verbs: &["get", "patch", "update"],
+            };
+            return status.into_iter().chain(scale).map(endpoint).collect();
+        }
+        let listed = self.version.subresources.iter();
+        listed
+            .map(|s| {
+                let (group, version) = (s.group.unwrap_or(own[0]), s.version.unwrap_or(own[1]));
+                Endpoint {
+                    subresource: s.name,
+                    gvk: [group, version, &s.kind],
+                    model: schema_name(group, version, &s.kind),
+                    verbs: &s.verbs,
+                }
+            })
+            .collect()
     }
 
-    fn path(
-        &self,
-        out: &mut Map,
-        path: String,
-        shared: &[&str],
-        scope: &str,
-        operations: Vec<Operation<'_>>,
-    ) {
-        let mut item = Map::new();
-        item.insert("parameters", self.parameters(shared));
-        for o in operations {
-            let collection = if o.verb == "deletecollection" {
-                "Collection"
-            } else {
-                ""
-            };
-            let what = format!("{collection}{scope}{}{}", self.kind.kind, o.suffix);
-            let id = format!("{}{}{}", o.action, self.word, word(&what, First::Large));
-            let mut responses = Map::from_iter([("401", object([("description", "Unauthorized".into())]))]);
-            for code in o.codes {
-                let said = match *code {
-                    "200" => "OK",
-                    "201" => "Created",
-                    _ => "Accepted",
-                };
-                responses.insert(
-                    *code,
-                    object([("description", said.into()), ("content", self.content(o.answer))]),
-                );
+    fn subresource(&self, endpoint: &Endpoint<'_>, out: &mut Vec<Operation>) {
+        let Kind {
+            group,
+            plural,
+            namespaced,
+            ..
+        } = self.kind;
+        let under = if *namespaced {
+            "/namespaces/{namespace}"
+        } else {
+            ""
+        };
+        let root = path_of(group, &self.version.name);
+        let path = format!("/{root}{under}/{plural}/{{name}}/{}", endpoint.subresource);
+        let [_, _, kind] = endpoint.gvk;
+        if kind.ends_with("ProxyOptions") {
+            for method in PROXIED {
+                out.push(self.operation(endpoint, Action::Connect(method), path.clone()));
+                out.push(self.operation(endpoint, Action::Connect(method), format!("{path}/{{path}}")));
             }
-            let gvk = object([
-                ("group", self.kind.group.as_str().into()),
-                ("version", self.version.name.as_str().into()),
-                ("kind", self.kind.kind.as_str().into()),
-            ]);
-            let mut op = Map::from_iter([
-                ("tags", Value::from(vec![self.tag.as_str()])),
-                ("description", o.description.into()),
-                ("operationId", id.into()),
-                ("responses", responses.into()),
-                ("x-kubernetes-action", o.verb.into()),
-                ("x-kubernetes-group-version-kind", gvk),
-            ]);
-            if !o.parameters.is_empty() {
-                op.insert("parameters", self.parameters(o.parameters));
-            }
-            if let Some(body) = o.body {
-                op.insert("requestBody", body);
-            }
-            item.insert(o.method, op.into());
+            return;
         }
-        out.insert(path, item.into());
+        for verb in endpoint.verbs {
+            let action = match *verb {
+                "get" if kind.ends_with("Options") => Action::Connect("get"),
+                "create" if kind.ends_with("Options") => Action::Connect("post"),
+                "get" => Action::Get,
+                "create" => Action::Create,
+                "update" => Action::Update,
+                "patch" => Action::Patch,
+                "delete" => Action::Delete,
+                _ => continue,
+            };
+            out.push(self.operation(endpoint, action, path.clone()));
+        }
+    }
+
+    fn operation(&self, endpoint: &Endpoint<'_>, action: Action, path: String) -> Operation {
+        let kind = self.kind;
+        let [method, first, said] = action.words();
+        let [group, version, target] = endpoint.gvk;
+        let is_log = is_log(endpoint);
+        let response = match action {
+            Action::Connect(_) => string(),
+            Action::Get if is_log => string(),
+            Action::List => reference(&self.list_name()),
+            Action::Watch | Action::WatchList => reference(&format!("{META}.WatchEvent")),
+            Action::Delete if kind.built_in && kind.facts.delete_returns_object => reference(&endpoint.model),
+            Action::Delete | Action::DeleteCollection => reference(&format!("{META}.Status")),
+            _ => reference(&endpoint.model),
+        };
+        let content = content(self.produced(action, is_log), &response);
+        let mut responses = Map::from_iter([("401", object([("description", "Unauthorized".into())]))]);
+        for code in action.codes(kind.built_in) {
+            let text = match *code {
+                "200" => "OK",
+                "201" => "Created",
+                _ => "Accepted",
+            };
+            responses.insert(
+                *code,
+                object([("description", text.into()), ("content", content.clone())]),
+            );
+        }
+        let is_watched = kind.built_in && kind.has_verb("watch");
+        let description = action.description(endpoint.subresource, &kind.kind, is_watched);
+        let mut members = Map::from_iter([
+            ("tags", Value::from(vec![self.words.tag.as_str()])),
+            ("description", description.into()),
+            (
+                "operationId",
+                self.operation_id(first, action, endpoint, &path).into(),
+            ),
+            ("responses", responses.into()),
+            ("x-kubernetes-action", said.into()),
+            ("x-kubernetes-group-version-kind", gvk(group, version, target)),
+        ]);
+        if let Some(body) = self.request_body(action, endpoint) {
+            members.insert("requestBody", body);
+        }
+        Operation {
+            parameters: self.parameters(action, endpoint, &path),
+            path,
+            method,
+            members,
+        }
+    }
+
+    /// The name of an operation: `listCoreV1PodForAllNamespaces`.
+    fn operation_id(&self, first: &str, action: Action, endpoint: &Endpoint<'_>, path: &str) -> String {
+        let before = match action {
+            Action::DeleteCollection => "Collection".to_owned(),
+            Action::Connect(method) => word(method, First::Large),
+            _ => String::new(),
+        };
+        let is_in_namespace = path.contains("/{namespace}/");
+        let scope = if is_in_namespace { "Namespaced" } else { "" };
+        let subresource = word(endpoint.subresource, First::Large);
+        let list = if action == Action::WatchList { "List" } else { "" };
+        let after = match self.kind.namespaced && !is_in_namespace {
+            true => "ForAllNamespaces",
+            false if path.ends_with("/{path}") => "WithPath",
+            false => "",
+        };
+        let what = format!("{before}{scope}{}{subresource}{list}{after}", self.kind.kind);
+        format!("{first}{}{}", self.words.word, word(&what, First::Large))
+    }
+
+    /// The parameters of an operation, by name.
+    fn parameters(&self, action: Action, endpoint: &Endpoint<'_>, path: &str) -> Vec<Value> {
+        let options = |name: &str| {
+            let table = TypeTable::latest();
+            let fields = table
+                .kind(&self.kind.group, &self.version.name, name)
+                .map(scantling_apitypes::TypeDef::members);
+            let fields = fields
+                .into_iter()
+                .flatten()
+                .map(|field| (field.name, table.codec_of(&field.ty)));
+            let fields =
+                fields.filter(|(name, codec)| codec.is_none() && !matches!(*name, "kind" | "apiVersion"));
+            fields.map(|(name, _)| name).collect::<Vec<_>>()
+        };
+        let [_, _, kind] = endpoint.gvk;
+        let mut names: Vec<&str> = match action {
+            Action::Connect(_) => options(kind),
+            Action::Get if is_log(endpoint) => options("PodLogOptions"),
+            Action::Get if self.kind.built_in => Vec::new(),
+            Action::Get => vec!["resourceVersion"],
+            Action::List | Action::Watch | Action::WatchList => LIST.to_vec(),
+            Action::Create | Action::Update => WRITE.to_vec(),
+            Action::Patch => PATCH.to_vec(),
+            Action::Delete => DELETE.to_vec(),
+            Action::DeleteCollection if self.kind.built_in => {
+                let list = LIST
+                    .iter()
+                    .filter(|name| !matches!(**name, "watch" | "allowWatchBookmarks"));
+                DELETE.iter().chain(list).copied().collect()
+            }
+            Action::DeleteCollection => LIST.to_vec(),
+        };
+        if !matches!(action, Action::Connect(_)) {
+            names.push("pretty");
+        }
+        for (part, name) in [
+            ("/{name}", "name"),
+            ("/{namespace}/", "namespace"),
+            ("/{path}", "path of a proxy"),
+        ] {
+            if path.contains(part) {
+                names.push(name);
+            }
+        }
+        let mut parameters: Vec<Value> = names.into_iter().map(|name| parameter(name, kind)).collect();
+        parameters.sort_by_cached_key(|p| (p.get_str("name").to_owned(), p.get_str("in").to_owned()));
+        parameters
+    }
+
+    /// The media types of a response.
+    fn produced(&self, action: Action, is_log: bool) -> Vec<&'static str> {
+        if matches!(action, Action::Connect(_)) {
+            return vec!["*/*"];
+        }
+        let encodings = match self.kind.built_in {
+            true => Encoding::USUAL,
+            false => &[Encoding::Json, Encoding::Yaml],
+        };
+        let mut out: Vec<&str> = encodings.iter().map(|e| e.content_type()).collect();
+        if is_log {
+            out.push("text/plain");
+        }
+        if self.kind.built_in && matches!(action, Action::List | Action::Watch | Action::WatchList) {
+            out.push("application/json;stream=watch");
+            out.push("application/vnd.kubernetes.protobuf;stream=watch");
+        }
+        out
+    }
+
+    fn request_body(&self, action: Action, endpoint: &Endpoint<'_>) -> Option<Value> {
+        let consumed = || match self.kind.built_in {
+            true => vec!["*/*"],
+            false => vec!["application/json", "application/yaml"],
+        };
+        let (types, model, is_required) = match action {
+            Action::Create | Action::Update => (consumed(), endpoint.model.clone(), true),
+            Action::Patch => (self.kind.patch_types.to_vec(), format!("{META}.Patch"), true),
+            Action::Delete => (consumed(), format!("{META}.DeleteOptions"), false),
+            Action::DeleteCollection if self.kind.built_in => {
+                (consumed(), format!("{META}.DeleteOptions"), false)
+            }
+            _ => return None,
+        };
+        let mut body = Map::from_iter([("content", content(types, &reference(&model)))]);
+        if is_required {
+            body.insert("required", true.into());
+        }
+        Some(body.into())
     }
 
     /// The name of the list's schema.
@@ -389,74 +427,11 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// A name as a word: `s5-162.example.com` is `S5162ExampleCom`, or begins with a small letter.
-pub(super) fn word(name: &str, first: First) -> String {
-    let mut out = String::new();
-    let mut large = first == First::Large;
-    for (i, c) in name.chars().enumerate() {
-        match c {
-            _ if !(c.is_alphabetic() || c == '_' || (i > 0 && c.is_numeric())) => large = true,
-            _ if large => {
-                out.extend(c.to_uppercase());
-                large = false;
-            }
-            _ => out.push(c),
-        }
-    }
-    out
+/// Returns whether an endpoint returns the log of a pod.
+fn is_log(endpoint: &Endpoint<'_>) -> bool {
+    endpoint.subresource == "log"
 }
 
-/// The letter that a word begins with.
-#[derive(Clone, Copy, PartialEq)]
-pub(super) enum First {
-    Large,
-    AsItIs,
-}
-
-/// A kind with its article. Plurals, or what ends as if it were one, have none.
-fn with_article(kind: &str) -> String {
-    if kind.ends_with('s') && !kind.ends_with("ss") {
-        return kind.to_owned();
-    }
-    let is_vowel = |c: char| "aeiou".contains(c.to_ascii_lowercase());
-    let article = if kind.starts_with(is_vowel) { "an" } else { "a" };
-    format!("{article} {kind}")
-}
-
-fn both(schema: &Value) -> Value {
-    let media = object([("schema", schema.clone())]);
-    object([("application/json", media.clone()), ("application/yaml", media)])
-}
-
-fn patch_body(kind: &Kind) -> Value {
-    let media = object([("schema", reference(&format!("{META}.Patch")))]);
-    let types = kind.strategy.patch_types();
-    let content: Map = types.iter().map(|ty| (*ty, media.clone())).collect();
-    object([("content", content.into()), ("required", true.into())])
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn words() {
-        for (name, large, as_it_is) in [
-            ("s5-162.example.com", "S5162ExampleCom", "s5162ExampleCom"),
-            ("chaos-mesh.org", "ChaosMeshOrg", "chaosMeshOrg"),
-            ("1st.example.com", "StExampleCom", "StExampleCom"),
-            ("v1beta1", "V1beta1", "v1beta1"),
-        ] {
-            assert_eq!(word(name, First::Large), large);
-            assert_eq!(word(name, First::AsItIs), as_it_is);
-        }
-        for (kind, shown) in [
-            ("Widget", "a Widget"),
-            ("IAMRole", "an IAMRole"),
-            ("DHCPOptions", "DHCPOptions"),
-            ("Class", "a Class"),
-        ] {
-            assert_eq!(with_article(kind), shown);
-        }
-    }
+fn string() -> Value {
+    object([("type", "string".into())])
 }

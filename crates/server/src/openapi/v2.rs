@@ -1,8 +1,9 @@
-//! What a kind adds to the document of OpenAPI v2, made from what it adds to those of v3.
+//! The OpenAPI v2 document, converted from the v3 documents kind by kind.
 
+use super::models::ModelRenderer;
 use super::paths::Writer;
-use super::{META, SHARED, models, object};
-use crate::kinds::kind::{Kind, Version};
+use super::{META, SCALE, object, reference, routes};
+use crate::kinds::kind::{Kind, Kinds, Version};
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE;
 use scantling_schema::publish::OpenApiVersion;
@@ -14,68 +15,79 @@ const V2: &str = "#/definitions/";
 /// The version of the format.
 pub(super) const SWAGGER: &str = "2.0";
 
-/// What the document says of itself.
+/// The title and version of documents.
 pub(super) fn info() -> Value {
     object([("title", "Kubernetes".into()), ("version", "v1.37.0".into())])
 }
 
-/// The paths and schemas of a kind in all its served versions.
+/// The paths and schemas of a kind in all its served versions. The schemas of built-in kinds are among those that are
+/// [`shared`].
 pub(super) fn of_kind(kind: &Kind) -> Result<(Map, Map), String> {
+    let versions: Vec<&Version> = kind.versions.iter().filter(|v| v.served).collect();
     let mut paths = Vec::new();
     let mut schemas: Vec<(Str, Value)> = Vec::new();
-    let versions: Vec<&Version> = kind.versions.iter().filter(|v| v.served).collect();
-    let published = kind.strategy.published(kind, &versions, OpenApiVersion::V2)?;
-    let mut full = match kind.built_in {
-        true => kind
-            .strategy
-            .published(kind, &versions, OpenApiVersion::V3)?
-            .into_iter(),
-        false => Vec::new().into_iter(),
-    };
-    for (version, published) in versions.into_iter().zip(published) {
+    for version in &versions {
         let writer = Writer::new(kind, version);
         paths.extend(writer.paths());
-        if let Some(full) = full.next() {
-            let mut models = Map::from_iter([(writer.name.as_str(), full)]);
-            models::add_references(&mut models);
-            let others = models
-                .into_iter()
-                .filter(|(name, _)| !SHARED.schemas.contains_key(name));
-            schemas.extend(others);
-        }
-        if kind.review.is_none() {
+        if !kind.built_in {
             schemas.push((writer.list_name().into(), writer.list_schema()));
         }
-        schemas.push((writer.name.into(), published));
     }
-    // Of schemas of one name the last one counts.
+    if !kind.built_in {
+        let published = kind.codec.published(kind, &versions, OpenApiVersion::V2)?;
+        let names = versions
+            .iter()
+            .map(|version| Writer::new(kind, version).name.into());
+        schemas.extend(names.zip(published));
+    }
+    // The last of several schemas with one name wins.
     let (paths, schemas) = (Map::from_unsorted(paths), Map::from_unsorted(schemas));
     let paths = paths
         .into_iter()
-        .map(|(path, item)| (path, path_item(kind, item)));
+        .map(|(path, item)| (path, path_item(kind.patch_types, kind.built_in, item)));
     let schemas = schemas.into_iter().map(|(name, s)| (name, schema(s)));
     Ok((paths.collect(), schemas.collect()))
 }
 
-/// The schemas that all kinds share.
-pub(super) fn shared() -> Map {
-    let all = SHARED.schemas.iter();
-    all.map(|(name, s)| (name.clone(), schema(s.clone()))).collect()
+/// The paths outside kinds, and the schemas of built-in types.
+pub(super) fn shared(kinds: &Kinds) -> (Map, Map) {
+    let renderer = ModelRenderer::for_scheme(&["apiextensions.k8s.io", "apiregistration.k8s.io"]);
+    let own: Map = routes::paths(kinds).into_iter().collect();
+    let built_in = kinds.all().filter(|kind| kind.built_in);
+    let served = built_in.flat_map(|kind| kind.versions.iter().filter(|v| v.served).map(move |v| (kind, v)));
+    let of_kinds: Vec<Map> = served
+        .map(|(kind, version)| Writer::new(kind, version).paths())
+        .collect();
+    let mut schemas = Map::new();
+    // Custom resources may have a scale.
+    let scale = reference(SCALE);
+    let paths = own
+        .values()
+        .chain(of_kinds.iter().flat_map(Map::values))
+        .chain([&scale]);
+    renderer.add_references(paths, &mut schemas);
+    let own = own
+        .into_iter()
+        .map(|(path, item)| (path, path_item(&[], true, item)));
+    (
+        own.collect(),
+        schemas.into_iter().map(|(name, s)| (name, schema(s))).collect(),
+    )
 }
 
-/// The parameters that all kinds share, by the names under which operations refer to them.
+/// The shared parameters, by the names by which operations refer to them.
 pub(super) fn shared_parameters() -> Map {
     let of = |model: &str| object([("$ref", format!("{V2}{META}.{model}").into())]);
     let bodies = [
         body(of("DeleteOptions"), None),
         body(of("Patch"), Some(true.into())),
     ];
-    let others = SHARED.parameters.values().cloned().map(flat);
+    let others = super::shared_parameters().cloned().map(flat);
     let all = others.chain(bodies);
     all.filter_map(|p| Some((shared_name(&p)?, p))).collect()
 }
 
-/// How clients show who they are: that they have to, and the ways there are.
+/// The security requirement, and the security scheme.
 pub(super) fn security() -> (Value, Value) {
     let token = object([
         ("description", "Bearer Token authentication".into()),
@@ -97,7 +109,8 @@ fn take(value: &mut Value, path: &[&str]) -> Map {
         .unwrap_or_default()
 }
 
-/// A schema: references point elsewhere and stand for themselves, and junctors and defaults are gone.
+/// Converts a schema: references are rewritten and have no siblings, junctors and defaults are dropped. A
+/// type of the table with alternatives becomes a string.
 fn schema(value: Value) -> Value {
     let Value::Object(members) = value else {
         return value;
@@ -105,7 +118,11 @@ fn schema(value: Value) -> Value {
     let mut out = Map::new();
     for (key, value) in members {
         let value = match (key.as_str(), value) {
-            ("anyOf" | "oneOf" | "not" | "nullable" | "default", _) => continue,
+            ("oneOf", _) => {
+                out.insert("type", "string".into());
+                continue;
+            }
+            ("anyOf" | "not" | "nullable" | "default", _) => continue,
             ("allOf", Value::Array(all)) => {
                 if let [one] = all.as_slice()
                     && let Some(reference) = one.get("$ref")
@@ -135,7 +152,7 @@ fn place(reference: Value) -> Value {
     }
 }
 
-fn path_item(kind: &Kind, value: Value) -> Value {
+fn path_item(patch_types: &[&str], is_built_in: bool, value: Value) -> Value {
     let Value::Object(members) = value else {
         return value;
     };
@@ -144,14 +161,14 @@ fn path_item(kind: &Kind, value: Value) -> Value {
             ("parameters", Value::Array(all)) => {
                 Value::Array(all.into_iter().map(|p| referred(flat(p))).collect())
             }
-            (method, value) => operation(kind, method, value),
+            (method, value) => operation(patch_types, is_built_in, method, value),
         };
         (key, value)
     });
     Value::Object(members.collect())
 }
 
-/// A parameter with the keywords of its schema beside its own.
+/// A parameter with the keywords of its schema inlined.
 fn flat(mut parameter: Value) -> Value {
     let keywords = take(&mut parameter, &["schema"]);
     if let Some(members) = parameter.as_object_mut() {
@@ -163,7 +180,7 @@ fn flat(mut parameter: Value) -> Value {
     parameter
 }
 
-/// The parameter that a body is.
+/// The parameter of a request body.
 fn body(schema: Value, required: Option<Value>) -> Value {
     let members = [
         ("name", Value::from("body")),
@@ -174,7 +191,7 @@ fn body(schema: Value, required: Option<Value>) -> Value {
     Value::Object(members.into_iter().chain(required).collect())
 }
 
-/// A reference to a parameter that is shared, or the parameter.
+/// A reference to a shared parameter, or the parameter itself.
 fn referred(parameter: Value) -> Value {
     match shared_name(&parameter) {
         Some(name) => object([("$ref", format!("#/parameters/{name}").into())]),
@@ -182,8 +199,8 @@ fn referred(parameter: Value) -> Value {
     }
 }
 
-/// The name under which a parameter is shared: its own and the beginning of a digest of its text. Some are not: those
-/// that are a kind's own, and those by which old clients tell what a server can do.
+/// The name of a shared parameter: its own and the beginning of a digest of its text. Parameters of one kind are not
+/// shared, nor those by which old clients detect features of the server.
 fn shared_name(parameter: &Value) -> Option<String> {
     const ORDER: [&str; 7] = [
         "uniqueItems",
@@ -215,36 +232,45 @@ fn fnv1(text: &[u8]) -> u64 {
     })
 }
 
-/// The schema of the first media type; none without media types.
+/// The schema of the first media type; `None` without media types.
 fn content(value: &mut Value) -> Option<Value> {
     let (_, mut first) = take(value, &["content"]).into_iter().next()?;
     Some(schema(take(&mut first, &["schema"]).into()))
 }
 
-/// The media types of the body of an operation, and of its answer.
-fn media_types(kind: &Kind, method: &str, operation: &Map) -> (Value, Value) {
-    const OBJECTS: &[&str] = &["application/json", "application/yaml"];
-    let consumes = match method {
-        "patch" => kind.strategy.patch_types(),
-        _ if kind.built_in => &["*/*"],
-        _ => OBJECTS,
-    };
-    let mut produces = OBJECTS.to_vec();
-    if kind.built_in {
-        produces.push("application/vnd.kubernetes.protobuf");
-        if operation.get("x-kubernetes-action").and_then(Value::as_str) == Some("list") {
-            produces.push("application/json;stream=watch");
-            produces.push("application/vnd.kubernetes.protobuf;stream=watch");
-        }
-    }
-    (consumes.to_vec().into(), produces.into())
+/// The media types of responses, in the order of `produces`.
+const PRODUCED: [&str; 7] = [
+    "text/plain",
+    "application/json",
+    "application/yaml",
+    "application/vnd.kubernetes.protobuf",
+    "application/json;stream=watch",
+    "application/vnd.kubernetes.protobuf;stream=watch",
+    "*/*",
+];
+
+/// The media types of an operation's responses.
+fn produced(operation: &Value) -> Vec<&'static str> {
+    let responses = operation.get("responses").and_then(Value::as_object);
+    let contents = responses
+        .into_iter()
+        .flat_map(Map::values)
+        .filter_map(|r| r.get("content"));
+    let contents: Vec<&Value> = contents.collect();
+    let is_produced = |ty: &&str| contents.iter().any(|content| content.get(ty).is_some());
+    PRODUCED.into_iter().filter(is_produced).collect()
 }
 
-fn operation(kind: &Kind, method: &str, mut value: Value) -> Value {
+fn operation(patch_types: &[&str], is_built_in: bool, method: &str, mut value: Value) -> Value {
+    let produces = produced(&value);
+    let consumes: &[&str] = match method {
+        "patch" if !patch_types.is_empty() && value.get("requestBody").is_some() => patch_types,
+        _ if is_built_in => &["*/*"],
+        _ => &["application/json", "application/yaml"],
+    };
     let Some(members) = value.as_object_mut() else {
         return value;
     };
-    let (consumes, produces) = media_types(kind, method, members);
     let mut all: Vec<Value> = match members.remove("parameters") {
         Some(Value::Array(items)) => items.into_iter().map(flat).collect(),
         _ => Vec::new(),
@@ -258,8 +284,8 @@ fn operation(kind: &Kind, method: &str, mut value: Value) -> Value {
         let all = all.into_iter().map(referred);
         members.insert("parameters", Value::Array(all.collect()));
     }
-    members.insert("consumes", consumes);
-    members.insert("produces", produces);
+    members.insert("consumes", consumes.to_vec().into());
+    members.insert("produces", produces.into());
     members.insert("schemes", Value::from(vec!["https"]));
     if let Some(Value::Object(responses)) = members.get_mut("responses") {
         for (_, response) in responses.iter_mut() {

@@ -4,7 +4,7 @@ use crate::api::ResourceRequest;
 use crate::kinds::builtin;
 use crate::rest::body::{self, DecodedBody};
 use crate::rest::options::{WriteKind, WriteOptions};
-use crate::rest::write::{Ownership, Source, Write};
+use crate::rest::write::{ObjectSource, Ownership, Write};
 use crate::status::{ApiError, ApiResult};
 use scantling_value::Value;
 use std::sync::Arc;
@@ -48,7 +48,14 @@ impl Write<'_> {
         let form = write.head.body_encoding()?;
         let mode = options.field_validation;
         let DecodedBody { mut object, found } = body::decode(&call, &write.body, form, mode)?;
-        write.receive(&mut object, &found, mode, Ownership::Update, Source::Body, None)?;
+        write.normalize(
+            &mut object,
+            &found,
+            mode,
+            Ownership::Update,
+            ObjectSource::Body,
+            None,
+        )?;
         Ok(object)
     }
 }

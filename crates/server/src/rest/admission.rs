@@ -1,20 +1,19 @@
 //! Built-in admission plugins: fetches the objects that they need and applies their verdicts.
 
 use crate::api::{Api, ResourceRequest};
+use crate::http::compute;
 use crate::kinds::kind::Kind;
 use crate::rest::read::{self, store_error};
 use crate::rest::write::{Part, Write, timestamp};
 use crate::status::{ApiError, ApiResult};
-use scantling_builtin::admission::{
-    Action, Denial, Effects, Found, LAST_PLUGINS, Lookup, PLUGINS, Plugin, Request, RequestSubresource,
-};
+use scantling_builtin::admission::{Action, Denial, Effects, Found, Lookup, Request, RequestSubresource};
 use scantling_builtin::{Context, User};
 use scantling_schema::gates::is_on_by_default;
-use scantling_store::{ListRequest, ReadAt, StoreError};
+use scantling_store::{Entry, ListRequest, ReadAt, StoreError};
 use scantling_value::{Map, Value};
 use std::sync::Arc;
 
-/// How often the validating phase is repeated if a quota changes meanwhile.
+/// The maximum number of tries of the validating phase, which is repeated if a quota changes.
 const MAX_TRIES: usize = 5;
 
 /// A write as admission sees it.
@@ -22,15 +21,10 @@ const MAX_TRIES: usize = 5;
 pub(crate) struct Admission<'a> {
     pub(crate) action: Action,
     pub(crate) part: Part,
-    /// The name; empty if the server shall generate it.
+    /// The name; empty if the server generates it.
     pub(crate) name: &'a str,
     /// The stored object, on updates and deletions.
     pub(crate) old: Option<&'a Value>,
-}
-
-fn plugins() -> impl Iterator<Item = &'static dyn Plugin> {
-    let all = PLUGINS.iter().chain(LAST_PLUGINS).copied();
-    all.filter(|plugin| plugin.is_on_by_default())
 }
 
 impl Admission<'_> {
@@ -74,7 +68,7 @@ impl Write<'_> {
         let call = self.call;
         let now = timestamp();
         let request = admission.request(call, &now, self.requester());
-        for plugin in plugins().filter(|plugin| plugin.handles(&request)) {
+        for plugin in call.api.plugins.iter().filter(|plugin| plugin.handles(&request)) {
             let found = call.api.find_all(&plugin.lookups(object, &request)).await?;
             if let Some(members) = object.as_object_mut() {
                 plugin
@@ -85,7 +79,7 @@ impl Write<'_> {
         Ok(())
     }
 
-    /// Runs the validating phase. Unless nothing is to be stored, it stores the usage that quotas count.
+    /// Runs the validating phase. It stores the usage of quotas, except in a dry run.
     pub(crate) async fn check_admission(
         &mut self,
         admission: &Admission<'_>,
@@ -94,7 +88,7 @@ impl Write<'_> {
     ) -> ApiResult<()> {
         let call = self.call;
         let now = timestamp();
-        for plugin in plugins() {
+        for plugin in &call.api.plugins {
             let mut tries = 0;
             loop {
                 let request = admission.request(call, &now, self.requester());
@@ -126,7 +120,7 @@ impl Api {
     }
 
     /// The objects that lookups name, per lookup. A kind that is not served has no objects.
-    async fn find_all(&self, lookups: &[Lookup]) -> ApiResult<Vec<Vec<Value>>> {
+    async fn find_all(&self, lookups: &[Lookup]) -> ApiResult<Vec<Vec<Arc<Value>>>> {
         let mut all = Vec::with_capacity(lookups.len());
         for lookup in lookups {
             all.push(self.find(lookup).await?);
@@ -134,7 +128,7 @@ impl Api {
         Ok(all)
     }
 
-    async fn find(&self, lookup: &Lookup) -> ApiResult<Vec<Value>> {
+    async fn find(&self, lookup: &Lookup) -> ApiResult<Vec<Arc<Value>>> {
         let Some(kind) = self.kind_named(lookup.group, lookup.kind) else {
             return Ok(Vec::new());
         };
@@ -142,7 +136,7 @@ impl Api {
         let Some(name) = &lookup.name else {
             return self.list_stored(&kind, namespace).await;
         };
-        let Ok(key) = self.keys.object(kind.key_group(), &kind.plural, namespace, name) else {
+        let Ok(key) = self.keys.object(&kind.key_group, &kind.plural, namespace, name) else {
             return Ok(Vec::new());
         };
         let mut entry = self
@@ -151,17 +145,21 @@ impl Api {
             .await
             .map_err(store_error)?;
         if entry.is_none() {
-            // It may be newer than what this server remembers.
+            // It may be newer than the cache of this server.
             entry = self.store.get(&key, ReadAt::Latest).await.map_err(store_error)?;
         }
-        entry.iter().map(|entry| read::stored(entry)).collect()
+        self.decode_all(entry.as_slice()).await
     }
 
     /// All stored objects of a kind, or those of a namespace.
-    pub(crate) async fn list_stored(&self, kind: &Kind, namespace: Option<&str>) -> ApiResult<Vec<Value>> {
+    pub(crate) async fn list_stored(
+        &self,
+        kind: &Kind,
+        namespace: Option<&str>,
+    ) -> ApiResult<Vec<Arc<Value>>> {
         let prefix = match namespace {
-            Some(ns) => self.keys.namespace(kind.key_group(), &kind.plural, ns),
-            None => self.keys.collection(kind.key_group(), &kind.plural),
+            Some(ns) => self.keys.namespace(&kind.key_group, &kind.plural, ns),
+            None => self.keys.collection(&kind.key_group, &kind.plural),
         };
         let Ok(prefix) = prefix else {
             return Ok(Vec::new());
@@ -172,10 +170,29 @@ impl Api {
             ..ListRequest::default()
         };
         let page = self.store.list(request).await.map_err(store_error)?;
-        page.entries.iter().map(|entry| read::stored(entry)).collect()
+        self.decode_all(&page.entries).await
     }
 
-    /// Stores objects that admission changed; false if one of them has changed meanwhile.
+    /// Decodes entries, unless they are cached. If there is much to decode, the request becomes heavy.
+    async fn decode_all(&self, entries: &[Arc<Entry>]) -> ApiResult<Vec<Arc<Value>>> {
+        let cached = self.decoded.get(entries);
+        let missing = entries.iter().zip(&cached).filter(|(_, object)| object.is_none());
+        let bytes = missing.map(|(entry, _)| entry.value.len()).sum();
+        if compute::is_heavy(bytes, 1) {
+            compute::offload(bytes).await;
+        }
+        let object = |(entry, cached): (&Arc<Entry>, Option<Arc<Value>>)| match cached {
+            Some(object) => Ok(object),
+            None => {
+                let object = Arc::new(read::stored(entry)?);
+                self.decoded.insert(entry, &object);
+                Ok(object)
+            }
+        };
+        entries.iter().zip(cached).map(object).collect()
+    }
+
+    /// Stores objects that admission changed; false if another write came first.
     pub(crate) async fn store_updates(&self, updates: &[Value]) -> ApiResult<bool> {
         for object in updates {
             let text = |field: &str| object.str_at(["metadata", field]);
@@ -188,7 +205,7 @@ impl Api {
             let namespace = Some(text("namespace")).filter(|ns| !ns.is_empty());
             let key = self
                 .keys
-                .object(kind.key_group(), &kind.plural, namespace, text("name"))
+                .object(&kind.key_group, &kind.plural, namespace, text("name"))
                 .map_err(store_error)?;
             let expected = crate::request::parse_uint(text("resourceVersion")).map_err(ApiError::internal)?;
             let value = crate::codec::text::Stored::whole(object).value;
@@ -206,7 +223,7 @@ impl Api {
     }
 }
 
-/// The error that a denial becomes.
+/// The error about a denial.
 fn denied(denial: Denial) -> ApiError {
     let mut details = Map::new();
     for (key, value) in [

@@ -1,30 +1,31 @@
-//! The body of a request as an object, refused in a server's words where it is none.
+//! Decodes the body of a request to an object, with kube-apiserver's errors.
 
 use crate::api::ResourceRequest;
 use crate::codec::cbor::{self, Fault};
 use crate::codec::media::{self, Encoding};
 use crate::codec::protobuf;
+use crate::kinds::kind::Protobuf;
 use crate::rest::write::{cannot_be_handled, cannot_be_handled_by_default};
 use crate::status::{ApiError, ApiResult};
 use scantling_admit::FieldValidation;
 use scantling_apitypes::TypeDef;
 use scantling_schema::names::group_version;
 use scantling_value::json::{self, RawJson};
-use scantling_value::{Decoded, Limits, Map, Str, Value, go, yaml};
+use scantling_value::{Decoded, Finding, Limits, Map, Str, Value, go, yaml};
 
-/// An object as it was sent.
+/// The object of a request.
 #[derive(Debug)]
 pub(crate) struct DecodedBody {
     pub(crate) object: Value,
-    /// What strict decoding of the text found: fields that stand twice, and unknown ones that are gone already.
-    pub(crate) found: Vec<String>,
+    /// The findings of strict decoding: duplicate fields, and unknown fields that were removed.
+    pub(crate) found: Vec<Finding>,
 }
 
-/// What a decoder looks at first.
+/// The Go type that kube-apiserver decodes first.
 const TYPE_META: &str =
     r#"struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }"#;
 
-/// Why a custom resource does not come in protobuf.
+/// The error about a custom resource in protobuf.
 const NO_MESSAGE: &str = "object *unstructured.Unstructured does not implement the protobuf marshalling interface and \
                           cannot be encoded to a protobuf message";
 
@@ -46,7 +47,7 @@ pub(crate) fn decode(
     let parse_error = |why: &dyn std::fmt::Display| {
         unrecognized(format!("couldn't get version/kind; json parse error: {why}"))
     };
-    // What an object says of itself counts before anything else in it.
+    // `apiVersion` and `kind` are checked before anything else.
     let says = |object: &Value| {
         let (api_version, kind) = read_type_meta(object, text, form).map_err(unrecognized)?;
         Ok((api_version.to_owned(), kind.to_owned()))
@@ -56,10 +57,10 @@ pub(crate) fn decode(
         Encoding::Json => match json::decode_strict(text, Limits::SERVER) {
             Ok(decoded) => decoded,
             Err(e) => {
-                // A number beyond all numbers is JSON; only what is made of it has no place for it.
+                // A number out of range is valid JSON; only its conversion fails.
                 let object = json::decode_any_range(text, Limits::SERVER).map_err(|e| parse_error(&e))?;
                 let (api_version, kind) = says(&object)?;
-                // Built-in kinds are read field by field: it is nothing to fields that they do not have.
+                // Go types ignore the numbers of unknown fields.
                 if !call.kind.built_in {
                     return Err(cannot_be_handled_by_default(
                         call,
@@ -79,13 +80,14 @@ pub(crate) fn decode(
             yaml::decode_strict(text, Limits::SERVER).map_err(|e| unrecognized(e.to_string()))?
         }
         Encoding::Protobuf => {
-            if let Some(why) = call.kind.strategy.no_protobuf() {
+            if let Protobuf::Lossy(why) = call.kind.protobuf {
                 let e = ApiError::unsupported_media_type(&media::without_protobuf(call.accept.encodings));
                 let message = format!("{}: {why}", e.message());
                 return Err(e.with_message(message));
             }
             let envelope = protobuf::open(text).map_err(unrecognized)?;
-            let described = protobuf::described(&envelope).filter(|_| call.kind.built_in);
+            let described = protobuf::described(&envelope);
+            let described = described.filter(|_| call.kind.protobuf == Protobuf::Supported);
             let read = described.map_or_else(|| Err(NO_MESSAGE.to_owned()), |d| protobuf::read(&envelope, d));
             Decoded {
                 value: read.map_err(|why| cannot_be_handled_by_default(call, "", "", &why))?,
@@ -111,15 +113,9 @@ pub(crate) fn decode(
         written_type_meta(text).map_err(unrecognized)?;
     }
     let mut object = decoded.value;
-    let found = match (form, mode) {
-        // A refusal of YAML names all its duplicates in one text.
-        (Encoding::Yaml, FieldValidation::Strict) if !decoded.duplicates.is_empty() => {
-            vec![yaml::strict_error(&decoded.duplicates)]
-        }
-        _ => decoded.duplicates,
-    };
+    let found = decoded.duplicates;
     if form == Encoding::Cbor && !call.kind.built_in {
-        // What says what it is in another type than text says nothing.
+        // `apiVersion` and `kind` that are not strings count as absent.
         let said = |field| object.get_str(field);
         let (api_version, kind) = (said("apiVersion"), said("kind"));
         let missing = |field: &str| format!("Object '{field}' is missing in '{}'", cbor::notation(text));
@@ -138,8 +134,8 @@ pub(crate) fn decode(
         }
         let mut sent = DecodedBody { object, found };
         typed(call, &mut sent.object, &api_version, &kind)?;
-        // Numbers beyond all numbers and fields that stand twice are something only to the types of the fields.
-        if is_odd && let Some(read) = call.kind.strategy.read_text(call.version, text) {
+        // Numbers out of range and duplicate fields are decoded by the types of the fields.
+        if is_odd && let Some(read) = call.kind.codec.decode_text(call.version, text) {
             let read = read.map_err(|why| cannot_be_handled(call, &sent.object, &why))?;
             sent = read;
             typed(call, &mut sent.object, &api_version, &kind)?;
@@ -151,7 +147,7 @@ pub(crate) fn decode(
         let sent = String::from_utf8_lossy(text);
         return Err(match (mode, form) {
             (FieldValidation::Warn | FieldValidation::Strict, _) => unrecognized(missing(&sent)),
-            // A decoder that is not strict takes the kind for that of the path, until it makes an object of it.
+            // A lenient decoder uses the kind of the path until it builds the object.
             (FieldValidation::Ignore, Encoding::Yaml) => {
                 cannot_be_handled_by_default(call, &api_version, "", &missing(&object.to_json()))
             }
@@ -166,20 +162,20 @@ pub(crate) fn decode(
     Ok(DecodedBody { object, found })
 }
 
-/// Why it cannot be told what an object in CBOR is.
+/// The error about the type of an object in CBOR.
 fn no_kind(why: &str) -> String {
     format!("unable to determine group/version/kind: {why}")
 }
 
-/// Why a version that is null cannot be read.
+/// The error about an `apiVersion` of null.
 pub(crate) const NO_VERSION: &str = ".apiVersion accessor error: <nil> is of the type <nil>, expected string";
 
-/// Why something of another JSON type is no object.
+/// The error about a value that is not an object.
 fn no_object(found: &str) -> String {
     format!("json: cannot unmarshal {found} into Go value of type {TYPE_META}")
 }
 
-/// The version and the kind that an object says it is of, empty where it says nothing; or why that cannot be read.
+/// Returns `apiVersion` and `kind`, empty if they are absent; fails if they are not strings.
 pub(crate) fn type_meta(object: &Value) -> Result<(&str, &str), String> {
     let parse_error = |why: String| format!("couldn't get version/kind; json parse error: {why}");
     match object {
@@ -202,10 +198,10 @@ pub(crate) fn type_meta(object: &Value) -> Result<(&str, &str), String> {
     Ok((field("apiVersion")?, field("kind")?))
 }
 
-/// The fields by which an object says what it is.
+/// The fields that name the type of an object.
 const TYPE_FIELDS: [&str; 2] = ["apiVersion", "kind"];
 
-/// Whether an object has fields that would say what it is but for their case: those who only ask for that do not mind.
+/// Returns whether an object has `apiVersion` or `kind` in another case, which Go's decoder accepts.
 fn misspells_type(object: &Value) -> bool {
     let names = object.as_object().into_iter().flat_map(Map::keys);
     let is_type = |name: &str| TYPE_FIELDS.iter().any(|field| field.eq_ignore_ascii_case(name));
@@ -214,7 +210,7 @@ fn misspells_type(object: &Value) -> bool {
         .any(|name| is_type(name) && !TYPE_FIELDS.contains(&name))
 }
 
-/// Checks what an object says it is of wherever it does so: a text may say it twice.
+/// Checks every `apiVersion` and `kind` of a text, which may contain them twice.
 fn written_type_meta(text: &[u8]) -> Result<(), String> {
     let Ok(RawJson::Object(members)) = json::decode_raw(text, Limits::SERVER) else {
         return Ok(());
@@ -227,7 +223,7 @@ fn written_type_meta(text: &[u8]) -> Result<(), String> {
     Ok(())
 }
 
-/// As [`type_meta`]; a version of more than a group and a version cannot be read, either.
+/// As [`type_meta`], but also fails on an `apiVersion` with several slashes.
 pub(crate) fn well_formed_type_meta(object: &Value) -> Result<(&str, &str), String> {
     let (api_version, kind) = type_meta(object)?;
     if api_version.matches('/').count() > 1 {
@@ -236,7 +232,7 @@ pub(crate) fn well_formed_type_meta(object: &Value) -> Result<(&str, &str), Stri
     Ok((api_version, kind))
 }
 
-/// As [`well_formed_type_meta`], of an object that was read from a text; of several faults the first in it is told.
+/// As [`well_formed_type_meta`], for an object of a text: of several errors, the first in the text is returned.
 pub(crate) fn read_type_meta<'v>(
     object: &'v Value,
     text: &[u8],
@@ -249,7 +245,7 @@ pub(crate) fn read_type_meta<'v>(
     read
 }
 
-/// A document of a built-in kind need not say what it is, but may not say otherwise.
+/// Fills in `apiVersion` and `kind` of an object of a built-in kind, and fails if they name another type.
 fn typed(call: &ResourceRequest<'_>, object: &mut Value, api_version: &str, kind: &str) -> ApiResult<()> {
     let expected = call.api_version();
     let api_version = if api_version.is_empty() {
@@ -259,8 +255,9 @@ fn typed(call: &ResourceRequest<'_>, object: &mut Value, api_version: &str, kind
     };
     let kind = if kind.is_empty() { &call.kind.kind } else { kind };
     let (group, version) = group_version(api_version);
-    let known = group == call.kind.group && call.kind.versions.iter().any(|v| v.name == version);
-    if (!known || kind != call.kind.kind) && !call.kind.is_also(api_version, kind) {
+    if (!call.kind.has_version(api_version) || kind != call.kind.kind)
+        && !call.kind.is_alias(api_version, kind)
+    {
         let wanted = &call.kind.kind;
         let why = call.kind.mismatch(api_version, kind);
         return Err(ApiError::bad_request(format!(
@@ -278,7 +275,7 @@ fn typed(call: &ResourceRequest<'_>, object: &mut Value, api_version: &str, kind
     Ok(())
 }
 
-/// The version in the body is that of the path. What is found in the body is told nevertheless.
+/// Checks that the `apiVersion` of an object is that of the path.
 pub(crate) fn check_version_matches_path(call: &ResourceRequest<'_>, object: &Value) -> ApiResult<()> {
     let found = object.get_str("apiVersion");
     let expected = call.api_version();
@@ -289,7 +286,7 @@ pub(crate) fn check_version_matches_path(call: &ResourceRequest<'_>, object: &Va
 }
 
 fn other_version(found: &str, expected: &str) -> ApiError {
-    // The core group has no name, and nothing follows it.
+    // The core group is not shown.
     let found = match group_version(found) {
         ("", version) => version,
         _ => found,

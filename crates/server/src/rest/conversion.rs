@@ -1,9 +1,8 @@
 //! Conversion between the versions of a kind by a webhook.
 //!
-//! Objects are stored in one version and shown in any. Where a definition says that a webhook converts them, it is asked
-//! in four places: for what is read ([`ResourceRequest::read`]), for what is stored ([`ResourceRequest::store`]), for what lists and watches
-//! are about to look at ([`Converted`]), and for what field ownership compares ([`memo`]). Kinds without a webhook pass
-//! through all of them without waiting.
+//! Objects are stored in one version and served in any. The webhook of a CRD is called in four places: for reads
+//! ([`ResourceRequest::read`]), for writes ([`ResourceRequest::store`]), for the entries of lists and watches
+//! ([`Converted`]), and for field ownership ([`memo`]). Kinds without a webhook never wait there.
 
 mod client;
 mod memo;
@@ -15,18 +14,18 @@ pub(crate) use memo::{Memo, with_conversions};
 pub(crate) use review::group_version_kind;
 
 use crate::api::ResourceRequest;
-use crate::codec::text::is_in_form;
 use crate::discovery::api_version;
 use crate::kinds::custom::ByWebhook;
 use crate::metrics::{Conversion, Conversions};
+use crate::rest::entry_cache::is_normalized;
 use crate::rest::read::{self, undecodable};
 use crate::rest::write::metadata_mut;
 use crate::status::{ApiError, ApiResult};
 use base64::Engine as _;
-use client::Client;
+use client::WebhookCaller;
 use futures_util::future::join_all;
 use recent::Recent;
-use review::{ConversionRequest, Fault, ReviewVersion};
+use review::{ConversionRequest, ReviewVersion, WebhookError};
 use scantling_schema::definition::{Definition, WebhookClient};
 use scantling_schema::names::group_version;
 use scantling_store::Entry;
@@ -35,21 +34,21 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
-/// A webhook that converts the objects of a kind, as the definition describes it now.
+/// The conversion webhook of a CRD.
 #[derive(Debug)]
 pub(crate) struct Webhook {
     settings: WebhookClient,
     review: Option<ReviewVersion>,
-    /// The name of the definition.
+    /// The name of the CRD.
     definition: String,
     metrics: Conversions,
-    /// Made for the first call.
-    client: OnceLock<Result<Client, String>>,
+    /// Created for the first call.
+    client: OnceLock<Result<WebhookCaller, String>>,
     recent: Recent,
 }
 
 impl Webhook {
-    /// The webhook of a definition, if it has one.
+    /// Returns the webhook of a CRD, if it has one.
     pub(crate) fn new(definition: &Definition, metrics: &Conversions) -> Option<Webhook> {
         let conversion = definition.spec.conversion.as_ref();
         let conversion = conversion.filter(|c| c.strategy == "Webhook")?;
@@ -64,7 +63,7 @@ impl Webhook {
         })
     }
 
-    /// An object as another version has it.
+    /// Converts an object to another version.
     async fn convert(&self, object: &Value, wanted: &str) -> Result<Value, String> {
         let Some(version) = self.review else {
             return Err("no supported conversion review versions".to_owned());
@@ -80,13 +79,15 @@ impl Webhook {
         let answer = self.ask(&request).await;
         self.count(&request, answer.as_ref().err(), started);
         answer.map_err(|fault| match fault {
-            Fault::ResourceRequest(why) | Fault::Malformed(why) => request.failed(&format!("failed: {why}")),
-            Fault::Count(count) => request.failed(&format!("returned {count} objects, expected 1")),
-            Fault::Object(why) => why,
+            WebhookError::Call(why) | WebhookError::Malformed(why) => {
+                request.failed(&format!("failed: {why}"))
+            }
+            WebhookError::Count(count) => request.failed(&format!("returned {count} objects, expected 1")),
+            WebhookError::Object(why) => why,
         })
     }
 
-    fn count(&self, request: &ConversionRequest<'_>, fault: Option<&Fault>, started: Instant) {
+    fn count(&self, request: &ConversionRequest<'_>, fault: Option<&WebhookError>, started: Instant) {
         let version = |api_version: &str| group_version(api_version).1.to_owned();
         let conversion = Conversion {
             crd_name: self.definition.clone(),
@@ -95,34 +96,34 @@ impl Webhook {
             succeeded: fault.is_none().to_string(),
         };
         self.metrics
-            .called(&conversion, fault.map(Fault::kind), started.elapsed());
+            .called(&conversion, fault.map(WebhookError::kind), started.elapsed());
     }
 
-    async fn ask(&self, request: &ConversionRequest<'_>) -> Result<Value, Fault> {
-        let client = self.client().map_err(Fault::ResourceRequest)?;
+    async fn ask(&self, request: &ConversionRequest<'_>) -> Result<Value, WebhookError> {
+        let client = self.client().map_err(WebhookError::Call)?;
         let answer = client.post(request.to_json().into()).await;
-        request.read(&answer.map_err(Fault::ResourceRequest)?)
+        request.read(&answer.map_err(WebhookError::Call)?)
     }
 
-    fn client(&self) -> Result<&Client, String> {
+    fn client(&self) -> Result<&WebhookCaller, String> {
         let made = self.client.get_or_init(|| {
-            // Without its bundle, a webhook would be trusted that the system trusts.
+            // An invalid bundle must not fall back to the authorities of the system.
             let bundle = base64::engine::general_purpose::STANDARD
                 .decode(self.settings.ca_bundle.as_bytes())
                 .map_err(|e| format!("unable to load root certificates: {e}"))?;
-            Client::new(&self.settings, &bundle)
+            WebhookCaller::new(&self.settings, &bundle)
         });
         made.as_ref().map_err(String::clone)
     }
 }
 
 impl ResourceRequest<'_> {
-    /// A stored object as the request's version shows it.
+    /// Returns a stored object in the version of the request.
     pub(crate) async fn read(&self, stored: Value) -> ApiResult<Value> {
-        match self.kind.strategy.by_webhook() {
-            // What few kinds do is kept out of the way of all others, where it would take room.
+        match self.kind.codec.webhook() {
+            // Boxed, because few kinds need this large future.
             Some(by) => Box::pin(self.read_converted(by, stored)).await,
-            None => self.kind.strategy.read(self.kind, self.version, stored),
+            None => self.kind.codec.read(self.kind, self.version, stored),
         }
     }
 
@@ -132,19 +133,18 @@ impl ResourceRequest<'_> {
         converted.map_err(ApiError::unreadable)
     }
 
-    /// An object of the request's version as it is stored.
+    /// Returns an object of the request's version as it is stored.
     pub(crate) async fn store(&self, object: Value) -> ApiResult<Value> {
-        match (self.kind.strategy.by_webhook(), self.kind.storage_version()) {
+        match (self.kind.codec.webhook(), self.kind.storage_version()) {
             (Some(by), Some(storage)) => {
                 let converted = Box::pin(self.convert(by, object, &storage.name)).await;
                 converted.map_err(ApiError::internal)
             }
-            _ => self.kind.strategy.store(self.kind, self.version, object),
+            _ => self.kind.codec.store(self.kind, self.version, object),
         }
     }
 
-    /// An object in the form of a version, if it is not of that version already. It goes to the webhook without its
-    /// resource version, which is the store's.
+    /// Converts an object unless it is in the version already. The webhook does not see the resource version.
     async fn convert(&self, by: ByWebhook<'_>, mut object: Value, version: &str) -> Result<Value, String> {
         let wanted = api_version(&self.kind.group, version);
         if object.get("apiVersion").and_then(Value::as_str) == Some(&wanted) {
@@ -161,26 +161,26 @@ impl ResourceRequest<'_> {
     }
 }
 
-/// How many objects are converted at a time.
+/// The number of concurrent calls.
 const AT_ONCE: usize = 16;
 
-/// What a webhook made of stored objects that are about to be looked at; nothing for kinds without one.
+/// The entries of a list or watch that a webhook converted; empty for kinds without one.
 #[derive(Debug, Default)]
 pub(crate) struct Converted {
     by_revision: BTreeMap<u64, ApiResult<Arc<Value>>>,
 }
 
 impl Converted {
-    /// Converts what of these entries is not in the request's version. What was made of an entry lately counts.
+    /// Converts the entries that are not in the version of the request. Recent conversions are reused.
     pub(crate) async fn for_entries<'e>(
         call: &ResourceRequest<'_>,
         entries: impl IntoIterator<Item = &'e Arc<Entry>>,
     ) -> Converted {
-        let Some(ByWebhook { webhook, .. }) = call.kind.strategy.by_webhook() else {
+        let Some(ByWebhook { webhook, .. }) = call.kind.codec.webhook() else {
             return Converted::default();
         };
-        // What is shown as it is stored needs no webhook.
-        let entries = entries.into_iter().filter(|entry| !is_in_form(call, entry));
+        // Entries that are shown as they are stored need no webhook.
+        let entries = entries.into_iter().filter(|entry| !is_normalized(call, entry));
         let entries: Vec<&Arc<Entry>> = entries.collect();
         Box::pin(Converted::by(webhook, call, &entries)).await
     }
@@ -195,7 +195,7 @@ impl Converted {
         Converted { by_revision }
     }
 
-    /// A stored object as the requested version shows it.
+    /// Returns a stored object in the version of the request.
     pub(crate) fn object(&self, call: &ResourceRequest<'_>, entry: &Entry) -> ApiResult<Value> {
         if let Some(converted) = self.by_revision.get(&entry.mod_revision) {
             return match converted {
@@ -204,16 +204,16 @@ impl Converted {
             };
         }
         let object = read::stored(entry)?;
-        if is_in_form(call, entry) {
+        if is_normalized(call, entry) {
             return Ok(object);
         }
-        let read = call.kind.strategy.read(call.kind, call.version, object);
+        let read = call.kind.codec.read(call.kind, call.version, object);
         read.map_err(|e| undecodable(entry.mod_revision, e))
     }
 }
 
 impl Webhook {
-    /// What the request's version shows of an entry, as it was found out last.
+    /// Returns an entry in the version of the request, converted recently or now.
     async fn recently(&self, call: &ResourceRequest<'_>, entry: &Entry) -> ApiResult<Arc<Value>> {
         let slot = self.recent.slot(entry, &call.version.name);
         let shown = || async { read::object_in_version(call, entry).await.map(Arc::new) };

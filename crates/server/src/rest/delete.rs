@@ -1,4 +1,4 @@
-//! Deleting: at once, or by marking what finalizers hold.
+//! Deletions: at once, or by marking objects that finalizers hold.
 
 use crate::codec::media::Encoding;
 use crate::codec::scheme::Scheme;
@@ -11,23 +11,24 @@ use crate::rest::options::{DeleteOptions, ListOptions, Propagation, VersionMatch
 use crate::rest::read::{self, Selection, store_error};
 use crate::rest::write::{Part, Write, metadata_mut, metadata_str, set_version, timestamp};
 use crate::status::{self, ApiError, ApiResult, GroupResource};
+use scantling_admit::decode_typed;
 use scantling_apitypes::TypeTable;
+use scantling_apitypes::decode::decode_raw;
 use scantling_builtin::GarbageCollection;
 use scantling_builtin::admission::Action;
-use scantling_schema::core::{decode_delete_options, decode_delete_options_text};
 use scantling_store::{Entry, StoreError};
 use scantling_value::{Map, Value};
 
 const ORPHAN: &str = "orphan";
 const FOREGROUND: &str = "foregroundDeletion";
 
-/// What became of an object.
+/// The result of a deletion.
 pub(crate) enum Deleted {
-    /// It is gone.
+    /// The object is removed.
     Gone(Value),
-    /// It is gone, and nobody knows what it was.
+    /// The object is removed, and could not be decoded.
     Unread,
-    /// It is marked; finalizers hold it.
+    /// The object is marked; finalizers hold it.
     Held(Value),
 }
 
@@ -36,14 +37,9 @@ impl Write<'_> {
     pub(crate) async fn delete(&mut self, name: &str) -> ApiResult<Reply> {
         let call = self.call;
         let options = self.delete_options()?;
-        if options.propagation.is_none()
-            && options.orphan_dependents.is_none()
-            && let Some(warning) = call.kind.strategy.orphan_warning()
-        {
-            self.warnings.push(warning.to_owned());
-        }
+        self.warn_about_orphans(&options);
         match self.delete_object(name, &options).await? {
-            Deleted::Gone(object) if call.kind.strategy.returns_deleted() => {
+            Deleted::Gone(object) if call.kind.facts.delete_returns_object => {
                 call.shape()?.object(200, object)
             }
             Deleted::Gone(object) => {
@@ -72,18 +68,19 @@ impl Write<'_> {
         }
     }
 
-    /// DELETE of a collection: the objects as they were before.
+    /// DELETE of a collection. Responds with the objects as they were before.
     pub(crate) async fn delete_collection(&mut self) -> ApiResult<Reply> {
         let call = self.call;
         let mut options = ListOptions::parse(call.query, false)?;
         options.watch = false;
-        // What is deleted is read from the store, where a version means that very state.
+        // Reads from the store treat a resource version as exact.
         if options.version_match.is_none() && !matches!(options.resource_version.as_str(), "" | "0") {
             options.version_match = Some(VersionMatch::Exact);
         }
         let selection = Selection::new(call, &options)?;
         let delete = self.delete_options()?;
         delete.check_collection()?;
+        self.warn_about_orphans(&delete);
         let found = read::find(call, &options, &selection, read::object_if_selected).await?;
         for object in &found.items {
             match self.delete_object(metadata_str(object, "name"), &delete).await {
@@ -100,12 +97,21 @@ impl Write<'_> {
         )
     }
 
+    /// Warns about a deletion that orphans dependents by default.
+    fn warn_about_orphans(&mut self, options: &DeleteOptions) {
+        if options.propagation.is_none() && options.orphan_dependents.is_none() {
+            let warning = self.call.kind.facts.orphan_warning;
+            self.warnings.extend(warning.map(str::to_owned));
+        }
+    }
+
     fn delete_options(&self) -> ApiResult<DeleteOptions> {
         if self.body.is_empty() {
             return DeleteOptions::parse(self.call.query, None);
         }
         let form = self.head.body_encoding()?;
-        let options = TypeTable::latest().known("meta/v1", "DeleteOptions");
+        let table = TypeTable::latest();
+        let options = table.known("meta/v1", "DeleteOptions");
         let body = body::decode_small(&self.body, form, options)?;
         let read = body::read_type_meta(&body, &self.body, form);
         let (api_version, kind) = read.map_err(ApiError::bad_request)?;
@@ -121,17 +127,17 @@ impl Write<'_> {
             return Err(ApiError::bad_request(why));
         }
         let body = match form {
-            Encoding::Json => decode_delete_options_text(&self.body),
-            Encoding::Yaml | Encoding::Protobuf | Encoding::Cbor => decode_delete_options(body),
+            Encoding::Json => decode_raw(&self.body).and_then(|text| decode_typed(table, options, text)),
+            Encoding::Yaml | Encoding::Protobuf | Encoding::Cbor => decode_typed(table, options, body),
         };
-        let body = Value::from(body.map_err(|e| ApiError::bad_request(e.to_string()))?);
+        let body = body.map_err(|e| ApiError::bad_request(e.to_string()))?.object;
         DeleteOptions::parse(self.call.query, Some(&body))
     }
 
     /// Deletes one object of the call's collection.
     pub(crate) async fn delete_object(&self, name: &str, options: &DeleteOptions) -> ApiResult<Deleted> {
         let call = self.call;
-        if let Some(why) = call.kind.strategy.protection(name) {
+        if let Some(why) = call.kind.behavior.and_then(|b| b.protection(name)) {
             return Err(ApiError::forbidden(call.group_resource(), name, why));
         }
         let key = call.key(name)?;
@@ -139,7 +145,7 @@ impl Write<'_> {
             let entry = call.live(&key, name).await?;
             let mut object = match read::object_in_version(call, &entry).await {
                 Err(e) if e.is_unreadable() && options.unreadable => {
-                    if options.dry_run || self.take_out(&key, &entry).await? {
+                    if options.dry_run || self.remove(&key, &entry).await? {
                         return Ok(Deleted::Unread);
                     }
                     continue;
@@ -159,16 +165,22 @@ impl Write<'_> {
             if metadata_str(&object, "deletionTimestamp").is_empty()
                 && let Some(marked) = call
                     .kind
-                    .strategy
-                    .mark(read::stored(&entry)?, &timestamp())
+                    .rules
+                    .mark_deleted(read::stored(&entry)?, &timestamp())
                     .map_err(ApiError::unreadable)?
             {
+                // As in kube-apiserver, a CRD does not get the finalizer that says what becomes of dependents.
+                let is_namespace = call.kind.group.is_empty() && call.kind.kind == "Namespace";
+                let marked = match is_namespace {
+                    true => with_propagation_of_namespace(marked, options),
+                    false => marked,
+                };
                 match self.hold(&key, &entry, marked, options).await? {
                     Some(held) => return Ok(held),
                     None => continue,
                 }
             }
-            if call.kind.strategy.is_held(&object) {
+            if call.kind.rules.is_held(&object) {
                 return Ok(Deleted::Held(object));
             }
             let grace = match self.grace(&object, options) {
@@ -180,7 +192,7 @@ impl Write<'_> {
                 }
             };
             let before: Vec<String> = finalizers(&object);
-            let after = match call.kind.strategy.garbage_collection() {
+            let after = match call.kind.facts.garbage_collection {
                 GarbageCollection::Unsupported => without_propagation(&before),
                 default => with_propagation(&before, options, default),
             };
@@ -207,7 +219,7 @@ impl Write<'_> {
                         if is_held {
                             return Ok(Deleted::Held(object));
                         }
-                        // The object shows that it is being deleted before it is gone.
+                        // Watchers see the object being deleted before it is removed.
                         let expected = event.revision;
                         let delete = scantling_store::Write::Delete { expected };
                         match call.api.store.write(&key, delete).await {
@@ -220,7 +232,7 @@ impl Write<'_> {
                     Err(e) => return Err(store_error(e)),
                 }
             }
-            if options.dry_run || self.take_out(&key, &entry).await? {
+            if options.dry_run || self.remove(&key, &entry).await? {
                 return Ok(Deleted::Gone(object));
             }
         }
@@ -249,7 +261,8 @@ impl Write<'_> {
     fn grace(&self, object: &Value, options: &DeleteOptions) -> Grace {
         // A negative period means the shortest one.
         let requested = options.grace_period.map(|s| if s < 0 { 1 } else { s });
-        let Some(seconds) = self.call.kind.strategy.grace_period(object, requested) else {
+        let behavior = self.call.kind.behavior;
+        let Some(seconds) = behavior.and_then(|b| b.grace_period(object, requested)) else {
             return Grace::None;
         };
         let now = jiff::Timestamp::now();
@@ -282,7 +295,7 @@ impl Write<'_> {
         }
     }
 
-    /// Stores an object that was marked; nothing if another write came in between.
+    /// Stores a marked object; `None` if another write came first.
     async fn hold(
         &self,
         key: &str,
@@ -313,7 +326,7 @@ impl Write<'_> {
 
     fn preconditions(&self, name: &str, uid: &str, revision: u64, options: &DeleteOptions) -> ApiResult<()> {
         let call = self.call;
-        let own_words = call.kind.strategy.precondition_failed();
+        let own_words = call.kind.precondition_failed;
         let conflict = |what: &str, asked: &str, found: &str, perhaps: &str| match own_words {
             Some(words) => {
                 let why = format!("{words}: {what} in precondition: {asked}, {what} in object meta: {found}");
@@ -340,11 +353,11 @@ impl Write<'_> {
     }
 }
 
-/// What the grace period means for a deletion.
+/// The grace period of a deletion.
 enum Grace {
-    /// Objects of the kind, or this one, are deleted at once.
+    /// The object is deleted at once.
     None,
-    /// The object goes at a time; with no seconds left, it goes now.
+    /// The object is deleted at a deadline; now, if no seconds are left.
     Period { seconds: i64, deadline: String },
     /// A deletion with a grace period is under way already.
     Pending,
@@ -370,14 +383,14 @@ pub(crate) fn finalizers(object: &Value) -> Vec<String> {
     finalizers_in(object.get("metadata").and_then(Value::as_object))
 }
 
-/// The finalizers that a part of an object lists.
+/// The finalizers of an object.
 pub(crate) fn finalizers_in(part: Option<&Map>) -> Vec<String> {
     let list = part.and_then(|part| part.get("finalizers")?.as_array());
     let list = list.unwrap_or_default().iter();
     list.filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
-/// The finalizers that a deletion leaves: those there are, and the one that says what becomes of dependents.
+/// The finalizers after a deletion, with the one that controls the deletion of dependents.
 fn with_propagation(before: &[String], options: &DeleteOptions, default: GarbageCollection) -> Vec<String> {
     let has = |f: &str| before.iter().any(|b| b == f);
     let (orphan, foreground) = match (options.propagation, options.orphan_dependents) {
@@ -393,20 +406,57 @@ fn with_propagation(before: &[String], options: &DeleteOptions, default: Garbage
     if foreground {
         after.push(FOREGROUND.to_owned());
     }
-    // The same ones in another order are no change.
+    // Another order is not a change.
     let (mut a, mut b) = (after.clone(), before.to_vec());
     a.sort();
     b.sort();
     if a == b { before.to_vec() } else { after }
 }
 
-/// The finalizers but for those that say what becomes of dependents.
+/// A namespace with the finalizer that says what becomes of dependents, if the options ask for one.
+fn with_propagation_of_namespace(mut namespace: Value, options: &DeleteOptions) -> Value {
+    let before = finalizers(&namespace);
+    let after = match options.orphan_dependents {
+        Some(false) => [without_propagation(&before), vec![FOREGROUND.to_owned()]].concat(),
+        _ => with_propagation(&before, options, GarbageCollection::Delete),
+    };
+    set_finalizers(&mut namespace, &after);
+    namespace
+}
+
+/// Removes the finalizers that say what becomes of dependents; returns whether there were any.
+pub(crate) fn remove_propagation(object: &mut Value) -> bool {
+    let before = finalizers(object);
+    let after = without_propagation(&before);
+    let is_changed = after.len() < before.len();
+    if is_changed {
+        set_finalizers(object, &after);
+    }
+    is_changed
+}
+
+fn set_finalizers(object: &mut Value, finalizers: &[String]) {
+    if let Some(m) = metadata_mut(object) {
+        match finalizers {
+            [] => m.remove("finalizers"),
+            list => m.insert(
+                "finalizers",
+                list.iter()
+                    .map(|f| Value::from(f.as_str()))
+                    .collect::<Vec<_>>()
+                    .into(),
+            ),
+        };
+    }
+}
+
+/// The finalizers without those that control the deletion of dependents.
 fn without_propagation(before: &[String]) -> Vec<String> {
     let others = before.iter().filter(|f| *f != ORPHAN && *f != FOREGROUND);
     others.cloned().collect()
 }
 
-/// Marks an object as being deleted; says whether it was not before.
+/// Marks an object as being deleted; returns whether it was not before.
 pub(crate) fn mark(object: &mut Value, finalizers: &[String]) -> bool {
     let Some(m) = metadata_mut(object) else {
         return false;

@@ -1,4 +1,4 @@
-//! The lines of recent events: written once, however many watch.
+//! The lines of recent events, rendered once for all watchers.
 
 use crate::codec::cbor;
 use crate::codec::media::Encoding;
@@ -9,7 +9,7 @@ use scantling_value::Value;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-/// What happened to an object, in the eyes of a client.
+/// The type of an event, as a client sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum WatchEventType {
     Added,
@@ -20,7 +20,7 @@ pub(crate) enum WatchEventType {
 }
 
 impl WatchEventType {
-    /// The word on the wire.
+    /// The type on the wire.
     fn word(self) -> &'static str {
         match self {
             WatchEventType::Added => "ADDED",
@@ -54,7 +54,7 @@ impl WatchEventType {
     }
 }
 
-/// Which line: that of a write, as one version of one state of a kind shows it.
+/// The key of a line: a write, in one version of one state of a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Which {
     pub(crate) revision: u64,
@@ -63,23 +63,23 @@ pub(crate) struct Which {
     pub(crate) happened: WatchEventType,
 }
 
-/// The bytes that are kept. Watchers that keep up ask for the newest lines; the others write theirs again.
+/// The bytes of lines that are kept. Watchers that lag behind render theirs again.
 const KEPT: usize = 4 << 20;
 
 /// The lines of recent events, of all kinds together.
 #[derive(Debug, Default)]
 pub(crate) struct Lines {
-    kept: Mutex<Kept>,
+    kept: Mutex<CachedLine>,
 }
 
 #[derive(Debug, Default)]
-struct Kept {
+struct CachedLine {
     lines: BTreeMap<Which, Bytes>,
     bytes: usize,
 }
 
 impl Lines {
-    /// A line, written if nobody has yet.
+    /// Returns a line, which is rendered on first use.
     pub(crate) fn line<E>(
         &self,
         which: Which,
@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_written_once_and_the_oldest_go() {
+    fn watch_lines_are_cached_and_evicted() {
         let lines = Lines::default();
         let which = |revision| Which {
             revision,

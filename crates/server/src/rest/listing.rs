@@ -1,4 +1,4 @@
-//! Long lists and documents, written while they are sent: a chunk at a time, so that no list stands in memory as a whole.
+//! Long lists and documents, rendered chunk by chunk while they are sent, so that no list is in memory as a whole.
 
 use crate::codec::text::Listed;
 use crate::http::memory::{Budget, Charge};
@@ -17,24 +17,24 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::task::{Context, Poll};
 
-/// How much is written at once: a few records of TLS.
+/// The size of a chunk: a few TLS records.
 const CHUNK: usize = 32 * 1024;
 
-/// How many chunks are compressed before others get their turn. Some texts become next to nothing.
+/// The number of chunks that are compressed before the task yields. Repetitive texts compress to almost nothing.
 const CHUNKS_PER_TURN: usize = 4;
 
-/// The bytes that compressing a response takes.
+/// The memory for compressing a response.
 pub(crate) const COMPRESSOR: usize = 320 * 1024;
 
-/// A list of objects, or of the parts of a document, not yet written. All who are sent the same list share it.
+/// A list of objects, or the parts of a document, not yet rendered. Responses with the same list share it.
 #[derive(Clone, Debug)]
 pub(crate) struct Listing(Arc<Parts>);
 
-/// An item of a list that is not yet written.
+/// An item of a list.
 #[derive(Debug)]
 pub(crate) enum ListItem {
     Text(Listed),
-    /// An entry that the list's renderer brings into form.
+    /// An entry that the renderer of the list renders.
     Entry(Arc<Entry>),
 }
 
@@ -43,13 +43,13 @@ struct Parts {
     before: Vec<u8>,
     items: Vec<ListItem>,
     after: Vec<u8>,
-    /// What stands between two items.
+    /// The text between two items.
     between: &'static [u8],
-    /// Writes the items that are not text yet.
+    /// Renders entries.
     renderer: Option<Renderer>,
-    /// The bytes of all that, where they are known.
+    /// The length, if it is known.
     length: Option<usize>,
-    /// The memory that this takes, once it is charged.
+    /// The memory that the list takes, once it is charged.
     charge: OnceLock<Charge>,
 }
 
@@ -67,7 +67,7 @@ impl Listing {
         Listing::joined(before, items, after, b",")
     }
 
-    /// Parts that follow each other, with something between them.
+    /// A sequence of parts with a separator.
     pub(crate) fn joined(
         before: Vec<u8>,
         items: Vec<Listed>,
@@ -87,7 +87,7 @@ impl Listing {
         }))
     }
 
-    /// A list whose items are brought into their form while it is sent.
+    /// A list whose items are rendered while it is sent.
     pub(crate) fn rendered(frame: ListFrame, items: Vec<ListItem>, renderer: Renderer) -> Listing {
         Listing(Arc::new(Parts {
             before: frame.before,
@@ -100,12 +100,12 @@ impl Listing {
         }))
     }
 
-    /// The length in bytes, if it is known before the list is written.
+    /// The length in bytes, if it is known in advance.
     pub(crate) fn len(&self) -> Option<usize> {
         self.0.length
     }
 
-    /// Takes the memory of what is not yet written from a budget, once for all who share it.
+    /// Charges the memory of the list to a budget, once for all responses that share it.
     pub(crate) fn charge(&self, budget: &Budget) -> bool {
         if self.0.charge.get().is_some() {
             return true;
@@ -120,14 +120,14 @@ impl Listing {
         charge.is_some_and(|charge| self.0.charge.set(charge).is_ok() || self.0.charge.get().is_some())
     }
 
-    /// All of it.
+    /// The whole text.
     pub(crate) fn into_bytes(self) -> Bytes {
         let mut out = Vec::with_capacity(self.len().unwrap_or_default());
         Writer::new(self).write(usize::MAX, &mut out);
         out.into()
     }
 
-    /// A body that is written as it is sent.
+    /// A body that is rendered while it is sent.
     pub(crate) fn into_body(self) -> ListBody {
         ListBody {
             left: self.len().map(|length| length as u64),
@@ -137,28 +137,28 @@ impl Listing {
 
     /// The same, compressed.
     pub(crate) fn into_gzip(self) -> GzipBody {
-        GzipBody::new(Source::List(Writer::new(self)))
+        GzipBody::new(CompressorInput::List(Writer::new(self)))
     }
 }
 
-/// The lists that are being sent. Many clients often ask for the same one.
+/// The lists that are being sent. Many clients often request the same one.
 #[derive(Debug, Default)]
 pub(crate) struct SharedListings {
     recent: Mutex<VecDeque<(String, Weak<Parts>)>>,
 }
 
-/// The most lists that are remembered.
+/// The maximum number of lists.
 const SHARED: usize = 64;
 
 impl SharedListings {
-    /// A list that is being sent, by what makes it the same.
+    /// A list that is being sent, with its key.
     pub(crate) fn get(&self, key: &str) -> Option<Listing> {
         let recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
         let found = recent.iter().find(|(k, _)| k == key);
         found.and_then(|(_, list)| list.upgrade()).map(Listing)
     }
 
-    /// The list that is being sent under a key, or the one at hand if there is none.
+    /// Returns the list that is being sent under a key, or adds this one.
     pub(crate) fn share(&self, key: String, list: Listing) -> Listing {
         let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
         recent.retain(|(_, list)| list.strong_count() > 0);
@@ -174,7 +174,7 @@ impl SharedListings {
     }
 }
 
-/// A list on its way out.
+/// A list that is being rendered.
 struct Writer {
     list: Listing,
     /// The number of items written; `None` before the beginning is.
@@ -191,7 +191,7 @@ impl Writer {
         }
     }
 
-    /// Appends what comes next, until there are that many bytes or it is at its end.
+    /// Appends text until there are that many bytes, or the list ends.
     fn write(&mut self, enough: usize, out: &mut Vec<u8>) {
         let parts = &self.list.0;
         let written = self.written.get_or_insert_with(|| {
@@ -225,7 +225,7 @@ impl Writer {
     }
 }
 
-/// A list as it is.
+/// An uncompressed body.
 pub(crate) struct ListBody {
     writer: Writer,
     left: Option<u64>,
@@ -262,20 +262,20 @@ impl Body for ListBody {
 }
 
 /// The input of the compressor.
-enum Source {
+enum CompressorInput {
     List(Writer),
     Bytes(Bytes),
 }
 
-/// A body that is compressed on its way.
+/// A compressed body.
 pub(crate) struct GzipBody {
-    source: Source,
-    /// Gone once everything is written.
+    source: CompressorInput,
+    /// `None` once everything is written.
     encoder: Option<GzEncoder<Vec<u8>>>,
 }
 
 impl GzipBody {
-    fn new(source: Source) -> GzipBody {
+    fn new(source: CompressorInput) -> GzipBody {
         // Level 1 is what kube-apiserver uses, for the same reason: lists are written far more often than kept.
         let encoder = GzEncoder::new(Vec::with_capacity(CHUNK), flate2::Compression::fast());
         GzipBody {
@@ -286,7 +286,7 @@ impl GzipBody {
 
     /// Bytes that are compressed as they are sent.
     pub(crate) fn of_bytes(bytes: Bytes) -> GzipBody {
-        GzipBody::new(Source::Bytes(bytes))
+        GzipBody::new(CompressorInput::Bytes(bytes))
     }
 }
 
@@ -310,12 +310,12 @@ impl Body for GzipBody {
         let mut written = Vec::new();
         for _ in 0..CHUNKS_PER_TURN {
             let chunk = match &mut self.source {
-                Source::List(writer) => {
+                CompressorInput::List(writer) => {
                     written.clear();
                     writer.write(CHUNK, &mut written);
                     Bytes::new()
                 }
-                Source::Bytes(bytes) => bytes.split_to(bytes.len().min(CHUNK)),
+                CompressorInput::Bytes(bytes) => bytes.split_to(bytes.len().min(CHUNK)),
             };
             let chunk = if chunk.is_empty() { &*written } else { &*chunk };
             if let Err(e) = encoder.write_all(chunk) {

@@ -1,4 +1,4 @@
-//! The options of requests: read from queries and bodies, checked, and refused in a server's words.
+//! The options of requests, from queries and bodies, with kube-apiserver's errors.
 
 use crate::request::Query;
 use crate::rest::selector::{FieldSelector, LabelSelector};
@@ -26,7 +26,7 @@ pub(crate) struct WriteOptions {
     pub(crate) force: bool,
 }
 
-/// Which options a request has.
+/// The kinds of writes, which differ in their options.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum WriteKind {
     Create,
@@ -36,7 +36,7 @@ pub(crate) enum WriteKind {
 }
 
 impl WriteOptions {
-    /// Reads and checks them.
+    /// Parses and checks options.
     pub(crate) fn parse(query: &Query, kind: WriteKind) -> ApiResult<WriteOptions> {
         let root = Path::ROOT;
         let mut errors = ErrorList::new();
@@ -113,7 +113,7 @@ fn check_dry_run(values: &[&str], errors: &mut ErrorList) -> bool {
     !values.is_empty()
 }
 
-/// What deletion does to dependents.
+/// The treatment of dependents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Propagation {
     Orphan,
@@ -129,16 +129,16 @@ pub(crate) struct DeleteOptions {
     pub(crate) resource_version: Option<String>,
     pub(crate) propagation: Option<Propagation>,
     pub(crate) orphan_dependents: Option<bool>,
-    /// The grace period in seconds, if one is asked for.
+    /// The requested grace period in seconds.
     pub(crate) grace_period: Option<i64>,
-    /// Whether only an object is meant that cannot be read any more.
+    /// True if only an object that cannot be decoded is deleted.
     pub(crate) unreadable: bool,
 }
 
 const IGNORE_ERRORS: &str = "ignoreStoreReadErrorWithClusterBreakingPotential";
 
 impl DeleteOptions {
-    /// Refuses what cannot be asked of a whole collection.
+    /// Refuses options that a collection does not have.
     pub(crate) fn check_collection(&self) -> ApiResult<()> {
         if !self.unreadable {
             return Ok(());
@@ -149,7 +149,7 @@ impl DeleteOptions {
         refuse("DeleteOptions", &[error])
     }
 
-    /// From the body, if there is one, else from the query.
+    /// Parses the options of the body, or those of the query without a body.
     pub(crate) fn parse(query: &Query, body: Option<&Value>) -> ApiResult<DeleteOptions> {
         let text = |v: Option<&Value>| v.and_then(Value::as_str).map(str::to_owned);
         let (dry_run, uid, resource_version, policy, orphan, unreadable, grace);
@@ -228,7 +228,7 @@ impl DeleteOptions {
     }
 }
 
-/// How a resource version in a list is meant.
+/// The meaning of the resource version of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum VersionMatch {
     Exact,
@@ -247,12 +247,12 @@ pub(crate) struct ListOptions {
     pub(crate) timeout_seconds: Option<i64>,
     pub(crate) limit: i64,
     pub(crate) continue_token: String,
-    /// With a watch: first what is there, then a bookmark.
+    /// Whether a watch begins with the existing objects and a bookmark.
     pub(crate) send_initial_events: Option<bool>,
 }
 
 impl ListOptions {
-    /// Reads and checks them; `watch` also by the old paths.
+    /// Parses and checks options; `watch` is set for the old watch paths.
     pub(crate) fn parse(query: &Query, watch: bool) -> ApiResult<ListOptions> {
         let text = |name| query.get_or_empty(name).to_owned();
         let watch = watch || query.flag("watch");
@@ -271,7 +271,7 @@ impl ListOptions {
             "NotOlderThan" => Some(VersionMatch::NotOlderThan),
             _ => None,
         };
-        // A watch from nothing shows what is there first: such watches have always worked so.
+        // A watch without a resource version begins with the existing objects.
         if watch && sends.is_none() && asked.is_empty() && matches!(resource_version.as_str(), "" | "0") {
             sends = Some(true);
             version_match = Some(VersionMatch::NotOlderThan);

@@ -1,4 +1,4 @@
-//! The token by which a client asks for the next page of a list.
+//! The `continue` token of a list.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{GeneralPurpose, NO_PAD, URL_SAFE_NO_PAD};
@@ -6,16 +6,16 @@ use scantling_value::{Limits, Map, Value, json};
 
 const FORM: &str = "meta.k8s.io/v1";
 
-/// Tokens are read as Go reads base64: bits that belong to no byte are nothing to it.
+/// Go's base64, which ignores trailing bits.
 const LENIENT: GeneralPurpose = GeneralPurpose::new(
     &base64::alphabet::URL_SAFE,
     NO_PAD.with_decode_allow_trailing_bits(true),
 );
 
-/// Where the next page begins: after a key, in the state of one revision.
+/// The position of the next page: after a key, at a revision.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Continue {
-    /// None means the latest, for lists that go on although their state is gone.
+    /// `None` means the latest, for lists that continue after compaction.
     pub(crate) revision: Option<u64>,
     /// The last key of the page before, without the prefix of the list.
     pub(crate) after: String,
@@ -35,7 +35,7 @@ impl Continue {
         URL_SAFE_NO_PAD.encode(Value::Object(Map::from_iter(entries)).to_json())
     }
 
-    /// Reads a token; what is none is refused in a server's words.
+    /// Decodes a token, with kube-apiserver's errors.
     pub(crate) fn decode(token: &str) -> Result<Continue, String> {
         let invalid = |why: &dyn std::fmt::Display| format!("continue key is not valid: {why}");
         let bytes =
@@ -58,7 +58,7 @@ impl Continue {
         if start.is_empty() {
             return Err(invalid(&format!("encoded start key empty (version {FORM})")));
         }
-        // A key that climbs out of the list's prefix is no key of it.
+        // A key must not leave the prefix of the list.
         let clean = start
             .trim_start_matches('/')
             .split('/')
@@ -73,12 +73,12 @@ impl Continue {
     }
 }
 
-/// Decodes unpadded base64 of the URL alphabet; on failure the position that Go names.
+/// Decodes unpadded URL-safe base64; on failure, returns the position that Go reports.
 fn decode_base64(token: &str) -> Result<Vec<u8>, usize> {
     use base64::DecodeError::{InvalidByte, InvalidLastSymbol, InvalidLength, InvalidPadding};
     LENIENT.decode(token).map_err(|e| match e {
         InvalidByte(at, _) | InvalidLastSymbol(at, _) => at,
-        // One character more than the last four that make bytes makes none.
+        // A single trailing character encodes no byte.
         InvalidLength(_) => token.len().saturating_sub(1),
         InvalidPadding => token.find('=').unwrap_or(0),
     })

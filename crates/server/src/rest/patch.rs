@@ -1,19 +1,19 @@
-//! Patching: JSON patch, merge patch, strategic merge patch, and apply.
+//! JSON patch, merge patch, strategic merge patch and server-side apply.
 
 use crate::api::ResourceRequest;
 use crate::codec::cbor;
 use crate::codec::media::{self, Encoding, Encodings};
 use crate::codec::order;
 use crate::http::reply::Reply;
-use crate::kinds::strategy::Strategy;
+use crate::kinds::kind::{Kind, STRATEGIC_PATCH};
 use crate::request::parse_uint;
 use crate::rest::conversion::{Memo, with_conversions};
-use crate::rest::managed;
+use crate::rest::managed_fields;
 use crate::rest::options::{WriteKind, WriteOptions};
 use crate::rest::read::store_error;
 use crate::rest::scale;
 use crate::rest::write::{
-    Change, Edit, Ownership, Part, Patched, Source, Write, check_name_matches_path,
+    Change, Edit, ObjectSource, Ownership, Part, Patched, Write, check_name_matches_path,
     check_namespace_matches_path, metadata_str,
 };
 use crate::status::{ApiError, ApiResult};
@@ -23,14 +23,14 @@ use scantling_admit::FieldValidation;
 use scantling_merge::apply::{ApplyError, Force};
 use scantling_merge::patch::{Patch, PatchDecoding, PatchError, PatchType};
 use scantling_store::ReadAt;
-use scantling_value::{Limits, Map, Value};
+use scantling_value::{Finding, FindingList, Limits, Map, Value};
 
 /// The media type of an apply in CBOR.
 const APPLY_IN_CBOR: &str = "application/apply-patch+cbor";
 
-/// The media types of the patches that a kind takes from those who speak these encodings.
-pub(crate) fn taken(strategy: &dyn Strategy, encodings: Encodings) -> Vec<&'static str> {
-    let mut types = strategy.patch_types().to_vec();
+/// The media types of the patches that a kind accepts, given the encodings of the server.
+pub(crate) fn accepted_types(kind: &Kind, encodings: Encodings) -> Vec<&'static str> {
+    let mut types = kind.patch_types.to_vec();
     if encodings.contains(&Encoding::Cbor) {
         types.push(APPLY_IN_CBOR);
     }
@@ -50,7 +50,7 @@ impl Write<'_> {
         };
         let options = WriteOptions::parse(call.query, kind)?;
         let text = self.patch_text()?;
-        // A text that is no patch is refused before anything else is looked at; one that is a bad patch, after that.
+        // A text that is not a patch is refused first; an invalid patch only once the object has been read.
         let patch = match Patch::decode(ty, &text, reading(options.field_validation), Limits::SERVER) {
             Err(PatchError::Syntax(why)) => return Err(ApiError::bad_request(why)),
             read => read.map_err(patch_error),
@@ -67,16 +67,16 @@ impl Write<'_> {
         self.reply(status, object)
     }
 
-    /// What kind of patch the body says it is, if the objects take such patches.
+    /// The type of the patch, if the kind accepts such patches.
     pub(crate) fn patch_type(&self) -> ApiResult<PatchType> {
-        let strategy = &self.call.kind.strategy;
+        let kind = self.call.kind;
         let asked = match self.is_apply_in_cbor() {
             true => Some(PatchType::Apply),
             false => PatchType::from_media_type(media::essence(self.head.content_type.as_deref())),
         };
         asked
-            .filter(|ty| *ty != PatchType::Strategic || strategy.takes_strategic_patches())
-            .ok_or_else(|| ApiError::unsupported_media_type(&taken(&**strategy, self.head.encodings)))
+            .filter(|ty| *ty != PatchType::Strategic || kind.patch_types.contains(&STRATEGIC_PATCH))
+            .ok_or_else(|| ApiError::unsupported_media_type(&accepted_types(kind, self.head.encodings)))
     }
 
     fn is_apply_in_cbor(&self) -> bool {
@@ -101,19 +101,19 @@ impl Write<'_> {
         options: &WriteOptions,
         patch: &ApiResult<Patch<'_>>,
     ) -> ApiResult<Value> {
-        let schema = self.call.kind.strategy.strategic_schema(self.call.version);
+        let schema = self.call.kind.codec.strategic_schema(self.call.version);
         let change = |old: &Value, _: &Memo| {
             let patch = patch.as_ref().map_err(ApiError::clone)?;
             Ok(Change {
                 object: patch.apply(old, schema).map_err(patch_error)?,
                 found: patch.findings(|| order::to_json(old)),
                 ownership: Ownership::Update,
-                received: false,
+                is_normalized: false,
             })
         };
         let source = match patch {
-            Ok(patch) => Source::Patch(patch),
-            Err(_) => Source::Body,
+            Ok(patch) => ObjectSource::Patch(patch),
+            Err(_) => ObjectSource::Body,
         };
         let edit = Edit {
             name,
@@ -137,24 +137,27 @@ impl Write<'_> {
         let entry = call.live(&key, name).await?;
         let object = crate::rest::read::object_in_version(call, &entry).await?;
         scale::scale_to_patch(call, &object)?;
-        // Only where there is a scale it matters what the patch is.
+        // An error about the patch comes after one about a missing scale.
         let patch = patch.as_ref().map_err(ApiError::clone)?;
-        let live = managed::managed_scale(call, &object)?;
-        let schema = call.kind.built_in.then(scale::strategic_schema);
-        let made = patch.apply(&live, schema).map_err(patch_error)?;
+        let live = managed_fields::managed_scale(call, &object)?;
+        let made = patch
+            .apply(&live, Some(scale::strategic_schema()))
+            .map_err(patch_error)?;
         let refused =
             |why: &str| crate::rest::write::patch_refusal(patch.describe_result(&order::to_json(&live)), why);
         let (mut sent, unknown) = scale::check(made).map_err(|why| refused(&why))?;
-        let mut found = patch.findings(|| order::to_json(&live));
-        found.extend(unknown);
+        let found = FindingList::join(&patch.findings(|| order::to_json(&live)), unknown);
         match options.field_validation {
             FieldValidation::Strict if !found.is_empty() => {
-                return Err(refused(&format!("strict decoding error: {}", found.join(", "))));
+                return Err(refused(&format!(
+                    "strict decoding error: {}",
+                    found.strict_error()
+                )));
             }
-            FieldValidation::Warn => self.warnings.extend(found),
+            FieldValidation::Warn => self.warnings.extend(found.iter().map(ToString::to_string)),
             FieldValidation::Strict | FieldValidation::Ignore => {}
         }
-        // The version is that of what was patched, and so is the uid: no preconditions of the client's.
+        // Resource version and uid come from the patched object: they are not preconditions of the client.
         if let Some(m) = crate::rest::write::metadata_mut(&mut sent) {
             m.remove("uid");
             if !patch.sets(["metadata", "resourceVersion"]) {
@@ -167,7 +170,7 @@ impl Write<'_> {
         scale::replace(self, name, options, &sent).await
     }
 
-    /// An apply: to the object that is there, or else it makes one.
+    /// Applies a configuration to the object, which is created if it does not exist.
     async fn apply(
         &mut self,
         name: &str,
@@ -188,7 +191,7 @@ impl Write<'_> {
             refusal: patch
                 .strict_refusal()
                 .filter(|_| options.field_validation == FieldValidation::Strict),
-            warnings: patch.warnings(),
+            findings: patch.findings(String::new),
         };
         if part == Part::Scale {
             let scale = self.apply_scale(name, options, &applying).await?;
@@ -196,26 +199,27 @@ impl Write<'_> {
         }
         let now = Timestamp::now();
         let applied = |old: Option<&Value>, memo: &Memo| {
-            let apply = managed::Apply {
+            let apply = managed_fields::Apply {
                 config: applying.config,
                 manager: applying.manager,
                 force: applying.force,
                 now,
             };
-            let object = managed::apply(call, part, old, &apply, memo).map_err(apply_error)?;
+            let object = managed_fields::apply(call, part, old, &apply, memo).map_err(apply_error)?;
             applying.check_strictly()?;
             Ok(object)
         };
         if !there {
             let mut object = with_conversions(call, |memo| applied(None, memo)).await?;
             if let Err(e) = fit_new(call, name, &mut object) {
-                // Nothing comes of it, but what was found in it is told.
-                self.warnings.extend(applying.warnings);
+                // The response has the warnings nevertheless.
+                self.warnings
+                    .extend(applying.findings.iter().map(ToString::to_string));
                 return Err(e);
             }
             let asked = metadata_str(&object, "resourceVersion");
             if !asked.is_empty() {
-                // It counts for nothing, but has to be one.
+                // It is ignored, but must be valid.
                 parse_uint(asked).map_err(ApiError::internal)?;
             }
             if let Some(m) = crate::rest::write::metadata_mut(&mut object) {
@@ -224,20 +228,20 @@ impl Write<'_> {
             let created = self
                 .create_object(
                     object,
-                    &applying.warnings,
+                    &applying.findings,
                     options,
                     Ownership::Merged,
-                    Source::Apply(applying.config),
+                    ObjectSource::Apply(applying.config),
                 )
                 .await?;
             return Ok((201, created));
         }
         let change = |old: &Value, memo: &Memo| {
             let object = applied(Some(old), memo)?;
-            // What an apply leaves as it is, is what it was; only what it changes is brought into form.
-            let received = managed::same_but_managers(old, &object);
+            // An object that the apply does not change is normalized already.
+            let is_normalized = managed_fields::same_but_managers(old, &object);
             Ok(Change {
-                received,
+                is_normalized,
                 ..applying.change(object)
             })
         };
@@ -246,14 +250,14 @@ impl Write<'_> {
             uid: "",
             part,
             options,
-            source: Source::Apply(applying.config),
+            source: ObjectSource::Apply(applying.config),
             change: &change,
         };
         let updated = self.change(&edit).await?;
         Ok((200, updated))
     }
 
-    /// Whether there is an object of a name. One that no object can have is for the kind to refuse.
+    /// Returns whether an object exists. Validation refuses invalid names.
     async fn is_there(&self, name: &str) -> ApiResult<bool> {
         let call = self.call;
         if !call.names_fit(name) {
@@ -273,7 +277,7 @@ impl Write<'_> {
         let change = |old: &Value, _: &Memo| {
             let (config, manager, force) = (applying.config, applying.manager, applying.force);
             let (scale, entries) =
-                managed::apply_scale(call, old, config, manager, force).map_err(apply_error)?;
+                managed_fields::apply_scale(call, old, config, manager, force).map_err(apply_error)?;
             applying.check_strictly()?;
             check_name_matches_path(&scale, name)?;
             let replicas = scale
@@ -281,7 +285,7 @@ impl Write<'_> {
                 .and_then(Value::as_int)
                 .unwrap_or(0);
             let mut object = scale::with_replicas(call, old, replicas)?;
-            managed::set_entries(&mut object, entries);
+            managed_fields::set_entries(&mut object, entries);
             Ok(applying.change(object))
         };
         let edit = Edit {
@@ -289,7 +293,7 @@ impl Write<'_> {
             uid: "",
             part: Part::Scale,
             options,
-            source: Source::Body,
+            source: ObjectSource::Body,
             change: &change,
         };
         let updated = self.change(&edit).await?;
@@ -308,7 +312,7 @@ impl Patched for Patch<'_> {
     }
 }
 
-/// Checks that an apply that finds no object makes the one that is asked for.
+/// Checks that an apply creates the object of the path.
 fn fit_new(call: &ResourceRequest<'_>, name: &str, object: &mut Value) -> ApiResult<()> {
     let uid = metadata_str(object, "uid");
     if !uid.is_empty() {
@@ -321,15 +325,15 @@ fn fit_new(call: &ResourceRequest<'_>, name: &str, object: &mut Value) -> ApiRes
     check_name_matches_path(object, name)
 }
 
-/// An apply on its way.
+/// The parameters of an apply.
 struct Applying<'a> {
     config: &'a Value,
     manager: &'a str,
     force: Force,
-    /// Why an apply that goes well is refused nevertheless.
+    /// The error of strict field validation, which is reported after conflicts.
     refusal: Option<String>,
-    /// What strict reading found.
-    warnings: Vec<String>,
+    /// The findings of strict decoding.
+    findings: Vec<Finding>,
 }
 
 impl Applying<'_> {
@@ -343,9 +347,9 @@ impl Applying<'_> {
     fn change(&self, object: Value) -> Change {
         Change {
             object,
-            found: self.warnings.clone(),
+            found: self.findings.clone(),
             ownership: Ownership::Merged,
-            received: false,
+            is_normalized: false,
         }
     }
 }

@@ -12,35 +12,36 @@ use crate::status::{ApiError, ApiResult, GroupResource};
 use scantling_builtin::validate_binding;
 use scantling_store::StoreError;
 use scantling_value::{ErrorList, Map, Value, aggregate, go};
+use std::sync::Arc;
 
-/// How often an update of a Pod or a budget is tried again if another write comes in between.
+/// The number of retries of an update of a Pod or a budget after a conflict.
 const MAX_TRIES: usize = 8;
 
-/// The most evicted Pods that a budget remembers.
+/// The maximum number of evicted Pods that a budget records.
 const MAX_DISRUPTED: usize = 2000;
 
-/// The version of evictions before the current one.
+/// The previous version of evictions.
 const OLD_EVICTION: &[u8] = b"policy/v1beta1";
 
-/// How errors name a binding.
+/// The name of bindings in errors.
 const BINDING: GroupResource<'static> = GroupResource {
     group: "",
     kind: "pods/binding",
 };
 
-/// How errors name a budget.
+/// The name of budgets in errors.
 const BUDGET: GroupResource<'static> = GroupResource {
     group: "policy",
     kind: "poddisruptionbudget",
 };
 
-/// How errors name Pods.
+/// The name of Pods in errors.
 const PODS: GroupResource<'static> = GroupResource {
     group: "",
     kind: "pods",
 };
 
-/// The `Status` of an action that succeeded.
+/// The `Status` of a successful action.
 fn success(write: &Write<'_>) -> ApiResult<Reply> {
     let status = Map::from_iter([
         ("kind", Value::from("Status")),
@@ -109,7 +110,7 @@ impl Write<'_> {
     /// POST of `pods/eviction`.
     pub(crate) async fn evict(&mut self, name: &str) -> ApiResult<Reply> {
         let call = self.call;
-        // Evictions of the version before are accepted, too.
+        // Evictions of the previous version are accepted, too.
         let is_old = self.body.windows(OLD_EVICTION.len()).any(|w| w == OLD_EVICTION);
         let version = if is_old { "v1beta1" } else { "v1" };
         let (eviction, options) = self.decode_action("policy", version, "Eviction")?;
@@ -135,7 +136,7 @@ impl Write<'_> {
         }
     }
 
-    /// Records in the status of a Pod that it is evicted.
+    /// Records the eviction in the status of a Pod.
     async fn mark_disrupted(&self, key: &str, name: &str) -> ApiResult<()> {
         let call = self.call;
         for _ in 0..MAX_TRIES {
@@ -177,7 +178,7 @@ impl Write<'_> {
                 .list_stored(&kind, call.path.namespace.as_deref())
                 .await?;
             let mut of_pod = budgets.into_iter().filter(|budget| selects(budget, pod));
-            let Some(mut budget) = of_pod.next() else {
+            let Some(budget) = of_pod.next() else {
                 return Ok(());
             };
             if of_pod.next().is_some() {
@@ -195,6 +196,7 @@ impl Write<'_> {
                     return Ok(());
                 }
             }
+            let mut budget = Arc::unwrap_or_clone(budget);
             take_disruption(&mut budget, metadata_str(pod, "name"))?;
             if delete.dry_run {
                 return Ok(());
@@ -217,7 +219,7 @@ impl ResourceRequest<'_> {
     }
 }
 
-/// GET of `pods/log`. No kubelet is asked: a Pod on a node has no logs here.
+/// GET of `pods/log`. There is no kubelet: a Pod on a node has no logs here.
 pub(crate) async fn log(call: &ResourceRequest<'_>, name: &str) -> ApiResult<Reply> {
     let key = call.key(name)?;
     let entry = call.live(&key, name).await?;
@@ -232,8 +234,24 @@ pub(crate) async fn log(call: &ResourceRequest<'_>, name: &str) -> ApiResult<Rep
     Err(not_implemented("logs of Pods"))
 }
 
-/// 501 of what needs a kubelet.
-pub(crate) fn not_implemented(what: &str) -> ApiError {
+/// The error for a connection to a kubelet, or to what runs behind a Service.
+pub(crate) fn cannot_connect(call: &ResourceRequest<'_>, subresource: &str) -> ApiError {
+    let name = call.path.name.as_deref().unwrap_or_default();
+    if !call.query.get_or_empty("dryRun").is_empty() {
+        return ApiError::bad_request("dryRun is not supported");
+    }
+    match call.kind.kind.as_str() {
+        "Service" => ApiError::new(
+            503,
+            "ServiceUnavailable",
+            format!("no endpoints available for service {}", go::quote(name)),
+        ),
+        _ => not_implemented(subresource),
+    }
+}
+
+/// The 501 error of requests that need a kubelet.
+fn not_implemented(what: &str) -> ApiError {
     let message = format!("{what} need a kubelet, which this server does not talk to");
     ApiError::new(501, "NotImplemented", message)
 }
@@ -248,7 +266,7 @@ impl Api {
     }
 }
 
-/// Why a Pod cannot be bound, if it cannot.
+/// Returns the reason why a Pod cannot be bound, if there is one.
 fn check_bindable(pod: &Value, binding: &Value) -> Result<(), String> {
     let name = metadata_str(pod, "name");
     let precondition = |field: &str, what: &str| match metadata_str(binding, field) {
@@ -279,7 +297,7 @@ fn check_bindable(pod: &Value, binding: &Value) -> Result<(), String> {
     Ok(())
 }
 
-/// Assigns a Pod to the node of a binding, whose labels and annotations it takes over.
+/// Assigns a Pod to the node of a binding, and copies its labels and annotations.
 fn bind_pod(pod: &mut Value, binding: &Value) {
     let Some(members) = pod.as_object_mut() else {
         return;
@@ -318,7 +336,7 @@ fn bind_pod(pod: &mut Value, binding: &Value) {
     set_condition(pod, condition);
 }
 
-/// Adds a condition to the status of a Pod, or replaces the one of its type.
+/// Adds a condition to the status of a Pod, or replaces the one with its type.
 fn set_condition(pod: &mut Value, condition: Map) {
     let Some(members) = pod.as_object_mut() else {
         return;
@@ -337,7 +355,7 @@ fn set_condition(pod: &mut Value, condition: Map) {
     }
 }
 
-/// Whether a Pod can be evicted whatever budgets say: it does not run, or is being deleted.
+/// Returns whether a Pod can be evicted regardless of budgets: it does not run, or is being deleted.
 fn ignores_budget(pod: &Value) -> bool {
     matches!(
         pod.str_at(["status", "phase"]),
@@ -350,7 +368,7 @@ fn is_ready(pod: &Value) -> bool {
     conditions.any(|c| c.get_str("type") == "Ready" && c.get_str("status") == "True")
 }
 
-/// Whether a budget is for a Pod.
+/// Returns whether a budget covers a Pod.
 fn selects(budget: &Value, pod: &Value) -> bool {
     let Some(selector) = budget.at(["spec", "selector"]) else {
         return false;
@@ -411,7 +429,7 @@ fn take_disruption(budget: &mut Value, pod: &str) -> ApiResult<()> {
     Ok(())
 }
 
-/// Why a budget allows no disruption.
+/// The reason why a budget allows no disruption.
 fn no_disruption(budget: &Value, name: &str) -> String {
     let status = |field| number(budget, "status", field);
     let mut conditions = budget.list_at(["status", "conditions"]).iter();

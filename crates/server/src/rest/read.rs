@@ -1,12 +1,13 @@
-//! Getting and listing.
+//! GET of objects and collections.
 
 use crate::api::ResourceRequest;
 use crate::codec::cbor;
 use crate::codec::protobuf;
-use crate::codec::text::{Listed, Text, is_in_form};
+use crate::codec::text::{Listed, Text};
 use crate::http::reply::{Reply, STREAMED};
 use crate::request::parse_uint;
 use crate::rest::conversion::Converted;
+use crate::rest::entry_cache::is_normalized;
 use crate::rest::listing::Listing;
 use crate::rest::options::{ListOptions, VersionMatch};
 use crate::rest::page::Continue;
@@ -19,7 +20,7 @@ use scantling_value::{Limits, Value, deadline, go, json};
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
-/// What a list or watch is restricted to.
+/// The selectors of a list or watch.
 #[derive(Debug)]
 pub(crate) struct Selection {
     pub(crate) labels: LabelSelector,
@@ -27,14 +28,12 @@ pub(crate) struct Selection {
 }
 
 impl Selection {
-    /// What the selectors mean for the kind, which may not know their fields.
+    /// Checks that the kind has the fields of the selectors.
     pub(crate) fn new(call: &ResourceRequest<'_>, options: &ListOptions) -> ApiResult<Selection> {
         let (labels, mut fields) = (options.labels.clone(), options.fields.clone());
         for term in &fields.terms {
-            let known = call
-                .kind
-                .strategy
-                .selectable(call.kind, call.version, &term.field);
+            let rules = &call.kind.rules;
+            let known = rules.check_selectable(call.kind, call.version, &term.field);
             known.map_err(ApiError::bad_request)?;
         }
         // The old watch paths name an object.
@@ -53,55 +52,55 @@ impl Selection {
         Ok(Selection { labels, fields })
     }
 
-    /// What it takes to match an object, in bytes that are looked at.
+    /// An estimate of the bytes that matching one object compares.
     pub(crate) fn work(&self) -> usize {
         const EACH: usize = 64;
         EACH * (self.labels.len() + self.fields.terms.len())
     }
 
-    /// Whether everything is selected.
+    /// Returns whether everything is selected.
     pub(crate) fn is_everything(&self) -> bool {
         self.labels.is_empty() && self.fields.terms.is_empty()
     }
 
-    /// Tells whether an entry is selected, if its name alone decides.
+    /// Returns whether an entry is selected, if that depends only on its name.
     pub(crate) fn selects_by_name(&self, entry: &Entry) -> Option<bool> {
         let name = entry.key.rsplit('/').next();
         self.is_by_name()
             .then(|| self.fields.terms.iter().all(|t| name == Some(&t.value)))
     }
 
-    /// Whether the name alone decides.
+    /// Returns whether the selection depends only on the name.
     fn is_by_name(&self) -> bool {
         let by_name = |t: &crate::rest::selector::FieldTerm| t.equal && t.field == "metadata.name";
         self.labels.is_empty() && self.fields.terms.len() <= 1 && self.fields.terms.iter().all(by_name)
     }
 
-    /// Whether an object is selected.
+    /// Returns whether an object is selected.
     pub(crate) fn matches(&self, call: &ResourceRequest<'_>, object: &Value) -> bool {
         let labels = object.at(["metadata", "labels"]).and_then(Value::as_object);
-        self.labels.matches(labels) && self.fields.matches(|f| call.kind.strategy.field(object, f))
+        self.labels.matches(labels) && self.fields.matches(|f| call.kind.selector_field(object, f))
     }
 }
 
 impl ResourceRequest<'_> {
-    /// What is stored now under the key of a name.
+    /// Returns the current entry of a name.
     pub(crate) async fn live(&self, key: &str, name: &str) -> ApiResult<Arc<Entry>> {
         let entry = self.entry(key, name, ReadAt::Latest).await?;
         self.offload(entry.value.len()).await;
         Ok(entry)
     }
 
-    /// What is stored in a state under the key of a name.
+    /// Returns the entry of a name at a revision.
     pub(crate) async fn entry(&self, key: &str, name: &str, at: ReadAt) -> ApiResult<Arc<Entry>> {
-        let memory = self.kind.strategy.is_kept_in_memory();
+        let memory = self.kind.facts.is_cached;
         let entry = self.api.store.get(key, at).await;
         let entry = entry.map_err(|e| read_error(e, memory))?;
         entry.ok_or_else(|| ApiError::not_found(self.group_resource(), name))
     }
 }
 
-/// Decodes what is stored, and adds its version.
+/// Decodes an entry and adds its resource version.
 pub(crate) fn stored(entry: &Entry) -> ApiResult<Value> {
     let value = entry.value.bytes();
     let damaged = |why| undecodable(entry.mod_revision, ApiError::unreadable(why));
@@ -122,8 +121,8 @@ pub(crate) fn stored(entry: &Entry) -> ApiResult<Value> {
     Ok(object)
 }
 
-/// Decodes JSON, which is what this server writes; or CBOR, which it writes where CBOR is enabled; or protobuf, in which
-/// a kube-apiserver writes its own kinds.
+/// Decodes a stored value: JSON, CBOR (custom resources while CBOR is enabled), or protobuf (built-in kinds
+/// of kube-apiserver).
 fn decode(value: &[u8]) -> Result<Value, String> {
     if cbor::is_tagged(value) {
         return cbor::decode(value);
@@ -141,17 +140,17 @@ fn decode(value: &[u8]) -> Result<Value, String> {
     }
 }
 
-/// A stored object as the requested version shows it.
+/// Returns a stored object in the version of the request.
 pub(crate) async fn object_in_version(call: &ResourceRequest<'_>, entry: &Entry) -> ApiResult<Value> {
     let object = stored(entry)?;
-    if is_in_form(call, entry) {
+    if is_normalized(call, entry) {
         return Ok(object);
     }
     let read = call.read(object).await;
     read.map_err(|e| undecodable(entry.mod_revision, e))
 }
 
-/// Why what has a revision was not read, with that revision if it is because it cannot be.
+/// Adds the revision to an error about an object that cannot be decoded.
 pub(crate) fn undecodable(revision: u64, e: ApiError) -> ApiError {
     if !e.is_unreadable() {
         return e;
@@ -160,7 +159,7 @@ pub(crate) fn undecodable(revision: u64, e: ApiError) -> ApiError {
     e.with_message(why)
 }
 
-/// What is said of an entry that is asked for by its key, if that is that it cannot be read.
+/// Adds the key to an error about an object that cannot be decoded.
 pub(crate) fn by_key(call: &ResourceRequest<'_>, entry: &Entry, e: ApiError) -> ApiError {
     if !e.is_unreadable() {
         return e;
@@ -168,13 +167,13 @@ pub(crate) fn by_key(call: &ResourceRequest<'_>, entry: &Entry, e: ApiError) -> 
     ApiError::internal_error(corrupt(key_within(call, &entry.key), &e))
 }
 
-/// A key without what all keys begin with: that is how it is known where nothing is written.
+/// A key without the prefix of all keys, as errors of dry runs show it.
 pub(crate) fn key_within<'k>(call: &ResourceRequest<'_>, key: &'k str) -> &'k str {
     let root = call.api.keys.prefix();
     key.strip_prefix(root.trim_end_matches('/')).unwrap_or(key)
 }
 
-/// What the store says of an entry that cannot be read.
+/// The text about an entry that cannot be decoded.
 fn corrupt(key: &str, e: &ApiError) -> String {
     format!(
         "StorageError: corrupt object, Code: 7, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: {}",
@@ -182,18 +181,17 @@ fn corrupt(key: &str, e: &ApiError) -> String {
     )
 }
 
-/// How many objects of a list that cannot be read are told of.
+/// The maximum number of undecodable objects that an error lists.
 const MOST_UNREADABLE: usize = 100;
 
 fn parse_version(text: &str) -> Result<u64, String> {
     parse_uint(text).map_err(|e| format!("resourceVersion: Invalid value: {}: {e}", go::quote(text)))
 }
 
-/// What a client of etcd sends at most: more than etcd takes, and refused in other words.
+/// The maximum size of a request of etcd's client. It is larger than etcd's own limit and has another error.
 const LARGEST_MESSAGE: usize = 2 << 20;
 
-/// A failure of the store while something is read. Where a server does not read from memory, it does not expect what is
-/// asked for to come, either.
+/// The error about a failed read. Clients need not retry reads of future revisions of kinds that are not cached.
 fn read_error(e: StoreError, memory: bool) -> ApiError {
     match e {
         StoreError::FutureRevision { requested, current } if !memory => {
@@ -203,7 +201,7 @@ fn read_error(e: StoreError, memory: bool) -> ApiError {
     }
 }
 
-/// A failure of the store, as clients are told of it.
+/// The error about a failed read or write.
 pub(crate) fn store_error(e: StoreError) -> ApiError {
     match e {
         StoreError::FutureRevision { requested, current } => {
@@ -221,7 +219,7 @@ pub(crate) fn store_error(e: StoreError) -> ApiError {
     }
 }
 
-/// The state in which a single object is asked for.
+/// The revision at which a single object is read.
 pub(crate) fn asked_state(call: &ResourceRequest<'_>) -> ApiResult<ReadAt> {
     match call.query.get_or_empty("resourceVersion") {
         "" => Ok(ReadAt::Latest),
@@ -238,7 +236,7 @@ pub(crate) async fn get(call: &ResourceRequest<'_>, name: &str) -> ApiResult<Rep
         let why = "the export parameter, deprecated since v1.14, is no longer supported";
         return Err(ApiError::bad_request(why));
     }
-    // What is wrong with a table shows in an object that is there only.
+    // Errors about tables arise only if the object exists.
     call.wanted()?;
     let key = call.key(name)?;
     let entry = call.entry(&key, name, at).await?;
@@ -247,7 +245,7 @@ pub(crate) async fn get(call: &ResourceRequest<'_>, name: &str) -> ApiResult<Rep
     if Text::noted(call, &entry).is_none() || !shape.is_plain() {
         call.offload(entry.value.len()).await;
     }
-    if shape.is_plain() && !call.kind.built_in {
+    if shape.is_stored_text() {
         return Ok(shape.text_reply(200, &Text::for_entry(call, &entry).await.map_err(unread)?));
     }
     shape.object(200, object_in_version(call, &entry).await.map_err(unread)?)
@@ -257,7 +255,8 @@ pub(crate) async fn get(call: &ResourceRequest<'_>, name: &str) -> ApiResult<Rep
 pub(crate) async fn list(call: &ResourceRequest<'_>, options: &ListOptions) -> ApiResult<Reply> {
     let selection = Selection::new(call, options)?;
     let (api_version, kind) = (call.api_version(), &call.kind.list_kind);
-    if call.wanted()?.is_plain() && !call.kind.built_in {
+    let shape = call.shape()?;
+    if shape.is_stored_text() {
         let found = find(call, options, &selection, text_if_selected).await?;
         let list = Listing::new(&api_version, kind, found.items, &found.meta);
         let is_page = options.limit != 0 || !options.continue_token.is_empty();
@@ -273,7 +272,6 @@ pub(crate) async fn list(call: &ResourceRequest<'_>, options: &ListOptions) -> A
         );
         return Ok(Reply::list(call.api.lists.share(key, list)));
     }
-    let shape = call.shape()?;
     let mut rows = Rows::new(call, &shape.wanted);
     let take = |c: &ResourceRequest<'_>, s: &Selection, e: &Arc<Entry>, v: &Converted| rows.take(c, s, e, v);
     let found = find(call, options, &selection, take).await?;
@@ -296,17 +294,17 @@ pub(crate) async fn list(call: &ResourceRequest<'_>, options: &ListOptions) -> A
     Ok(reply)
 }
 
-/// A page of selected objects, in some form.
-pub(crate) struct Found<T> {
+/// A page of selected objects.
+pub(crate) struct SelectedItems<T> {
     pub(crate) items: Vec<T>,
     pub(crate) meta: ListMeta,
 }
 
-/// How an entry whose name is selected is taken into a page, or not.
+/// Converts an entry to an item of a page, or skips it.
 pub(crate) type Take<T> =
     fn(&ResourceRequest<'_>, &Selection, &Arc<Entry>, &Converted) -> ApiResult<Option<T>>;
 
-/// An object, if it is selected.
+/// Returns an object, if it is selected.
 pub(crate) fn object_if_selected(
     call: &ResourceRequest<'_>,
     selection: &Selection,
@@ -317,20 +315,20 @@ pub(crate) fn object_if_selected(
     Ok(selection.matches(call, &object).then_some(object))
 }
 
-/// Tells whether an object is selected; fails if a selected object is unreadable.
+/// Returns whether an object is selected; fails if a selected object cannot be decoded.
 pub(crate) fn is_selected(
     call: &ResourceRequest<'_>,
     selection: &Selection,
     entry: &Arc<Entry>,
     converted: &Converted,
 ) -> ApiResult<bool> {
-    if selection.is_by_name() && is_in_form(call, entry) {
+    if selection.is_by_name() && is_normalized(call, entry) {
         return Ok(true);
     }
     Ok(selection.matches(call, &converted.object(call, entry)?))
 }
 
-/// An object's text, if it is selected.
+/// Returns the text of an object, if it is selected.
 pub(crate) fn text_if_selected(
     call: &ResourceRequest<'_>,
     selection: &Selection,
@@ -347,31 +345,31 @@ pub(crate) fn text_if_selected(
     Ok(selected.then(|| Listed::of_object(call, entry, &object)))
 }
 
-/// How many objects are read before others get their turn.
+/// The number of objects that are decoded before the task yields.
 const TURN: usize = 256;
 
-/// Reads pages until enough selected objects are found.
+/// Reads pages of the store until enough objects are selected.
 pub(crate) async fn find<T>(
     call: &ResourceRequest<'_>,
     options: &ListOptions,
     selection: &Selection,
     mut take: impl FnMut(&ResourceRequest<'_>, &Selection, &Arc<Entry>, &Converted) -> ApiResult<Option<T>>,
-) -> ApiResult<Found<T>> {
+) -> ApiResult<SelectedItems<T>> {
     let prefix = call.prefix()?;
-    // A list at any version is answered from memory, where it comes whole.
+    // A list at any version comes from memory, in one page.
     let any = options.resource_version == "0";
     let limit = usize::try_from(options.limit)
         .ok()
         .and_then(NonZeroUsize::new)
         .filter(|_| !any);
-    // A selector on the name finds one key, which makes no pages.
+    // A selector on the name finds one key: there are no pages.
     let only = selection.fields.exact("metadata.name").map(str::to_owned);
     let spot = call.path.namespace.is_some()
         || !call.kind.namespaced
         || selection.fields.exact("metadata.namespace").is_some();
     let single = only.is_some() && spot;
     let exact = limit.is_some() || options.version_match == Some(VersionMatch::Exact);
-    let memory = call.kind.strategy.is_kept_in_memory() && !(single && exact);
+    let memory = call.kind.facts.is_cached && !(single && exact);
     let (mut after, mut at) = start(options, limit.is_some() && !single)?;
     after = after.map(|a| format!("{prefix}{a}"));
     let mut items = Vec::new();
@@ -455,7 +453,7 @@ pub(crate) async fn find<T>(
             remaining: (rest && selection.is_everything()).then_some(remaining),
             says_end: !call.kind.built_in,
         };
-        return Ok(Found { items, meta });
+        return Ok(SelectedItems { items, meta });
     }
 }
 
@@ -464,7 +462,7 @@ const CONTINUE_EXPIRED: &str = "The provided continue parameter is too old to di
      remainder of the results. Continuing with the provided token results in an inconsistent list - objects that were \
      created, modified, or deleted between the time the first chunk was returned and now may show up in the list.";
 
-/// Where a list begins, and in which state.
+/// The key after which a list begins, and its revision.
 fn start(options: &ListOptions, limited: bool) -> ApiResult<(Option<String>, ReadAt)> {
     let version = options.resource_version.as_str();
     if !options.continue_token.is_empty() {
@@ -484,14 +482,14 @@ fn start(options: &ListOptions, limited: bool) -> ApiResult<(Option<String>, Rea
         .map_err(|e| ApiError::bad_request(format!("invalid resource version: {e}")))?;
     let at = match options.version_match {
         Some(VersionMatch::Exact) => ReadAt::Exact(n),
-        // A page at a version has always meant exactly that version.
+        // For pages, a resource version means exactly that version.
         None if limited && n > 0 => ReadAt::Exact(n),
         _ => ReadAt::AtLeast(n),
     };
     Ok((None, at))
 }
 
-/// Where a watch begins.
+/// The revision after which a watch begins.
 pub(crate) fn watch_version(version: &str) -> ApiResult<u64> {
     if version.is_empty() {
         Ok(0)

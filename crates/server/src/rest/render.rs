@@ -1,5 +1,5 @@
-//! Large lists in other forms than plain JSON of custom resources: tables, metadata, YAML, and built-in kinds. Each item
-//! is decoded and written when its turn comes, so that the decoded list is never in memory as a whole.
+//! Large lists other than plain JSON of custom resources: tables, metadata, YAML, built-in kinds. Each item is decoded
+//! when it is sent, so that the decoded list is never in memory as a whole.
 
 use crate::api::{Api, ResourceRequest};
 use crate::codec::media::{Accept, Encoding, Negotiated, View};
@@ -21,21 +21,21 @@ use std::sync::Arc;
 /// Lists of more stored bytes than this are rendered while they are sent.
 const RENDERED_AT_ONCE: usize = 256 * 1024;
 
-/// How many bytes a decoded object takes for each byte that is stored.
+/// The bytes of memory per stored byte that a decoded object takes.
 const DECODED_FACTOR: usize = 6;
 
 /// An object of a list.
 pub(crate) enum Row {
     Object(Value),
-    /// One that can be read, and is read again when it is written.
+    /// An entry that was decoded once, and is decoded again when it is sent.
     Entry(Arc<Entry>),
 }
 
 /// Collects the objects of a list.
 pub(crate) struct Rows {
-    /// Whether entries can be read again without waiting for anybody, and written one by one.
+    /// True if entries can be decoded again without a webhook, and sent one by one.
     is_lazy: bool,
-    /// The stored bytes of what was decoded.
+    /// The stored bytes of the decoded objects.
     decoded: usize,
     charge: crate::http::memory::Charge,
 }
@@ -44,13 +44,13 @@ impl Rows {
     pub(crate) fn new(call: &ResourceRequest<'_>, wanted: &Negotiated) -> Rows {
         let is_written_in_pieces = matches!(wanted.encoding, Encoding::Json | Encoding::Yaml);
         Rows {
-            is_lazy: is_written_in_pieces && call.kind.strategy.by_webhook().is_none(),
+            is_lazy: is_written_in_pieces && call.kind.codec.webhook().is_none(),
             decoded: 0,
             charge: call.api.memory.responses.empty(),
         }
     }
 
-    /// An entry, if it is selected.
+    /// Adds an entry, if it is selected.
     pub(crate) fn take(
         &mut self,
         call: &ResourceRequest<'_>,
@@ -82,7 +82,7 @@ pub(crate) struct ListFrame {
     pub(crate) between: &'static [u8],
 }
 
-/// Brings entries into the form of a request, after the request is gone.
+/// Renders entries for a request whose handler has ended.
 pub(crate) struct Renderer {
     api: Arc<Api>,
     kind: Arc<Kind>,
@@ -134,7 +134,7 @@ impl Renderer {
         }
     }
 
-    /// Appends an entry in the form of the request.
+    /// Appends an entry in the view and encoding of the request.
     pub(crate) fn write_entry(&self, entry: &Arc<Entry>, out: &mut Vec<u8>) -> ApiResult<()> {
         let version = self.kind.versions.get(self.version);
         let call = ResourceRequest {

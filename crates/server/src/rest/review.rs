@@ -1,4 +1,4 @@
-//! Reviews: questions that are answered and not stored. Who asks, and what may that one do?
+//! Review kinds, which are evaluated and never stored: access reviews, token reviews.
 
 use crate::api::ResourceRequest;
 use crate::auth::authentication::{Credential, User};
@@ -8,33 +8,33 @@ use crate::codec::media::{self, View};
 use crate::codec::order;
 use crate::http::reply::Reply;
 use crate::rest::body::{self, DecodedBody};
-use crate::rest::managed;
+use crate::rest::managed_fields;
 use crate::rest::options::{WriteKind, WriteOptions};
 use crate::rest::write::{
-    Ownership, Part, Source, Write, check_namespace_matches_path, remove_system_fields, timestamp,
+    ObjectSource, Ownership, Part, Write, check_namespace_matches_path, remove_system_fields, timestamp,
 };
 use crate::status::{ApiError, ApiResult, GroupResource};
 use scantling_value::{BadValue, ErrorList, FieldError, Map, Path, Value, go};
 
-/// What is asked.
+/// The kind of a review.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReviewKind {
-    /// May I do this? `SelfSubjectAccessReview`
+    /// `SelfSubjectAccessReview`
     Access,
-    /// What may I do in a namespace? `SelfSubjectRulesReview`
+    /// `SelfSubjectRulesReview`
     Rules,
-    /// Who am I? `SelfSubjectReview`
+    /// `SelfSubjectReview`
     User,
-    /// May somebody do this? `SubjectAccessReview`
+    /// `SubjectAccessReview`
     Subject,
-    /// May somebody do this in a namespace? `LocalSubjectAccessReview`
+    /// `LocalSubjectAccessReview`
     LocalSubject,
-    /// Whose token is this? `TokenReview`
+    /// `TokenReview`
     Token,
 }
 
 impl ReviewKind {
-    /// The review that a kind is, if it is one.
+    /// Finds the review of a kind.
     pub(crate) fn find(group: &str, kind: &str) -> Option<ReviewKind> {
         match (group, kind) {
             ("authorization.k8s.io", "SelfSubjectAccessReview") => Some(ReviewKind::Access),
@@ -60,7 +60,14 @@ impl Write<'_> {
         let options = WriteOptions::parse(call.query, WriteKind::Create)?;
         let mode = options.field_validation;
         let DecodedBody { mut object, found } = body::decode(call, &self.body, form, mode)?;
-        self.receive(&mut object, &found, mode, Ownership::Update, Source::Body, None)?;
+        self.normalize(
+            &mut object,
+            &found,
+            mode,
+            Ownership::Update,
+            ObjectSource::Body,
+            None,
+        )?;
         body::check_version_matches_path(call, &object)?;
         let user = self.head.user.as_deref().ok_or_else(ApiError::unauthorized)?;
         let mode = call.api.authorization;
@@ -69,7 +76,7 @@ impl Write<'_> {
                 check_namespace_matches_path(call, &mut object)?;
                 remove_system_fields(&mut object);
                 let by = self.manager(&options);
-                object = managed::after_update(call, Part::Whole, None, object, &by)
+                object = managed_fields::after_update(call, Part::Whole, None, object, &by)
                     .await?
                     .object;
                 refuse(call, &check_access(&object, review))?;
@@ -86,7 +93,7 @@ impl Write<'_> {
             ReviewKind::Token => {
                 remove_system_fields(&mut object);
                 let by = self.manager(&options);
-                object = managed::after_update(call, Part::Whole, None, object, &by)
+                object = managed_fields::after_update(call, Part::Whole, None, object, &by)
                     .await?
                     .object;
                 let token = object.str_at(["spec", "token"]).to_owned();
@@ -203,7 +210,7 @@ fn refuse(call: &ResourceRequest<'_>, errors: &[FieldError]) -> ApiResult<()> {
     Err(ApiError::invalid(about, "", errors))
 }
 
-/// Nobody but the server says anything about a question for access.
+/// Checks that the metadata of an access review is empty.
 fn check_metadata(object: &Value, review: ReviewKind) -> ErrorList {
     let metadata = object.get("metadata").unwrap_or(&Value::Null);
     let mut said = metadata.as_object().into_iter().flat_map(Map::keys);
@@ -219,7 +226,7 @@ fn check_metadata(object: &Value, review: ReviewKind) -> ErrorList {
     is_said.then(error).into_iter().collect()
 }
 
-/// What is wrong with a question for access.
+/// Validates an access review.
 fn check_access(object: &Value, review: ReviewKind) -> ErrorList {
     let root = Path::ROOT;
     let spec = root.field("spec");
@@ -316,7 +323,7 @@ fn rules() -> Value {
     Value::Object(entries.into_iter().collect())
 }
 
-/// What is known of who asks.
+/// The user of the request, as a review returns it.
 fn user_info(user: &User) -> Value {
     let texts = |texts: &[String]| Value::Array(texts.iter().map(|t| t.as_str().into()).collect());
     let mut info = Map::from_iter([

@@ -1,34 +1,34 @@
-//! The scale subresource: a small object of its own, read from and written into the larger one.
+//! The `/scale` subresource: a `Scale` that is read from and written to the object.
 
 use crate::api::ResourceRequest;
 use crate::codec::cbor;
 use crate::codec::media::{Encoding, View};
 use crate::codec::protobuf;
-use crate::codec::typed;
 use crate::http::reply::Reply;
-use crate::kinds::builtin::{Model, findings};
+use crate::kinds::builtin::Model;
 use crate::rest::body;
 use crate::rest::conversion::Memo;
-use crate::rest::managed::SCALE_VERSION;
+use crate::rest::managed_fields::SCALE_VERSION;
 use crate::rest::options::{WriteKind, WriteOptions};
 use crate::rest::read;
 use crate::rest::view::Shape;
 use crate::rest::write::{
-    Change, Edit, Ownership, Part, Source, Write, check_name_matches_path, check_namespace_matches_path,
-    metadata_mut, metadata_str,
+    Change, Edit, ObjectSource, Ownership, Part, Write, check_name_matches_path,
+    check_namespace_matches_path, metadata_mut, metadata_str,
 };
 use crate::status::{ApiError, ApiResult, GroupResource};
 use crate::tables::{Column, Columns};
-use scantling_admit::{FieldValidation, ScalePaths, ScaleValues};
+use scantling_admit::{FieldValidation, ScalePaths, ScaleValues, decode_typed};
+use scantling_apitypes::decode::decode_raw;
 use scantling_apitypes::{TypeDef, TypeTable};
 use scantling_schema::structural::Structural;
-use scantling_value::{FieldError, Limits, Map, Path, Value, go, json, yaml};
+use scantling_value::{FieldError, Finding, Limits, Map, Path, Value, go, json, yaml};
 use std::sync::LazyLock;
 
-/// How many replicas an object wants that does not say so, while a patch decides about it.
+/// The replicas of an object without any, while a patch is applied.
 const UNSET: i64 = i32::MIN as i64;
 
-/// The scale of an object that says how many replicas it wants.
+/// The scale of an object that has replicas.
 pub(crate) fn scale_of(call: &ResourceRequest<'_>, object: &Value) -> ApiResult<Value> {
     let found = scale_to_patch(call, object)?;
     if has_replicas(&found) {
@@ -40,12 +40,12 @@ pub(crate) fn scale_of(call: &ResourceRequest<'_>, object: &Value) -> ApiResult<
     )))
 }
 
-/// Returns whether a scale has the number of replicas that its object asks for.
+/// Returns whether a scale has replicas.
 pub(crate) fn has_replicas(scale: &Value) -> bool {
     scale.at(["spec", "replicas"]).and_then(Value::as_int) != Some(UNSET)
 }
 
-/// The scale of an object just written. The schema may not know the replicas, so that they are gone already.
+/// The scale of an object that was written. The schema may have no replicas, so that they were pruned.
 pub(crate) fn scale_after_write(call: &ResourceRequest<'_>, object: &Value) -> ApiResult<Value> {
     let mut found = scale_to_patch(call, object)?;
     if let Some(Value::Object(spec)) = found.as_object_mut().and_then(|f| f.get_mut("spec"))
@@ -70,7 +70,7 @@ pub(crate) fn check_replicas(call: &ResourceRequest<'_>, scale: &Value) -> ApiRe
     }
 }
 
-/// The scale of an object for patches to begin with.
+/// The scale of an object, to be patched.
 pub(crate) fn scale_to_patch(call: &ResourceRequest<'_>, object: &Value) -> ApiResult<Value> {
     let scale = scale_paths(call, object)?;
     let ScaleValues {
@@ -181,10 +181,10 @@ fn selector_text(selector: Option<&Value>) -> String {
     texts.join(",")
 }
 
-/// What is said of any scale that cannot be read.
+/// The error about a scale that cannot be decoded.
 const NOT_DECODED: &str = "no kind is registered for the type v1.Scale in scheme \
                            \"k8s.io/apiextensions-apiserver/pkg/apiserver/customresource_handler.go:781\"";
-/// The table of types in which a server looks up what a patch made of a scale.
+/// The Go scheme in which kube-apiserver looks up a patched scale.
 const SCHEME: &str = "k8s.io/client-go/scale/util.go:146";
 
 /// The type of scales.
@@ -194,23 +194,22 @@ fn definition() -> &'static TypeDef {
 
 /// The schema by which strategic merge patches of scales merge.
 pub(crate) fn strategic_schema() -> &'static Structural {
-    static MODEL: LazyLock<Model> = LazyLock::new(|| Model::new("autoscaling", "v1", "Scale"));
+    static MODEL: LazyLock<Model> = LazyLock::new(|| Model::new(definition()));
     MODEL.strategic()
 }
 
-/// Reads a scale; the texts are warnings about it.
+/// Decodes a scale; returns findings, too.
 fn decode(text: &[u8], form: Encoding, mode: FieldValidation) -> Option<(Value, Vec<String>)> {
     let (sent, found) = match form {
         Encoding::Json => {
             check_type(&json::decode_any_range(text, Limits::SERVER).ok()?).ok()?;
-            let read = typed::decode_text(definition(), text).ok()?;
-            let found = findings(&read.findings);
-            (read.members.into(), found)
+            let read = decode_typed(TypeTable::latest(), definition(), decode_raw(text).ok()?).ok()?;
+            (read.object, read.findings)
         }
         Encoding::Yaml => {
             let read = yaml::decode_strict(text, Limits::SERVER).ok()?;
             let (sent, unknown) = check(read.value).ok()?;
-            (sent, read.duplicates.into_iter().chain(unknown).collect())
+            (sent, [read.duplicates, unknown].concat())
         }
         Encoding::Cbor => check(cbor::decode(text).ok()?).ok()?,
         Encoding::Protobuf => {
@@ -221,18 +220,20 @@ fn decode(text: &[u8], form: Encoding, mode: FieldValidation) -> Option<(Value, 
     match mode {
         FieldValidation::Strict if !found.is_empty() => None,
         FieldValidation::Ignore => Some((sent, Vec::new())),
-        FieldValidation::Strict | FieldValidation::Warn => Some((sent, found)),
+        FieldValidation::Strict | FieldValidation::Warn => {
+            Some((sent, found.iter().map(ToString::to_string).collect()))
+        }
     }
 }
 
-/// Checks that a document is a scale; returns it in form, and what it has that a scale has not.
-pub(crate) fn check(document: Value) -> Result<(Value, Vec<String>), String> {
+/// Decodes a document as a scale; returns unknown fields, too.
+pub(crate) fn check(document: Value) -> Result<(Value, Vec<Finding>), String> {
     check_type(&document)?;
-    let decoded = typed::decode(definition(), document).map_err(|e| e.to_string())?;
-    Ok((decoded.members.into(), findings(&decoded.findings)))
+    let decoded = decode_typed(TypeTable::latest(), definition(), document).map_err(|e| e.to_string())?;
+    Ok((decoded.object, decoded.findings))
 }
 
-/// Checks that a document says that it is a scale, if it says what it is.
+/// Checks that `apiVersion` and `kind` are absent or those of a scale.
 fn check_type(document: &Value) -> Result<(), String> {
     let (api_version, kind) = body::type_meta(document)?;
     let fits = |found: &str, wanted: &str| found.is_empty() || found == wanted;
@@ -250,7 +251,7 @@ fn check_type(document: &Value) -> Result<(), String> {
     Ok(())
 }
 
-/// A scale as an answer: tables have columns of its own.
+/// The response with a scale, whose tables have their own columns.
 pub(crate) fn reply(shape: Shape<'_>, scale: Value) -> ApiResult<Reply> {
     static COLUMNS: LazyLock<Columns> = LazyLock::new(|| {
         let number = |name: &str, description: &str, path: &str| Column {
@@ -269,19 +270,24 @@ pub(crate) fn reply(shape: Shape<'_>, scale: Value) -> ApiResult<Reply> {
             Column::age(),
         ])
     });
+    static BUILTIN_COLUMNS: LazyLock<Columns> =
+        LazyLock::new(|| Columns::builtin("autoscaling", "v1", "Scale"));
     if matches!(shape.wanted.view, View::MetadataList(_)) {
         let why =
             "you requested PartialObjectMetadataList, but the requested object is not a list (*v1.Scale)";
         return Err(ApiError::not_acceptable(why));
     }
     let shape = Shape {
-        columns: &COLUMNS,
+        columns: match shape.kind.built_in {
+            true => &BUILTIN_COLUMNS,
+            false => &COLUMNS,
+        },
         ..shape
     };
     shape.object(200, scale)
 }
 
-/// Writes the wanted replicas of a scale into the object; returns the object's scale.
+/// Writes the replicas of a scale to the object; returns the new scale.
 pub(crate) async fn replace(
     write: &mut Write<'_>,
     name: &str,
@@ -304,7 +310,7 @@ pub(crate) async fn replace(
     let uid = metadata_str(sent, "uid").to_owned();
     let change = |old: &Value, _: &Memo| {
         let mut object = with_replicas(call, old, replicas)?;
-        // A scale of no version in particular is one of the object as it is.
+        // Without a resource version, the update is unconditional.
         if let Some(m) = metadata_mut(&mut object).filter(|_| !version.is_empty()) {
             m.insert("resourceVersion", version.as_str().into());
         }
@@ -312,7 +318,7 @@ pub(crate) async fn replace(
             object,
             found: Vec::new(),
             ownership: Ownership::Update,
-            received: true,
+            is_normalized: true,
         })
     };
     let edit = Edit {
@@ -320,20 +326,20 @@ pub(crate) async fn replace(
         uid: &uid,
         part: Part::Scale,
         options,
-        source: Source::Body,
+        source: ObjectSource::Body,
         change: &change,
     };
     let updated = write.change(&edit).await?;
     scale_after_write(call, &updated)
 }
 
-/// An object with another wanted number of replicas.
+/// Returns an object with another number of replicas.
 pub(crate) fn with_replicas(call: &ResourceRequest<'_>, old: &Value, replicas: i64) -> ApiResult<Value> {
     let scale = scale_paths(call, old)?;
     scale.with_replicas(old, replicas).map_err(ApiError::internal)
 }
 
-/// Where the kind of an object keeps what its scale shows.
+/// The paths of the fields behind the scale.
 fn scale_paths<'c>(call: &ResourceRequest<'c>, object: &Value) -> ApiResult<&'c ScalePaths> {
     let scale = call.version.scale.as_ref();
     scale.ok_or_else(|| ApiError::not_found(call.group_resource(), metadata_str(object, "name")))

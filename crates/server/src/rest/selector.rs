@@ -28,7 +28,7 @@ enum Test {
 }
 
 impl LabelSelector {
-    /// Reads the form of the `labelSelector` parameter.
+    /// Parses the `labelSelector` parameter.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let mut p = Parser {
             tokens: tokens(text),
@@ -36,24 +36,24 @@ impl LabelSelector {
         };
         let mut requirements = Vec::new();
         loop {
-            match p.peek(Context::Value) {
-                Token::Word(_) | Token::Not => {
+            match p.peek(TokenContext::Value) {
+                SelectorToken::Word(_) | SelectorToken::Not => {
                     let r = p
                         .requirement()
                         .map_err(|e| format!("unable to parse requirement: {e}"))?;
                     requirements.push(r);
-                    match p.next(Context::Value) {
-                        Token::End => break,
-                        Token::Comma => {
-                            let after = p.peek(Context::Value);
-                            if !matches!(after, Token::Word(_) | Token::Not) {
+                    match p.next(TokenContext::Value) {
+                        SelectorToken::End => break,
+                        SelectorToken::Comma => {
+                            let after = p.peek(TokenContext::Value);
+                            if !matches!(after, SelectorToken::Word(_) | SelectorToken::Not) {
                                 return Err(format!("found '{after}', expected: identifier after ','"));
                             }
                         }
                         other => return Err(format!("found '{other}', expected: ',' or 'end of string'")),
                     }
                 }
-                Token::End => break,
+                SelectorToken::End => break,
                 other => {
                     return Err(format!(
                         "found '{other}', expected: !, identifier, or 'end of string'"
@@ -96,17 +96,17 @@ impl LabelSelector {
         LabelSelector { requirements }
     }
 
-    /// How many requirements there are.
+    /// The number of requirements.
     pub(crate) fn len(&self) -> usize {
         self.requirements.len()
     }
 
-    /// Whether every object matches.
+    /// Returns whether every object matches.
     pub(crate) fn is_empty(&self) -> bool {
         self.requirements.is_empty()
     }
 
-    /// Whether an object with these labels matches.
+    /// Returns whether an object with these labels matches.
     pub(crate) fn matches(&self, labels: Option<&Map>) -> bool {
         self.requirements.iter().all(|r| {
             deadline::tick();
@@ -130,7 +130,7 @@ fn contains(sorted: &[String], value: &str) -> bool {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-enum Token {
+enum SelectorToken {
     Word(String),
     Equal,
     DoubleEqual,
@@ -144,47 +144,47 @@ enum Token {
     In,
     NotIn,
     End,
-    /// What no rule begins with; the lexer's own words.
+    /// An invalid token, as the lexer reports it.
     Bad(String),
 }
 
-impl std::fmt::Display for Token {
+impl std::fmt::Display for SelectorToken {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            Token::Word(w) | Token::Bad(w) => w,
-            Token::Equal => "=",
-            Token::DoubleEqual => "==",
-            Token::NotEqual => "!=",
-            Token::Not => "!",
-            Token::Open => "(",
-            Token::Close => ")",
-            Token::Comma => ",",
-            Token::Above => ">",
-            Token::Below => "<",
-            Token::In => "in",
-            Token::NotIn => "notin",
-            Token::End => "",
+            SelectorToken::Word(w) | SelectorToken::Bad(w) => w,
+            SelectorToken::Equal => "=",
+            SelectorToken::DoubleEqual => "==",
+            SelectorToken::NotEqual => "!=",
+            SelectorToken::Not => "!",
+            SelectorToken::Open => "(",
+            SelectorToken::Close => ")",
+            SelectorToken::Comma => ",",
+            SelectorToken::Above => ">",
+            SelectorToken::Below => "<",
+            SelectorToken::In => "in",
+            SelectorToken::NotIn => "notin",
+            SelectorToken::End => "",
         })
     }
 }
 
-fn symbol(text: &str) -> Option<Token> {
+fn symbol(text: &str) -> Option<SelectorToken> {
     Some(match text {
-        "=" => Token::Equal,
-        "==" => Token::DoubleEqual,
-        "!=" => Token::NotEqual,
-        "!" => Token::Not,
-        "(" => Token::Open,
-        ")" => Token::Close,
-        "," => Token::Comma,
-        ">" => Token::Above,
-        "<" => Token::Below,
+        "=" => SelectorToken::Equal,
+        "==" => SelectorToken::DoubleEqual,
+        "!=" => SelectorToken::NotEqual,
+        "!" => SelectorToken::Not,
+        "(" => SelectorToken::Open,
+        ")" => SelectorToken::Close,
+        "," => SelectorToken::Comma,
+        ">" => SelectorToken::Above,
+        "<" => SelectorToken::Below,
         _ => return None,
     })
 }
 
 /// The tokens of a selector. A zero byte ends a token, and the selector where one would begin.
-fn tokens(text: &str) -> Vec<Token> {
+fn tokens(text: &str) -> Vec<SelectorToken> {
     let is_symbol = |c: char| matches!(c, '=' | '!' | '(' | ')' | ',' | '>' | '<');
     let is_space = |c: char| matches!(c, ' ' | '\t' | '\r' | '\n');
     let mut out = Vec::new();
@@ -194,16 +194,20 @@ fn tokens(text: &str) -> Vec<Token> {
             // The longest run of symbols that is a token.
             let two = rest.get(..2).and_then(symbol).map(|t| (2, t));
             let one = rest.get(..1).and_then(symbol).map(|t| (1, t));
-            two.or(one)
-                .unwrap_or_else(|| (1, Token::Bad(format!("error expected: keyword found '{first}'"))))
+            two.or(one).unwrap_or_else(|| {
+                (
+                    1,
+                    SelectorToken::Bad(format!("error expected: keyword found '{first}'")),
+                )
+            })
         } else {
             let ends = |c: char| is_symbol(c) || is_space(c) || c == '\0';
             let end = rest.find(ends).unwrap_or(rest.len());
             let word = rest.get(..end).unwrap_or_default();
             let token = match word {
-                "in" => Token::In,
-                "notin" => Token::NotIn,
-                _ => Token::Word(word.to_owned()),
+                "in" => SelectorToken::In,
+                "notin" => SelectorToken::NotIn,
+                _ => SelectorToken::Word(word.to_owned()),
             };
             (end, token)
         };
@@ -217,59 +221,68 @@ fn tokens(text: &str) -> Vec<Token> {
     out
 }
 
-/// Where `in` and `notin` are words like any other, and where they are operators.
+/// Whether `in` and `notin` are values or operators.
 #[derive(Clone, Copy, PartialEq)]
-enum Context {
+enum TokenContext {
     Value,
     Operator,
 }
 
 struct Parser {
-    tokens: Vec<Token>,
+    tokens: Vec<SelectorToken>,
     at: usize,
 }
 
 impl Parser {
-    fn peek(&self, context: Context) -> Token {
+    fn peek(&self, context: TokenContext) -> SelectorToken {
         match (self.tokens.get(self.at), context) {
-            (Some(t @ (Token::In | Token::NotIn)), Context::Value) => Token::Word(t.to_string()),
+            (Some(t @ (SelectorToken::In | SelectorToken::NotIn)), TokenContext::Value) => {
+                SelectorToken::Word(t.to_string())
+            }
             (Some(t), _) => t.clone(),
-            (None, _) => Token::End,
+            (None, _) => SelectorToken::End,
         }
     }
 
-    fn next(&mut self, context: Context) -> Token {
+    fn next(&mut self, context: TokenContext) -> SelectorToken {
         let t = self.peek(context);
         self.at += 1;
         t
     }
 
     fn requirement(&mut self) -> Result<Requirement, String> {
-        let mut token = self.next(Context::Value);
-        let absent = token == Token::Not;
+        let mut token = self.next(TokenContext::Value);
+        let absent = token == SelectorToken::Not;
         if absent {
-            token = self.next(Context::Value);
+            token = self.next(TokenContext::Value);
         }
-        let Token::Word(key) = token else {
+        let SelectorToken::Word(key) = token else {
             return Err(format!("found '{token}', expected: identifier"));
         };
         check_key(&key)?;
-        let ends = matches!(self.peek(Context::Value), Token::End | Token::Comma);
+        let ends = matches!(
+            self.peek(TokenContext::Value),
+            SelectorToken::End | SelectorToken::Comma
+        );
         if absent || ends {
             return Ok(Requirement {
                 key,
                 test: if absent { Test::Absent } else { Test::Exists },
             });
         }
-        let operator = self.next(Context::Operator);
+        let operator = self.next(TokenContext::Operator);
         let values = match operator {
-            Token::In | Token::NotIn => self.values()?,
-            Token::Equal | Token::DoubleEqual | Token::NotEqual | Token::Above | Token::Below => {
+            SelectorToken::In | SelectorToken::NotIn => self.values()?,
+            SelectorToken::Equal
+            | SelectorToken::DoubleEqual
+            | SelectorToken::NotEqual
+            | SelectorToken::Above
+            | SelectorToken::Below => {
                 vec![self.value()?]
             }
             other => return Err(format!("found '{other}', expected: in, notin, =, ==, !=, gt, lt")),
         };
-        let number = if matches!(operator, Token::Above | Token::Below) {
+        let number = if matches!(operator, SelectorToken::Above | SelectorToken::Below) {
             let text = values.first().map_or("", String::as_str);
             match text.parse::<i64>() {
                 Ok(n) => n,
@@ -285,59 +298,62 @@ impl Parser {
         };
         check_values(&key, &values)?;
         let test = match operator {
-            Token::NotIn | Token::NotEqual => Test::NotIn(values),
-            Token::Above => Test::Above(number),
-            Token::Below => Test::Below(number),
+            SelectorToken::NotIn | SelectorToken::NotEqual => Test::NotIn(values),
+            SelectorToken::Above => Test::Above(number),
+            SelectorToken::Below => Test::Below(number),
             _ => Test::In(values),
         };
         Ok(Requirement { key, test })
     }
 
     fn value(&mut self) -> Result<String, String> {
-        if matches!(self.peek(Context::Value), Token::End | Token::Comma) {
+        if matches!(
+            self.peek(TokenContext::Value),
+            SelectorToken::End | SelectorToken::Comma
+        ) {
             return Ok(String::new());
         }
-        match self.next(Context::Value) {
-            Token::Word(w) => Ok(w),
+        match self.next(TokenContext::Value) {
+            SelectorToken::Word(w) => Ok(w),
             other => Err(format!("found '{other}', expected: identifier")),
         }
     }
 
     fn values(&mut self) -> Result<Vec<String>, String> {
-        let open = self.next(Context::Value);
-        if open != Token::Open {
+        let open = self.next(TokenContext::Value);
+        if open != SelectorToken::Open {
             return Err(format!("found '{open}' expected: '('"));
         }
         let mut out = Vec::new();
-        match self.peek(Context::Value) {
-            Token::Word(_) | Token::Comma => {}
-            Token::Close => {
-                self.next(Context::Value);
+        match self.peek(TokenContext::Value) {
+            SelectorToken::Word(_) | SelectorToken::Comma => {}
+            SelectorToken::Close => {
+                self.next(TokenContext::Value);
                 return Ok(vec![String::new()]);
             }
             other => return Err(format!("found '{other}', expected: ',', ')' or identifier")),
         }
         loop {
-            match self.next(Context::Value) {
-                Token::Word(w) => {
+            match self.next(TokenContext::Value) {
+                SelectorToken::Word(w) => {
                     out.push(w);
-                    match self.peek(Context::Value) {
-                        Token::Comma => {}
-                        Token::Close => break,
+                    match self.peek(TokenContext::Value) {
+                        SelectorToken::Comma => {}
+                        SelectorToken::Close => break,
                         other => return Err(format!("found '{other}', expected: ',' or ')'")),
                     }
                 }
-                Token::Comma => {
+                SelectorToken::Comma => {
                     if out.is_empty() {
                         out.push(String::new());
                     }
-                    match self.peek(Context::Value) {
-                        Token::Close => {
+                    match self.peek(TokenContext::Value) {
+                        SelectorToken::Close => {
                             out.push(String::new());
                             break;
                         }
-                        Token::Comma => {
-                            self.next(Context::Value);
+                        SelectorToken::Comma => {
+                            self.next(TokenContext::Value);
                             out.push(String::new());
                         }
                         _ => {}
@@ -346,7 +362,7 @@ impl Parser {
                 other => return Err(format!("found '{other}', expected: ',', or identifier")),
             }
         }
-        self.next(Context::Value);
+        self.next(TokenContext::Value);
         out.sort();
         out.dedup();
         Ok(out)
@@ -362,7 +378,7 @@ fn check_key(key: &str) -> Result<(), String> {
     Err(FieldError::invalid(&Path::ROOT, key, wrong.join("; ")).to_string())
 }
 
-/// The rules for values, with all that break them.
+/// Validates values; returns all errors.
 fn check_values(key: &str, values: &[String]) -> Result<(), String> {
     let root = Path::ROOT;
     let mut errors = ErrorList::new();
@@ -394,12 +410,12 @@ pub(crate) struct FieldTerm {
     pub(crate) field: String,
     /// Its value.
     pub(crate) value: String,
-    /// Whether it must be equal, or must not.
+    /// True if it must be equal, false if it must not.
     pub(crate) equal: bool,
 }
 
 impl FieldSelector {
-    /// Reads the form of the `fieldSelector` parameter.
+    /// Parses the `fieldSelector` parameter.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let mut terms = Vec::new();
         for part in split_terms(text).into_iter().filter(|p| !p.is_empty()) {
@@ -415,7 +431,7 @@ impl FieldSelector {
         Ok(FieldSelector { terms })
     }
 
-    /// The value that one field must have, if a term says so.
+    /// The value that a term requires of a field.
     pub(crate) fn exact(&self, field: &str) -> Option<&str> {
         self.terms
             .iter()
@@ -423,7 +439,7 @@ impl FieldSelector {
             .map(|t| t.value.as_str())
     }
 
-    /// Whether an object whose fields read so matches.
+    /// Returns whether an object with these fields matches.
     pub(crate) fn matches(&self, read: impl Fn(&str) -> String) -> bool {
         self.terms.iter().all(|t| {
             deadline::tick();
@@ -471,7 +487,7 @@ fn unescape(text: &str) -> Result<String, String> {
                 Some(e) => return Err(format!("invalid field selector: invalid escape sequence: \\{e}")),
                 None => return Err("invalid field selector: invalid escape sequence: \\".to_owned()),
             },
-            // The code point as a number: so a server prints it.
+            // kube-apiserver prints the code point as a number.
             ',' | '=' => {
                 return Err(format!(
                     "invalid field selector: unescaped character in value: {}",

@@ -1,22 +1,33 @@
 //! Cluster IPs and node ports of Services.
 
 use crate::api::{Api, ResourceRequest};
+use crate::controllers::service_addresses::cluster_ips;
 use crate::kinds::kind::Kind;
 use crate::status::{ApiError, ApiResult};
 use scantling_builtin::services::{AllocationError, Pools, allocate};
 use scantling_value::Value;
 use std::collections::BTreeSet;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use tokio::sync::MutexGuard;
 
 /// The range of cluster IPs, as `--service-cluster-ip-range` of kube-apiserver has it by default.
-const CLUSTER_IPS: &str = "10.0.0.0/24";
+pub(crate) const CLUSTER_IPS: &str = "10.0.0.0/24";
 
 /// The range of node ports, as `--service-node-port-range` of kube-apiserver has it by default.
 const NODE_PORTS: std::ops::RangeInclusive<u16> = 30_000..=32_767;
 
+/// The address of the Service of the API server itself: the first of the range.
+pub(crate) fn first_cluster_ip() -> String {
+    let (network, _) = CLUSTER_IPS.split_once('/').unwrap_or((CLUSTER_IPS, ""));
+    match network.parse() {
+        Ok(IpAddr::V4(ip)) => Ipv4Addr::from_bits(ip.to_bits().saturating_add(1)).to_string(),
+        Ok(IpAddr::V6(ip)) => Ipv6Addr::from_bits(ip.to_bits().saturating_add(1)).to_string(),
+        Err(_) => String::new(),
+    }
+}
+
 fn is_service(kind: &Kind) -> bool {
-    kind.built_in && kind.group.is_empty() && kind.kind == "Service"
+    kind.group.is_empty() && kind.kind == "Service"
 }
 
 impl<'a> ResourceRequest<'a> {
@@ -60,8 +71,7 @@ impl Api {
     async fn used_by_services(&self, kind: &Kind) -> ApiResult<(BTreeSet<IpAddr>, BTreeSet<u16>)> {
         let (mut addresses, mut ports) = (BTreeSet::new(), BTreeSet::new());
         for service in self.list_stored(kind, None).await? {
-            let texts = service.list_at(["spec", "clusterIPs"]).iter();
-            addresses.extend(texts.filter_map(|ip| ip.as_str()?.parse::<IpAddr>().ok()));
+            addresses.extend(cluster_ips(&service));
             let port =
                 |value: Option<&Value>| value.and_then(Value::as_int).and_then(|p| u16::try_from(p).ok());
             let own = service.list_at(["spec", "ports"]).iter();

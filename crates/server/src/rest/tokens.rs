@@ -10,12 +10,12 @@ use jiff::Timestamp;
 use scantling_schema::names::group_version;
 use scantling_value::{ErrorList, FieldError, Map, Path, Value};
 
-/// The validity of a token that asks for none, the shortest and the longest, in seconds.
+/// The default validity of a token, the minimum and the maximum, in seconds.
 const DEFAULT_SECONDS: i64 = 3600;
 const MIN_SECONDS: i64 = 600;
 const MAX_SECONDS: i64 = 1 << 32;
 
-/// How errors name a token request.
+/// The name of token requests in errors.
 const TOKEN_REQUEST: GroupResource<'static> = GroupResource {
     group: "authentication.k8s.io",
     kind: "TokenRequest",
@@ -123,7 +123,7 @@ impl Write<'_> {
         call.shape()?.object(201, request)
     }
 
-    /// The kind, name and uid of the object that a token shall be bound to.
+    /// The kind, name and uid of the object that a token is bound to.
     async fn bound_object(
         &self,
         request: &Value,

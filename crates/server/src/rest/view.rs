@@ -1,4 +1,4 @@
-//! What a client sees of an object or a list: itself, its metadata, or rows of a table.
+//! The views of objects and lists: the object, its metadata, or rows of a table.
 
 use crate::codec::media::{Encoding, MetaVersion, Negotiated, View};
 use crate::codec::order;
@@ -10,9 +10,10 @@ use crate::rest::listing::Listing;
 use crate::rest::render::{self, ListFrame};
 use crate::status::{ApiError, ApiResult};
 use crate::tables::{Columns, Room};
+use scantling_builtin::columns::Printing;
 use scantling_value::{Map, Value, go};
 
-/// Which part of an object stands in a table's row.
+/// The part of an object in the row of a table.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum RowObject {
     Metadata,
@@ -20,7 +21,7 @@ pub(crate) enum RowObject {
     None,
 }
 
-/// How answers to one request are shown.
+/// Renders the objects of a response.
 #[derive(Debug)]
 pub(crate) struct Shape<'a> {
     pub(crate) wanted: Negotiated,
@@ -37,7 +38,7 @@ pub(crate) struct ListMeta {
     pub(crate) resource_version: String,
     pub(crate) continue_token: String,
     pub(crate) remaining: Option<u64>,
-    /// Whether it says that nothing follows, too: lists of custom resources do.
+    /// True if an empty `continue` is written, as lists of custom resources have it.
     pub(crate) says_end: bool,
 }
 
@@ -61,7 +62,7 @@ impl ListMeta {
 }
 
 impl<'a> Shape<'a> {
-    /// What the headers and the query ask for.
+    /// Returns the renderer that a request asks for.
     pub(crate) fn new(
         wanted: Negotiated,
         query: &Query,
@@ -92,12 +93,17 @@ impl<'a> Shape<'a> {
         })
     }
 
-    /// Whether objects are shown as they are, as JSON: then their text does.
+    /// Returns whether objects are sent as plain JSON, so that their stored text suffices.
     pub(crate) fn is_plain(&self) -> bool {
         self.wanted.is_plain()
     }
 
-    /// One object, as JSON.
+    /// Returns whether objects are sent as they are stored. The stored text of built-in kinds has another order.
+    pub(crate) fn is_stored_text(&self) -> bool {
+        self.is_plain() && !self.kind.built_in
+    }
+
+    /// The response with one object as JSON.
     pub(crate) fn text_reply(&self, status: u16, text: &Text) -> Reply {
         let mut out = Vec::with_capacity(text.len() + 1);
         text.write(&mut out);
@@ -105,12 +111,12 @@ impl<'a> Shape<'a> {
         Reply::bytes(status, Encoding::Json.content_type(), out)
     }
 
-    /// One object.
+    /// The response with one object.
     pub(crate) fn object(&self, status: u16, object: Value) -> ApiResult<Reply> {
         let shown = match self.wanted.view {
             View::Object => object,
             View::Table(v) => self.table_of_one(object, v, true)?,
-            View::Metadata(v) => partial(object, v),
+            View::Metadata(v) => self.partial(object, v),
             View::MetadataList(_) if self.kind.built_in => {
                 return Err(ApiError::not_acceptable(format!(
                     "you requested PartialObjectMetadataList, but the requested object is not a list (*{})",
@@ -122,7 +128,7 @@ impl<'a> Shape<'a> {
         Ok(Reply::object(status, &shown, self.wanted.encoding))
     }
 
-    /// A list of objects.
+    /// The response with a list of objects.
     pub(crate) fn list(
         &self,
         api_version: &str,
@@ -136,12 +142,8 @@ impl<'a> Shape<'a> {
             out.push(b'\n');
             return Ok(Reply::bytes(200, Encoding::Json.content_type(), out));
         }
-        if self.wanted.view == View::Object && self.kind.built_in {
-            // The list says which kind they are.
-            for item in items.iter_mut().filter_map(Value::as_object_mut) {
-                item.remove("kind");
-                item.remove("apiVersion");
-            }
+        if self.wanted.view == View::Object {
+            items.iter_mut().for_each(|item| self.remove_type(item));
         }
         let shown = match self.wanted.view {
             View::Object if self.wanted.encoding == Encoding::Json => {
@@ -155,7 +157,14 @@ impl<'a> Shape<'a> {
                     ..meta.clone()
                 };
                 let mut room = Room::default();
-                let rows = items.into_iter().map(|o| self.row(o, v, &mut room));
+                let mut default_class = String::new();
+                if let Some(printer) = self.columns.printer() {
+                    printer.arrange(&mut items);
+                    printer.default_class(&items).clone_into(&mut default_class);
+                }
+                let rows = items
+                    .into_iter()
+                    .map(|o| self.row(o, v, &default_class, &mut room));
                 self.table(rows.collect::<ApiResult<_>>()?, meta, v, true)
             }
             View::MetadataList(v) => {
@@ -163,8 +172,8 @@ impl<'a> Shape<'a> {
                     says_end: false,
                     ..meta.clone()
                 };
-                let items: Vec<Value> = items.into_iter().map(|o| partial(o, v)).collect();
-                // Go has two kinds of empty lists, and this one is written as the lesser.
+                let items: Vec<Value> = items.into_iter().map(|o| self.partial(o, v)).collect();
+                // kube-apiserver writes this empty list as null.
                 let items = if items.is_empty() {
                     Value::Null
                 } else {
@@ -177,17 +186,21 @@ impl<'a> Shape<'a> {
         Ok(Reply::object(200, &shown, self.wanted.encoding))
     }
 
-    /// An object as an item of a list.
+    /// Removes `apiVersion` and `kind` of an item. Those of built-in kinds do not repeat the kind of the list.
+    fn remove_type(&self, item: &mut Value) {
+        if let Some(members) = item.as_object_mut().filter(|_| self.kind.built_in) {
+            members.remove("kind");
+            members.remove("apiVersion");
+        }
+    }
+
+    /// Renders an object as an item of a list.
     pub(crate) fn list_item(&self, mut object: Value) -> ApiResult<Value> {
         Ok(match self.wanted.view {
-            View::Table(v) => self.row(object, v, &mut Room::default())?,
-            View::Metadata(v) | View::MetadataList(v) => partial(object, v),
+            View::Table(v) => self.row(object, v, "", &mut Room::default())?,
+            View::Metadata(v) | View::MetadataList(v) => self.partial(object, v),
             View::Object => {
-                // The list says which kind they are.
-                if let Some(members) = object.as_object_mut().filter(|_| self.kind.built_in) {
-                    members.remove("kind");
-                    members.remove("apiVersion");
-                }
+                self.remove_type(&mut object);
                 object
             }
         })
@@ -195,7 +208,7 @@ impl<'a> Shape<'a> {
 
     /// The text around the items of a list.
     pub(crate) fn list_frame(&self, api_version: &str, kind: &str, meta: &ListMeta) -> ApiResult<ListFrame> {
-        // Nothing that a client sends is the same.
+        // The mark is unique.
         let mark = format!("mark-{}", uuid::Uuid::new_v4());
         let items = || Value::from(vec![mark.as_str()]);
         let brief = &ListMeta {
@@ -236,23 +249,33 @@ impl<'a> Shape<'a> {
         ))
     }
 
-    /// The object of a watch event; the columns of a table are named in the first event alone. No event is a list.
+    /// Renders the object of a watch event; `None` for views of lists. Only the first event has the columns of a table.
     pub(crate) fn event(&self, object: Value, first: bool) -> ApiResult<Option<Value>> {
         Ok(match self.wanted.view {
             View::Object => Some(object),
             View::Table(v) => Some(self.table_of_one(object, v, first)?),
-            View::Metadata(v) => Some(partial(object, v)),
+            View::Metadata(v) => Some(self.partial(object, v)),
             View::MetadataList(_) => None,
         })
     }
 
-    fn row(&self, object: Value, version: MetaVersion, room: &mut Room) -> ApiResult<Value> {
-        let cells = self.columns.cells(&object, self.now, room)?;
+    fn row(
+        &self,
+        object: Value,
+        version: MetaVersion,
+        default_class: &str,
+        room: &mut Room,
+    ) -> ApiResult<Value> {
+        let printing = Printing {
+            now: self.now,
+            default_class,
+        };
+        let cells = self.columns.cells(&object, &printing, room)?;
         let conditions = self.columns.row_conditions(&object);
         let object = match self.row_object {
             RowObject::None => Value::Null,
             RowObject::Object => object,
-            RowObject::Metadata => partial(object, version),
+            RowObject::Metadata => self.partial(object, version),
         };
         let mut row = Map::from_iter([("cells", cells), ("object", object)]);
         if !conditions.is_empty() {
@@ -261,12 +284,30 @@ impl<'a> Shape<'a> {
         Ok(row.into())
     }
 
+    /// The metadata of an object, alone.
+    fn partial(&self, object: Value, version: MetaVersion) -> Value {
+        let metadata = match object {
+            Value::Object(mut m) => m.remove("metadata"),
+            _ => None,
+        };
+        let mut metadata = metadata.unwrap_or_else(|| Map::new().into());
+        if let Some(printer) = self.columns.printer() {
+            remove_annotations(&mut metadata, printer.hidden_annotations());
+        }
+        let entries = [
+            ("kind", Value::from("PartialObjectMetadata")),
+            ("apiVersion", version.api_version().into()),
+            ("metadata", metadata),
+        ];
+        Value::Object(entries.into_iter().collect())
+    }
+
     fn table_of_one(&self, object: Value, version: MetaVersion, headers: bool) -> ApiResult<Value> {
         let meta = ListMeta {
             resource_version: metadata_str(&object, "resourceVersion").to_owned(),
             ..ListMeta::default()
         };
-        let row = self.row(object, version, &mut Room::default())?;
+        let row = self.row(object, version, "", &mut Room::default())?;
         Ok(self.table(vec![row], &meta, version, headers))
     }
 
@@ -295,18 +336,16 @@ fn metadata_str<'a>(object: &'a Value, field: &str) -> &'a str {
     object.str_at(["metadata", field])
 }
 
-/// The metadata of an object, alone.
-fn partial(object: Value, version: MetaVersion) -> Value {
-    let metadata = match object {
-        Value::Object(mut m) => m.remove("metadata").unwrap_or_else(|| Map::new().into()),
-        _ => Map::new().into(),
+fn remove_annotations(metadata: &mut Value, names: &[&str]) {
+    let Some(metadata) = metadata.as_object_mut().filter(|_| !names.is_empty()) else {
+        return;
     };
-    let entries = [
-        ("kind", Value::from("PartialObjectMetadata")),
-        ("apiVersion", version.api_version().into()),
-        ("metadata", metadata),
-    ];
-    Value::Object(entries.into_iter().collect())
+    if let Some(Value::Object(annotations)) = metadata.get_mut("annotations") {
+        names.iter().for_each(|name| drop(annotations.remove(name)));
+        if annotations.is_empty() {
+            metadata.remove("annotations");
+        }
+    }
 }
 
 fn list_value(api_version: &str, kind: &str, items: Value, meta: &ListMeta) -> Value {

@@ -1,4 +1,4 @@
-//! Watch streams: what is there, then what changes, each event once and in order.
+//! Watch streams: existing objects, then changes, each event once and in order.
 
 mod backlog;
 mod recent;
@@ -31,22 +31,23 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How much of what is there already is sent at once.
+/// The bytes of initial events in one chunk.
 const INITIAL_CHUNK: usize = 32 * 1024;
 
-/// How often a quiet watch is told how far it has come.
+/// The interval of bookmarks.
 const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
 
-/// How long before its end a watch gets a last bookmark.
+/// The time between the last bookmark and the end of a watch.
 const LAST_BOOKMARK: Duration = Duration::from_secs(2);
 
-/// How long a watch goes on after its kind has ended: what is written meanwhile still reaches it.
+/// The time for which a watch continues after its kind has ended, to deliver pending events.
 const LAST_STRETCH: Duration = Duration::from_secs(1);
 
-/// How long a watch waits before it asks a webhook again.
+/// The time between calls to a failing webhook.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// How long a watch lasts whose client does not say: up to twice the least time, so that clients come back spread out.
+/// The duration of a watch without a timeout: random, up to twice the minimum, so that clients do not reconnect at
+/// once.
 fn default_timeout(least: Duration, seed: u64) -> Duration {
     let millis = u64::try_from(least.as_millis()).unwrap_or(u64::MAX);
     least.saturating_add(Duration::from_millis(
@@ -54,24 +55,24 @@ fn default_timeout(least: Duration, seed: u64) -> Duration {
     ))
 }
 
-/// Whether a state that an event tells of is damaged, which no webhook can change.
+/// Returns whether an entry of an event cannot be decoded, so that a webhook cannot help.
 fn is_damaged(event: &Event) -> bool {
     let states = [event.before(), event.after()];
     let mut states = states.into_iter().flatten();
     states.any(|entry| read::stored(entry).is_err())
 }
 
-/// What a watch tells, on its way to the connection. Whoever drops it ends the watch.
+/// The events of a watch on their way to the connection. Dropping it ends the watch.
 #[derive(Debug)]
 pub(crate) struct Events {
-    /// The form of each event.
+    /// The encoding of each event.
     pub(crate) encoding: Encoding,
-    /// One event after the other, whole ones in each chunk.
+    /// Chunks of complete events.
     pub(crate) chunks: backlog::Receiver,
 }
 
 impl Events {
-    /// The body of an answer.
+    /// The body of the response.
     pub(crate) fn into_body(mut self) -> Body {
         let frames = futures_util::stream::poll_fn(move |cx| {
             self.chunks
@@ -82,7 +83,7 @@ impl Events {
     }
 }
 
-/// Everything that a stream needs, owned: it outlives the request's handler.
+/// The state of a stream, which outlives the handler of its request.
 struct Stream {
     api: Arc<Api>,
     kind: Arc<Kind>,
@@ -100,15 +101,15 @@ struct Stream {
     _open: Running,
 }
 
-/// An object on its way to a client.
+/// An object to send.
 enum Item {
     Text(Listed),
     Object(Value),
-    /// One that is read when it is written.
+    /// An entry that is decoded when it is sent.
     Entry(Arc<Entry>),
 }
 
-/// Answers a watch.
+/// Serves a watch.
 pub(crate) async fn watch(call: &ResourceRequest<'_>, options: &ListOptions) -> ApiResult<Reply> {
     let selection = Selection::new(call, options)?;
     let version = read::watch_version(&options.resource_version)?;
@@ -150,7 +151,7 @@ pub(crate) async fn watch(call: &ResourceRequest<'_>, options: &ListOptions) -> 
     let end = Instant::now() + timeout;
     tokio::spawn(async move {
         let stream = pin!(stream.run(options, version, end));
-        // A stream has an end of its own.
+        // The timeout of requests does not apply to streams.
         let _ = api.compute.run(Class::Read, None, stream).await;
     });
     let mut reply = Reply::bytes(200, content_type, Bytes::new());
@@ -202,12 +203,12 @@ impl Stream {
                     found => break found?,
                 }
             },
-            // From nothing, and without what is there: from now on.
+            // Without a version and initial events, the watch begins now.
             Some(false) if version == 0 => {
                 let now = api.store.revision().await;
                 now.map_err(|e| Some(read::store_error(e)))?
             }
-            // What was before the kind became what it is cannot be told in its terms.
+            // Events before the current incarnation cannot be converted to it.
             _ if (1..self.kind.incarnation.since).contains(&version) => {
                 return Err(Some(expired(version, self.kind.incarnation.since)));
             }
@@ -246,13 +247,13 @@ impl Stream {
         }
     }
 
-    /// Whether an error is that a webhook has not converted an object. A watch waits until it does: it tells of
-    /// everything or of nothing.
+    /// Returns whether a webhook failed to convert an object. A watch waits until it succeeds, and skips no
+    /// event.
     fn awaits_webhook(&self, e: Option<&ApiError>) -> bool {
-        e.is_some_and(ApiError::is_unreadable) && self.kind.strategy.by_webhook().is_some()
+        e.is_some_and(ApiError::is_unreadable) && self.kind.codec.webhook().is_some()
     }
 
-    /// What is there already; returns the revision up to which that is all.
+    /// Sends the existing objects; returns their revision.
     async fn initial(&mut self, options: &ListOptions, version: u64) -> Result<u64, Option<ApiError>> {
         let mut list = options.clone();
         list.limit = 0;
@@ -265,7 +266,7 @@ impl Stream {
         };
         let take: read::Take<Item> = if self.shape()?.is_plain() {
             |c, s, e, v| Ok(read::text_if_selected(c, s, e, v)?.map(Item::Text))
-        } else if self.kind.strategy.by_webhook().is_some() {
+        } else if self.kind.codec.webhook().is_some() {
             |c, s, e, v| Ok(read::object_if_selected(c, s, e, v)?.map(Item::Object))
         } else {
             |c, s, e, v| Ok(read::is_selected(c, s, e, v)?.then(|| Item::Entry(Arc::clone(e))))
@@ -281,7 +282,7 @@ impl Stream {
             .watches
             .charge(held)
             .ok_or_else(|| Some(crate::api::too_many_requests()))?;
-        // What is there is sent at the client's pace: a slow reader of a long list is not a slow watcher yet.
+        // Initial events are sent at the client's pace: a slow reader of a long list is not a slow watcher yet.
         let mut chunk = Vec::new();
         for item in found.items {
             let before = chunk.len();
@@ -330,7 +331,7 @@ impl Stream {
         })
     }
 
-    /// One change, as far as it concerns what is selected: what leaves the selection is deleted for this client.
+    /// Sends a change if it concerns the selection: for this client, an object that leaves the selection is deleted.
     async fn change(&mut self, event: &Event) -> Result<(), Option<ApiError>> {
         let call = self.call()?;
         let (before, after) = (event.before(), event.after());
@@ -366,7 +367,7 @@ impl Stream {
                 happened,
             };
             let line = self.api.lines.line(which, || {
-                // The last state of an object goes under the revision of its deletion.
+                // The last state of an object has the revision of its deletion.
                 let text = Text::of_converted(&call, entry, &converted).map_err(Some)?;
                 let text = text.at_revision(event.revision);
                 let mut line = Vec::with_capacity(text.len() + 32);
@@ -393,7 +394,7 @@ impl Stream {
             metadata.insert("annotations", a.into());
         }
         let call = self.call()?;
-        let bare = call.kind.strategy.bookmark_object(call.version);
+        let bare = call.kind.codec.bookmark_object(call.version);
         let mut object = bare.and_then(Value::into_object).unwrap_or_default();
         object.insert("kind", self.kind.kind.as_str().into());
         object.insert("apiVersion", call.api_version().into());
@@ -404,7 +405,7 @@ impl Stream {
         self.push(line.into())
     }
 
-    /// Appends an event in the form that the client asked for.
+    /// Appends an event in the requested view and encoding.
     fn write(
         &mut self,
         happened: WatchEventType,
@@ -427,7 +428,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Hands a chunk to the connection; a client that does not keep up is let go.
+    /// Hands a chunk to the connection; fails if the client is too slow.
     fn push(&self, line: Bytes) -> Result<(), Option<ApiError>> {
         self.events.sent(line.len());
         self.out.try_send(line).ok_or(None)

@@ -1,24 +1,25 @@
-//! Creating and updating.
+//! Creates and updates: the path of a write.
+//!
+//! `pipeline` normalizes, prepares and validates; [`managed_fields`] records field ownership;
+//! [`admission`](super::admission) runs admission plugins; `storage` writes to the store; `refusals` has the errors.
 
 mod identity;
+mod metadata;
 mod owners;
-mod receive;
+mod pipeline;
 mod refusals;
+mod storage;
 
-use crate::api::{Api, RequestMeta, ResourceRequest};
+use crate::api::{RequestMeta, ResourceRequest};
 use crate::codec::media::Encoding;
-use crate::codec::protobuf;
-use crate::codec::text::{
-    Known, Normalized, Stored, Text, known_type, note_in_form, read_back, read_written,
-};
+use crate::codec::text::{Stored, Text, WriteFacts, read_written};
 use crate::http::reply::Reply;
-use crate::kinds::kind::Kind;
-use crate::kinds::strategy::WriteContext;
 use crate::request::parse_uint;
 use crate::rest::admission::Admission;
 use crate::rest::body::{self, DecodedBody};
 use crate::rest::conversion::{Memo, with_conversions};
-use crate::rest::managed;
+use crate::rest::entry_cache::{EntryCache, known_type};
+use crate::rest::managed_fields;
 use crate::rest::options::{WriteKind, WriteOptions};
 use crate::rest::read::{self, store_error};
 use crate::status::{ApiError, ApiResult};
@@ -27,32 +28,35 @@ use scantling_admit::{FieldValidation, WriteOperation};
 use scantling_builtin::Subresource;
 use scantling_builtin::admission::Action;
 use scantling_merge::apply::TypeCheck;
-use scantling_store::{Entry, Event, MaybeCompressed, ReadAt, StoreError};
-use scantling_value::{Map, Value};
+use scantling_store::{Entry, ReadAt, StoreError};
+use scantling_value::{Finding, Value};
 
 use identity::agent_name;
 pub(crate) use identity::{identity, timestamp};
-pub(crate) use receive::{Patched, Source};
+use metadata::is_released;
+pub(crate) use metadata::{metadata_mut, metadata_str, remove_system_fields, remove_version, set_version};
+pub(crate) use pipeline::{ObjectSource, Patched};
 pub(crate) use refusals::{
     cannot_be_handled, cannot_be_handled_by_default, check_name_matches_path, check_namespace_matches_path,
     modified, patch_refusal,
 };
 use refusals::{check_version, other_uid, taken};
+use storage::shown_as_stored;
 
-/// A write on its way.
+/// A request that writes an object.
 pub(crate) struct Write<'a> {
     pub(crate) call: &'a ResourceRequest<'a>,
     pub(crate) head: &'a RequestMeta,
     pub(crate) body: Bytes,
     pub(crate) warnings: &'a mut Vec<String>,
-    /// The text of what was stored, where clients are shown just that.
+    /// The stored text, if clients see the object as it is stored.
     pub(crate) text: Option<Text>,
 }
 
-/// How often a write that others overtake is tried again.
+/// The number of times that a write is repeated because another write came first.
 const TRIES: usize = 8;
 
-/// What of an object a request writes.
+/// The part of an object that a request writes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Part {
     Whole,
@@ -98,35 +102,34 @@ impl Part {
     }
 }
 
-/// What is asked of a stored object.
+/// A change of a stored object.
 pub(crate) struct Edit<'a> {
     pub(crate) name: &'a str,
-    /// Which object of that name it has to be; empty if any will do.
+    /// The uid that the object must have; empty for any.
     pub(crate) uid: &'a str,
     pub(crate) part: Part,
     pub(crate) options: &'a WriteOptions,
-    pub(crate) source: Source<'a>,
-    /// What becomes of the object as it is now.
+    pub(crate) source: ObjectSource<'a>,
+    /// Computes the new state from the current one.
     pub(crate) change: &'a (dyn Fn(&Value, &Memo) -> ApiResult<Change> + Sync),
 }
 
 /// A new state for a stored object.
 pub(crate) struct Change {
     pub(crate) object: Value,
-    /// What strict decoding of the request's text found.
-    pub(crate) found: Vec<String>,
-    /// How the managers of fields come out of this.
+    /// The findings of decoding the request.
+    pub(crate) found: Vec<Finding>,
     pub(crate) ownership: Ownership,
-    /// Whether the object is in the form of its kind already.
-    pub(crate) received: bool,
+    /// True if the object is normalized already.
+    pub(crate) is_normalized: bool,
 }
 
-/// How a write changes who manages which field.
+/// The effect of a write on field ownership.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Ownership {
     /// The writer becomes manager of what it changed.
     Update,
-    /// An apply has settled it already.
+    /// An apply has changed it already.
     Merged,
 }
 
@@ -138,24 +141,31 @@ impl Write<'_> {
             return self.answer(question).await;
         }
         let form = self.head.body_encoding()?;
-        let options = self.as_read(form, WriteOptions::parse(call.query, WriteKind::Create)?);
+        let options = self.options_for(form, WriteOptions::parse(call.query, WriteKind::Create)?);
         let DecodedBody { mut object, found } =
             body::decode(call, &self.body, form, options.field_validation)?;
         let fits = body::check_version_matches_path(call, &object)
             .and_then(|()| check_namespace_matches_path(call, &mut object));
         if let Err(e) = fits {
-            // Nothing comes of it, but what is found in the object is told.
+            // The response has the warnings about the object nevertheless.
             let mode = options.field_validation;
-            self.receive(&mut object, &found, mode, Ownership::Update, Source::Body, None)?;
+            self.normalize(
+                &mut object,
+                &found,
+                mode,
+                Ownership::Update,
+                ObjectSource::Body,
+                None,
+            )?;
             return Err(e);
         }
         let created = self
-            .create_object(object, &found, &options, Ownership::Update, Source::Body)
+            .create_object(object, &found, &options, Ownership::Update, ObjectSource::Body)
             .await?;
         self.reply(201, created)
     }
 
-    /// The answer that shows an object as it was stored. Only now it shows whether there is such a table.
+    /// The response with an object as it was stored. An error about its table arises only now.
     pub(crate) fn reply(&self, status: u16, object: Value) -> ApiResult<Reply> {
         let shape = self.call.shape()?;
         match &self.text {
@@ -168,15 +178,15 @@ impl Write<'_> {
     pub(crate) async fn create_object(
         &mut self,
         object: Value,
-        found: &[String],
+        found: &[Finding],
         options: &WriteOptions,
         ownership: Ownership,
-        source: Source<'_>,
+        source: ObjectSource<'_>,
     ) -> ApiResult<Value> {
         let call = self.call;
         let mode = options.field_validation;
         let mut object = object;
-        self.receive(&mut object, found, mode, ownership, source, None)?;
+        self.normalize(&mut object, found, mode, ownership, source, None)?;
         if call.kind.leaving {
             let why = "create not allowed while custom resource definition is terminating";
             return Err(ApiError::forbidden(
@@ -185,16 +195,16 @@ impl Write<'_> {
                 why,
             ));
         }
-        self.create_received(object, options, ownership, source).await
+        self.create_normalized(object, options, ownership, source).await
     }
 
-    /// Creates an object that is in the form of its kind.
-    async fn create_received(
+    /// Creates an object that is normalized.
+    async fn create_normalized(
         &mut self,
         mut object: Value,
         options: &WriteOptions,
         ownership: Ownership,
-        source: Source<'_>,
+        source: ObjectSource<'_>,
     ) -> ApiResult<Value> {
         let call = self.call;
         let generated =
@@ -205,7 +215,7 @@ impl Write<'_> {
         let mut typed = TypeCheck::Unknown;
         if let Ownership::Update = ownership {
             let by = self.manager(options);
-            let updated = managed::after_update(call, Part::Whole, None, object, &by).await?;
+            let updated = managed_fields::after_update(call, Part::Whole, None, object, &by).await?;
             (object, typed) = (updated.object, updated.typed);
         }
         let name = metadata_str(&object, "name").to_owned();
@@ -219,21 +229,15 @@ impl Write<'_> {
         let mut tries = 0;
         loop {
             let identity = identity();
-            // Only a name that is made up may be taken and be tried again.
-            let next = if generated {
-                object.clone()
-            } else {
-                std::mem::take(&mut object)
+            // Only a create with a generated name is repeated if the name is taken.
+            let mut next = match generated {
+                true => object.clone(),
+                false => std::mem::take(&mut object),
             };
-            let mut next = next;
             let _allocated = call.allocate(&mut next, None, options.dry_run).await?;
-            let outcome = call.kind.strategy.decide(
-                call.version,
-                WriteOperation::Create(&identity),
-                next,
-                &self.context(Part::Whole, &identity.created),
-            );
-            let mut admitted = self.outcome(outcome, source, None)?;
+            let operation = WriteOperation::Create(&identity);
+            let mut admitted =
+                self.prepare_and_validate(operation, next, Part::Whole, &identity.created, source)?;
             self.check_admission(&admission, &admitted, options.dry_run)
                 .await?;
             if !options.dry_run && parse_uint(&asked_version).is_ok_and(|v| v != 0) {
@@ -254,7 +258,7 @@ impl Write<'_> {
             let stored = Stored::encode(call, &admitted).await?;
             let defines = call.kind.group == crate::kinds::definitions::GROUP;
             if defines {
-                // One definition may be on its way while the next is checked; no more, so that none waits for long.
+                // At most one CRD is on its way to the controller, so that no write waits for long.
                 call.api.crds.wait_all().await;
                 call.api.expect_definition(call.version, &admitted, &stored);
             }
@@ -263,11 +267,15 @@ impl Write<'_> {
                 Ok((event, stored)) => {
                     if defines {
                         call.api.crds.written(event.revision);
-                        note_in_form(call, &event, stored.place);
+                        if let Some(entry) = event.after().filter(|_| call.version.storage) {
+                            EntryCache::set(call.kind, entry, stored.place, TypeCheck::Unknown);
+                        }
                     }
-                    let brought = Normalized::Anything;
-                    let known = Known { brought, typed };
-                    let mut shown = read_written(call, &event, admitted, stored, known).await?;
+                    let written = WriteFacts {
+                        is_normalized: ownership == Ownership::Update && self.creates_normalized(),
+                        typed,
+                    };
+                    let mut shown = read_written(call, &event, admitted, stored, written).await?;
                     self.text = event.after().and_then(|entry| Text::noted(call, entry));
                     set_version(&mut shown, event.revision);
                     return Ok(shown);
@@ -281,9 +289,9 @@ impl Write<'_> {
         }
     }
 
-    /// The options of a request whose body is in an encoding. What is unknown in custom resources in CBOR is not told:
-    /// a server reads them without asking what they are.
-    fn as_read(&self, form: Encoding, options: WriteOptions) -> WriteOptions {
+    /// The options of a request whose body is in an encoding. kube-apiserver does not report unknown fields of custom
+    /// resources in CBOR.
+    fn options_for(&self, form: Encoding, options: WriteOptions) -> WriteOptions {
         if form != Encoding::Cbor || self.call.kind.built_in {
             return options;
         }
@@ -296,20 +304,27 @@ impl Write<'_> {
     /// PUT
     pub(crate) async fn update(&mut self, name: &str) -> ApiResult<Reply> {
         let call = self.call;
-        // Unlike in a new object, what is asked is looked at before the form of the body is.
+        // In contrast to a create, the query is checked before the media type of the body.
         let options = WriteOptions::parse(call.query, WriteKind::Update)?;
         let form = self.head.body_encoding()?;
-        let options = self.as_read(form, options);
+        let options = self.options_for(form, options);
         let DecodedBody { mut object, found } =
             body::decode(call, &self.body, form, options.field_validation)?;
         let mode = options.field_validation;
-        self.receive(&mut object, &found, mode, Ownership::Update, Source::Body, None)?;
+        self.normalize(
+            &mut object,
+            &found,
+            mode,
+            Ownership::Update,
+            ObjectSource::Body,
+            None,
+        )?;
         body::check_version_matches_path(call, &object)?;
         check_namespace_matches_path(call, &mut object)?;
         check_name_matches_path(&object, name)?;
         let part = Part::from_path(call.path.subresource.as_deref());
         let uid = metadata_str(&object, "uid").to_owned();
-        if call.kind.strategy.creates_on_update() && part == Part::Whole {
+        if call.kind.facts.creates_on_update && part == Part::Whole {
             let key = call.key(name)?;
             let there = call.api.store.get(&key, ReadAt::Latest).await;
             if there.map_err(store_error)?.is_none() {
@@ -318,7 +333,7 @@ impl Write<'_> {
                 }
                 remove_version(&mut object);
                 let created = self
-                    .create_received(object, &options, Ownership::Update, Source::Body)
+                    .create_normalized(object, &options, Ownership::Update, ObjectSource::Body)
                     .await?;
                 return self.reply(201, created);
             }
@@ -330,7 +345,7 @@ impl Write<'_> {
                 object: object.clone(),
                 found: Vec::new(),
                 ownership,
-                received: true,
+                is_normalized: true,
             })
         };
         let edit = Edit {
@@ -338,14 +353,14 @@ impl Write<'_> {
             uid: &uid,
             part,
             options: &options,
-            source: Source::Body,
+            source: ObjectSource::Body,
             change: &change,
         };
         let updated = self.change(&edit).await?;
         self.reply(200, updated)
     }
 
-    /// Changes a stored object, again if another write comes in between, and returns it as it was stored.
+    /// Changes a stored object and returns it as it was stored. Starts again if another write came first.
     pub(crate) async fn change(&mut self, edit: &Edit<'_>) -> ApiResult<Value> {
         let call = self.call;
         let key = call.key(edit.name)?;
@@ -362,7 +377,7 @@ impl Write<'_> {
         }
     }
 
-    /// One try; nothing if another write came in between.
+    /// Tries once; `None` if another write came first.
     async fn change_once(&mut self, edit: &Edit<'_>, key: &str, entry: &Entry) -> ApiResult<Option<Value>> {
         let Edit {
             name,
@@ -375,7 +390,7 @@ impl Write<'_> {
         let call = self.call;
         let old = read::object_in_version(call, entry).await;
         let old = old.map_err(|e| match options.dry_run {
-            // What is only tried is read as by a client.
+            // A dry run fails as a read does.
             true => read::by_key(call, entry, e),
             false => e,
         })?;
@@ -387,13 +402,13 @@ impl Write<'_> {
             mut object,
             found,
             ownership,
-            received,
+            is_normalized,
         } = with_conversions(call, |memo| change(&old, memo)).await?;
         let mode = options.field_validation;
-        if received {
-            self.warnings.extend(found);
+        if is_normalized {
+            self.warnings.extend(found.iter().map(ToString::to_string));
         } else {
-            self.receive(&mut object, &found, mode, ownership, source, Some(&old))?;
+            self.normalize(&mut object, &found, mode, ownership, source, Some(&old))?;
             check_namespace_matches_path(call, &mut object)?;
             check_name_matches_path(&object, name)?;
             self.unite_owners(&mut object, Ownership::Merged);
@@ -405,15 +420,14 @@ impl Write<'_> {
         set_version(&mut object, entry.mod_revision);
         let mut typed = TypeCheck::Unknown;
         if let Ownership::Update = ownership {
-            let live = managed::Live {
+            let live = managed_fields::Live {
                 object: &old,
                 typed: known_type(call, entry),
             };
             let by = self.manager(options);
-            let updated = managed::after_update(call, part, Some(live), object, &by).await?;
+            let updated = managed_fields::after_update(call, part, Some(live), object, &by).await?;
             (object, typed) = (updated.object, updated.typed);
         }
-        let (strategy, version) = (&call.kind.strategy, call.version);
         let admission = Admission {
             action: Action::Update,
             part,
@@ -429,206 +443,28 @@ impl Write<'_> {
             Part::Status => WriteOperation::UpdateStatus(&old),
             Part::Whole | Part::Scale | Part::Other(_) => WriteOperation::Update(&old),
         };
-        let now = timestamp();
-        let outcome = strategy.decide(version, operation, object, &self.context(part, &now));
-        let mut admitted = self.outcome(outcome, source, Some(&old))?;
+        let mut admitted = self.prepare_and_validate(operation, object, part, &timestamp(), source)?;
         self.check_admission(&admission, &admitted, options.dry_run)
             .await?;
         set_version(&mut admitted, entry.mod_revision);
-        managed::keep_times(&old, &mut admitted);
+        managed_fields::keep_times(&old, &mut admitted);
         if options.dry_run {
             return shown_as_stored(call, admitted).await.map(Some);
         }
-        if is_released(&admitted) && !strategy.is_held(&admitted) {
-            return self.remove(key, entry, admitted).await;
+        if is_released(&admitted) && !call.kind.rules.is_held(&admitted) {
+            return Ok(self.remove(key, entry).await?.then_some(admitted));
         }
-        let brought = match (ownership, part) {
-            (Ownership::Update, Part::Whole | Part::Status) => Normalized::InForm,
-            _ => Normalized::Anything,
-        };
-        let known = Known { brought, typed };
-        self.replace(key, entry, &old, admitted, ownership, known).await
+        let is_normalized = ownership == Ownership::Update && matches!(part, Part::Whole | Part::Status);
+        let written = WriteFacts { is_normalized, typed };
+        self.replace(key, entry, &old, admitted, ownership, written).await
     }
 
-    /// Removes an object whose last change took away what held it; nothing if another write came in between.
-    async fn remove(&self, key: &str, entry: &Entry, last: Value) -> ApiResult<Option<Value>> {
-        let is_gone = self.take_out(key, entry).await?;
-        Ok(is_gone.then_some(last))
-    }
-
-    /// Takes an entry out of the store; false if another write came in between.
-    pub(crate) async fn take_out(&self, key: &str, entry: &Entry) -> ApiResult<bool> {
-        let expected = entry.mod_revision;
-        let delete = scantling_store::Write::Delete { expected };
-        match self.call.api.store.write(key, delete).await {
-            Ok(_) => Ok(true),
-            Err(StoreError::Conflict { .. } | StoreError::NotFound { .. }) => Ok(false),
-            Err(e) => Err(store_error(e)),
-        }
-    }
-
-    /// Stores what becomes of an object, if that is anything new; nothing if another write came in between.
-    async fn replace(
-        &mut self,
-        key: &str,
-        entry: &Entry,
-        old: &Value,
-        mut new: Value,
-        ownership: Ownership,
-        known: Known,
-    ) -> ApiResult<Option<Value>> {
-        let call = self.call;
-        let stored = Stored::encode(call, &new).await?;
-        if entry.value == stored.value || is_only_written_differently(entry, old, &new, &stored) {
-            let read = read_back(call, new, stored).await;
-            return read
-                .map(Some)
-                .map_err(|e| read::undecodable(entry.mod_revision, e));
-        }
-        let expected = entry.mod_revision;
-        let update = |value| scantling_store::Write::Update { value, expected };
-        match self.store(key, stored, &mut new, ownership, update).await {
-            Ok((event, stored)) => {
-                call.api.has_settled(call.kind, event.revision).await;
-                let mut shown = read_written(call, &event, new, stored, known).await?;
-                self.text = event.after().and_then(|entry| Text::noted(call, entry));
-                set_version(&mut shown, event.revision);
-                Ok(Some(shown))
-            }
-            Err(StoreError::Conflict { .. } | StoreError::NotFound { .. }) => Ok(None),
-            Err(e) => Err(store_error(e)),
-        }
-    }
-
-    /// Stores an object; answers with the form in which it was stored, too. One that is too large with its managers is
-    /// stored without them, unless an apply has settled who they are.
-    async fn store(
-        &self,
-        key: &str,
-        mut stored: Stored,
-        object: &mut Value,
-        ownership: Ownership,
-        write: impl Fn(MaybeCompressed) -> scantling_store::Write,
-    ) -> Result<(Event, Stored), StoreError> {
-        loop {
-            match self.call.api.store.write(key, write(stored.value.clone())).await {
-                Ok(event) => return Ok((event, stored)),
-                Err(StoreError::TooLarge { .. })
-                    if ownership == Ownership::Update && managed::forget(object) =>
-                {
-                    stored = stored.without_managers(self.call, object);
-                }
-                Err(e) => return Err(e),
-            }
-        }
-    }
-
-    /// What the rules of the kind may depend on.
-    fn context<'c>(&'c self, part: Part, now: &'c str) -> WriteContext<'c> {
-        WriteContext {
-            subresource: part.subresource(),
-            now,
-            user: self.requester(),
-        }
-    }
-
-    /// The name of who writes.
+    /// The field manager of the request.
     pub(crate) fn manager(&self, options: &WriteOptions) -> String {
         if options.field_manager.is_empty() {
             agent_name(&self.head.user_agent)
         } else {
             options.field_manager.clone()
         }
-    }
-}
-
-/// A text of an object's metadata; empty where there is none.
-pub(crate) fn metadata_str<'v>(object: &'v Value, field: &str) -> &'v str {
-    object.str_at(["metadata", field])
-}
-
-/// Removes what no client can set of a new object: it counts for nobody as set by it.
-pub(crate) fn remove_system_fields(object: &mut Value) {
-    if let Some(m) = metadata_mut(object) {
-        for field in [
-            "creationTimestamp",
-            "deletionTimestamp",
-            "deletionGracePeriodSeconds",
-            "uid",
-            "selfLink",
-        ] {
-            m.remove(field);
-        }
-    }
-}
-
-/// An object's metadata, made if they are not there; nothing where they are no object.
-pub(crate) fn metadata_mut(object: &mut Value) -> Option<&mut Map> {
-    let map = object.as_object_mut()?;
-    if map.get("metadata").is_none_or(Value::is_null) {
-        map.insert("metadata", Map::new().into());
-    }
-    map.get_mut("metadata")?.as_object_mut()
-}
-
-pub(crate) fn set_version(object: &mut Value, revision: u64) {
-    if let Some(m) = metadata_mut(object) {
-        m.insert("resourceVersion", revision.to_string().into());
-    }
-}
-
-pub(crate) fn remove_version(object: &mut Value) {
-    if let Some(m) = metadata_mut(object) {
-        m.remove("resourceVersion");
-    }
-}
-
-/// Whether an object is what is stored already: where another server wrote it, its members may have another order, or
-/// another encoding.
-fn is_only_written_differently(entry: &Entry, old: &Value, new: &Value, stored: &Stored) -> bool {
-    if old != new {
-        return false;
-    }
-    // Of what has a protobuf form, all that is stored is shown.
-    if protobuf::is_enveloped(&entry.value.bytes()) {
-        return true;
-    }
-    read::stored(entry).is_ok_and(|held| held == *stored.object(new))
-}
-
-/// An object as it would be shown if it were stored.
-async fn shown_as_stored(call: &ResourceRequest<'_>, object: Value) -> ApiResult<Value> {
-    let stored = Stored::encode(call, &object).await?;
-    read_back(call, object, stored).await
-}
-
-/// Whether an object that is being deleted has nothing left that holds it.
-fn is_released(object: &Value) -> bool {
-    let Some(m) = object.get("metadata") else {
-        return false;
-    };
-    let held = m
-        .get("finalizers")
-        .and_then(Value::as_array)
-        .is_some_and(|f| !f.is_empty());
-    !held
-        && m.get("deletionTimestamp").is_some()
-        && m.get("deletionGracePeriodSeconds")
-            .is_none_or(|s| s.as_int() == Some(0))
-}
-
-impl Api {
-    /// Waits until the controller has carried out a write to the definitions, so that answers follow from it.
-    pub(crate) async fn has_settled(&self, kind: &Kind, revision: u64) {
-        if kind.group == crate::kinds::definitions::GROUP {
-            self.crds.wait_for(revision).await;
-        }
-    }
-
-    /// Whether a namespace is there.
-    pub(crate) async fn has_namespace(&self, name: &str) -> Result<bool, StoreError> {
-        let key = self.keys.object("", "namespaces", None, name)?;
-        let namespace = self.store.get(&key, ReadAt::AtLeast(0)).await?;
-        Ok(namespace.is_some())
     }
 }

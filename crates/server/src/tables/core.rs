@@ -1,4 +1,4 @@
-//! The tables of built-in kinds. Their cells are made, not found by a path.
+//! The tables of built-in kinds. Their cells are computed, not selected by a path.
 
 use super::{CREATED, Cell, Column, Columns, NAME, age};
 use crate::rest::write::metadata_str;
@@ -28,7 +28,7 @@ fn name(object: &Value, _now: i64) -> Value {
     metadata_str(object, "name").into()
 }
 
-/// The table of definitions.
+/// The table of CRDs.
 pub(crate) fn definitions() -> Columns {
     let created = Column {
         kind: "date".to_owned(),
@@ -62,7 +62,7 @@ pub(crate) fn definitions() -> Columns {
     ])
 }
 
-/// The members of a list of an object; none where there is no list.
+/// The elements of a list in an object; empty if it does not exist.
 fn list<'a>(object: &'a Value, path: &[&str]) -> &'a [Value] {
     object.list_at(path.iter().copied())
 }
@@ -96,7 +96,7 @@ fn is_established(definition: &Value, _now: i64) -> Value {
     list(definition, &["status", "conditions"]).iter().any(is).into()
 }
 
-/// The table of events: when and how often, what happened to which object, and who says so.
+/// The table of events: time, type, reason, object and message.
 pub(crate) fn events() -> Columns {
     const FIELD_PATH: &str = "If referring to a piece of an object instead of an entire object, this string should \
          contain a valid JSON/Go field access statement, such as desiredState.manifest.containers[2]. For example, if \
@@ -151,17 +151,17 @@ fn at<'a>(object: &'a Value, path: &[&str]) -> &'a str {
     object.str_at(path.iter().copied())
 }
 
-/// A text of an event of either group, by the name that it has in the core group.
+/// A string of an event of either group, by its name in the core group.
 fn event_str<'a>(event: &'a Value, name: &str) -> &'a str {
     event_field(event, name).and_then(Value::as_str).unwrap_or("")
 }
 
-/// A text in a part of an event of either group.
+/// A string in a part of an event of either group.
 fn part_str<'a>(event: &'a Value, part: &str, name: &str) -> &'a str {
     event_field(event, part).map_or("", |part| at(part, &[name]))
 }
 
-/// How long ago a time was.
+/// The age of a time.
 fn since(time: &str, now: i64) -> String {
     let age = timestamp::parse(time).map(|time| age(time, now));
     age.unwrap_or_else(|| "<unknown>".to_owned())
@@ -189,7 +189,7 @@ fn last_seen(event: &Value, now: i64) -> Value {
 fn count(event: &Value, _now: i64) -> Value {
     let count = match event.get("series") {
         Some(series) => series.get("count").and_then(Value::as_int).unwrap_or(0),
-        // An event that stands for itself may come without a count.
+        // An event without a series may have no count.
         None => event_field(event, "count")
             .and_then(Value::as_int)
             .filter(|c| *c != 0)
@@ -223,14 +223,17 @@ fn source(event: &Value, _now: i64) -> Value {
 mod tests {
     use super::*;
     use crate::tables::Room;
+    use scantling_builtin::columns::Printing;
     use scantling_value::{Limits, json};
 
     fn row(columns: &Columns, object: &str) -> String {
         let object = json::decode(object.as_bytes(), Limits::SAFE).unwrap();
-        columns
-            .cells(&object, 1_700_000_100, &mut Room::default())
-            .unwrap()
-            .to_json()
+        let printing = Printing {
+            now: 1_700_000_100,
+            default_class: "",
+        };
+        let cells = columns.cells(&object, &printing, &mut Room::default());
+        cells.unwrap().to_json()
     }
 
     #[test]
@@ -257,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn events_of_either_group_show_the_same() {
+    fn events_of_both_groups_print_the_same() {
         let core = r#"{"metadata":{"name":"e"},"message":"m","count":3,"involvedObject":{"kind":"Ship","name":"a"},
             "source":{"component":"tide","host":"h"},"firstTimestamp":"2023-11-14T22:13:20Z"}"#;
         let own = r#"{"metadata":{"name":"e"},"note":"m","deprecatedCount":3,"regarding":{"kind":"Ship","name":"a"},
@@ -273,23 +276,23 @@ mod tests {
     fn other_kinds() {
         let namespace = r#"{"metadata":{"name":"n","creationTimestamp":"2023-11-14T22:13:20Z"},"status":{"phase":"Active"}}"#;
         assert_eq!(
-            row(&Columns::builtin("", "Namespace"), namespace),
+            row(&Columns::builtin("", "v1", "Namespace"), namespace),
             r#"["n","Active","100s"]"#
         );
         let config_map = r#"{"metadata":{"name":"c","creationTimestamp":"2023-11-14T22:13:20Z"},"data":{"a":"","b":"1"},
             "binaryData":{"c":"YQ=="}}"#;
         assert_eq!(
-            row(&Columns::builtin("", "ConfigMap"), config_map),
+            row(&Columns::builtin("", "v1", "ConfigMap"), config_map),
             r#"["c",3,"100s"]"#
         );
         let secret = r#"{"metadata":{"name":"s","creationTimestamp":"2023-11-14T22:13:20Z"},"data":{"a":"YQ=="},"type":"Opaque"}"#;
         assert_eq!(
-            row(&Columns::builtin("", "Secret"), secret),
+            row(&Columns::builtin("", "v1", "Secret"), secret),
             r#"["s","Opaque",1,"100s"]"#
         );
         let lease = r#"{"metadata":{"name":"l","creationTimestamp":"2023-11-14T22:13:20Z"},"spec":{"holderIdentity":"a"}}"#;
         assert_eq!(
-            row(&Columns::builtin("coordination.k8s.io", "Lease"), lease),
+            row(&Columns::builtin("coordination.k8s.io", "v1", "Lease"), lease),
             r#"["l","a","100s"]"#
         );
         let definition = r#"{"metadata":{"name":"n","creationTimestamp":"2023-11-14T22:13:20Z"},"spec":{"scope":"Cluster",

@@ -1,8 +1,8 @@
 //! The JSONPath of printer columns: the part of kubectl's template language that a column may use.
 //!
 //! Public crates implement RFC 9535; columns are written in an older dialect (`.a\.b`, `[?(@.type=="Ready")]`,
-//! recursive `..name`, slices with steps, `[]` for the first element), with oddities that definitions in use rely on. So
-//! this one is read by hand, as a server reads it.
+//! recursive `..name`, slices with steps, `[]` for the first element), with quirks that CRDs rely on. So it is
+//! implemented here, as kube-apiserver parses it.
 
 mod read;
 
@@ -10,7 +10,7 @@ use scantling_value::{Value, deadline};
 use std::cmp::Ordering;
 use std::sync::LazyLock;
 
-/// A parsed column: a template, of which the first expression is shown. The others may still fail.
+/// A parsed template. Columns print its first expression; the others may still fail.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct JsonPath {
     expressions: Vec<Path>,
@@ -26,15 +26,15 @@ enum Step {
     Slice(Slice),
     Union(Vec<Path>),
     Filter(Filter),
-    /// A text: it stands for itself, once.
+    /// A string literal, printed once.
     Text(Value),
-    /// A number or a boolean: it stands for itself, once for each value.
+    /// A number or a boolean, printed once for each value.
     Constant(Value),
-    /// A word that means nothing where it stands.
+    /// An identifier without a meaning.
     Word(String),
 }
 
-/// Elements of a list, from the end where they are negative.
+/// A slice of a list; negative indexes count from the end.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Slice {
     start: i64,
@@ -44,9 +44,9 @@ struct Slice {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum End {
-    /// That of the list.
+    /// The end of the list.
     Last,
-    /// The one after the start: a single element is asked for.
+    /// The index after the start: the slice is a single element.
     AfterStart,
     At(i64),
 }
@@ -54,18 +54,18 @@ enum End {
 #[derive(Clone, Debug, PartialEq)]
 struct Filter {
     left: Path,
-    /// Without one, it is asked whether there is anything on the left.
+    /// The right side; without it, the filter tests whether the left side exists.
     test: Option<(String, Path)>,
 }
 
 impl JsonPath {
-    /// Reads an expression without the braces of a template: `.spec.list[0].name`.
+    /// Parses an expression without the braces of a template: `.spec.list[0].name`.
     pub(crate) fn parse(text: &str) -> Result<JsonPath, String> {
         let expressions = read::template(text)?;
         Ok(JsonPath { expressions })
     }
 
-    /// The values that the expression finds; missing keys find nothing.
+    /// Returns the values that the expression selects; missing keys select nothing.
     pub(crate) fn find<'a>(&'a self, root: &'a Value) -> Result<Vec<&'a Value>, String> {
         let found = self.expressions.iter().map(|path| follow(path, vec![root]));
         let all: Vec<Vec<&Value>> = found.collect::<Result<_, _>>()?;
@@ -73,13 +73,13 @@ impl JsonPath {
     }
 }
 
-/// What a text is made of: numbers.
+/// The bytes of a string, as numbers.
 static BYTES: LazyLock<Vec<Value>> = LazyLock::new(|| (0..=i64::from(u8::MAX)).map(Value::Int).collect());
 
-/// The most values that a step finds. A path of few letters may find the same ones over and over.
+/// The maximum number of values that a step selects. A short path may select the same values repeatedly.
 const MOST: usize = 1 << 20;
 
-/// What a step has found.
+/// The values that a step has selected.
 #[derive(Default)]
 struct Found<'a>(Vec<&'a Value>);
 
@@ -98,7 +98,7 @@ impl<'a> Found<'a> {
     }
 }
 
-/// The values at the end of a path from some values.
+/// Follows a path from some values.
 fn follow<'a>(path: &'a [Step], from: Vec<&'a Value>) -> Result<Vec<&'a Value>, String> {
     path.iter().try_fold(from, |found, step| step.from(found))
 }
@@ -150,7 +150,7 @@ impl Step {
     }
 }
 
-/// Everything below a value that has anything in it, the value itself first. A text has letters in it.
+/// A value and everything below it that is not empty, the value itself first. Strings contain bytes.
 fn descend<'a>(value: &'a Value, out: &mut Found<'a>) -> Result<(), String> {
     let mut open = vec![value];
     while let Some(value) = open.pop() {
@@ -172,7 +172,7 @@ fn descend<'a>(value: &'a Value, out: &mut Found<'a>) -> Result<(), String> {
 }
 
 impl Slice {
-    /// The elements of a list. Answers with whether there is more to look at: where no element is asked for, there is not.
+    /// Selects elements of a list. Returns whether the path continues: an empty slice ends it.
     fn eval<'a>(&self, value: &'a Value, out: &mut Found<'a>) -> Result<bool, String> {
         let items = match value {
             Value::Null => return Ok(true),
@@ -233,7 +233,7 @@ impl Filter {
     fn passes(&self, item: &Value) -> Result<bool, String> {
         let left = follow(&self.left, vec![item]);
         let Some((operator, right)) = &self.test else {
-            // What cannot be followed is taken to be there.
+            // A path that fails counts as present.
             return Ok(left.map_or(true, |found| !found.is_empty()));
         };
         match (left?.as_slice(), follow(right, vec![item])?.as_slice()) {
@@ -269,7 +269,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_that_finds_too_much_is_given_up() {
+    fn jsonpath_results_are_bounded() {
         let list = Value::Array(vec![Value::Int(1); 8]);
         let document = Value::Object([("a", list)].into_iter().collect());
         let doubled = |times: usize| JsonPath::parse(&format!(".a{}", "['x',*,*]".repeat(times)));

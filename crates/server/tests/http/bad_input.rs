@@ -1,4 +1,4 @@
-//! Whatever is sent, the answer is a `Status` that says what is wrong, and the server goes on.
+//! Malformed requests: every response is a `Status` that says what is wrong, and the server keeps running.
 
 use crate::client::Asking;
 use crate::support::{DEFINITION, DEFINITIONS, WIDGETS, eventually, serve, serve_widgets, widget};
@@ -138,7 +138,7 @@ async fn malformed_bodies() {
     server.stop().await;
 }
 
-/// Documents may nest deeper than the stack of a test's thread would take.
+/// Documents may nest deeper than the stack of a test thread allows.
 #[test]
 fn deep_documents() {
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -147,7 +147,7 @@ fn deep_documents() {
         .enable_all()
         .build()
         .expect("a runtime");
-    // What the server does runs on the threads of the runtime.
+    // The server runs on the threads of the runtime.
     runtime.block_on(refuse_deep_documents());
 }
 
@@ -210,7 +210,7 @@ async fn oversized_requests() {
 #[tokio::test]
 async fn oversized_heads() {
     let (server, mut client) = serve_widgets(Config::default()).await;
-    // More headers, or more bytes of them, than a head may have.
+    // More headers, or more header bytes, than allowed.
     let many: String = (0..400).map(|i| format!("X-{i}: y\r\n")).collect();
     let long = format!("X-Long: {}\r\n", "y".repeat(2 << 20));
     for head in [many, long] {
@@ -231,7 +231,7 @@ async fn oversized_heads() {
 }
 
 #[tokio::test]
-async fn paths_name_nothing_else() {
+async fn unusual_paths_are_not_found() {
     let (server, mut client) = serve_widgets(Config::default()).await;
     client.send("POST", WIDGETS, &widget("a")).await;
     for path in [
@@ -253,17 +253,17 @@ async fn paths_name_nothing_else() {
                 .ask(method, path, Asking::default())
                 .await
                 .expect("an answer");
-            // A name that cannot be one is refused, or else a body that is none.
+            // Either the name or the body is refused.
             let refused = matches!(answer.status, 400 | 404);
             assert!(refused, "{method} {path}: {} {}", answer.status, answer.text());
         }
     }
-    // Escapes that spell a path are that path.
+    // Percent-escaped paths equal unescaped ones.
     for path in ["/widgets/%61", "%2Fwidgets/a", "/widgets%2Fa"] {
         let path = format!("/apis/example.com/v1/namespaces/default{path}");
         assert_eq!(client.get(&path).await.status, 200, "{path}");
     }
-    // A name that no object can have is not there, whatever the store would make of it.
+    // A name that no object can have is not found, whatever the store would make of it.
     let odd = client.get(&format!("{WIDGETS}/{}", "a".repeat(5000))).await;
     assert_eq!(odd.status, 404, "{}", odd.text());
     server.stop().await;
@@ -288,9 +288,9 @@ async fn queries_that_do_not_parse() {
     server.stop().await;
 }
 
-/// Watches that say no time end after one or two of the least, and every answer says how TLS is to be used.
+/// Watches without a timeout end after one to two minimum timeouts, and every response has the HSTS header.
 #[tokio::test]
-async fn endless_watches_end() {
+async fn watch_timeouts_are_bounded() {
     let config = Config {
         min_request_timeout: Duration::from_secs(1),
         strict_transport_security_directives: vec!["max-age=31536000".into(), "preload".into()],
@@ -310,7 +310,7 @@ async fn endless_watches_end() {
     server.stop().await;
 }
 
-/// A client that never ends its request holds its own place and nothing else.
+/// A client that never completes its request occupies only its own slot.
 #[tokio::test]
 async fn slow_clients() {
     let config = Config {
@@ -331,7 +331,7 @@ async fn slow_clients() {
     );
     half_a_body.write_all(head.as_bytes()).await.expect("sent");
     assert_eq!(client.get("/version").await.status, 200);
-    // The body that does not come is given up on.
+    // The missing body times out.
     let mut answer = vec![0; 4096];
     let read = half_a_body.read(&mut answer).await.expect("an answer");
     let answer = String::from_utf8_lossy(&answer[..read]).into_owned();
@@ -347,7 +347,7 @@ async fn slow_clients() {
 async fn idle_connections() {
     let (server, mut client) = serve_widgets(Config::default()).await;
     let mut idle = Vec::new();
-    // Neither of them says anything, some not even in their handshake.
+    // None of them sends anything, some not even a handshake.
     for _ in 0..2000 {
         idle.push(
             tokio::net::TcpStream::connect(server.address())
@@ -367,8 +367,7 @@ async fn idle_connections() {
     server.stop().await;
 }
 
-/// The place of a request that is not done is taken; the next one is told to come back, unless it is an
-/// administrator's.
+/// A pending request occupies a slot; the next one gets 429, unless it is an administrator's.
 #[tokio::test]
 async fn too_many_requests() {
     let dir = tempfile::tempdir().expect("a directory");
@@ -407,7 +406,7 @@ async fn too_many_requests() {
             .map(hyper::header::HeaderValue::as_bytes),
         Some(&b"1"[..])
     );
-    // Who only asks whether the server is well is never refused, and neither is who may do everything.
+    // Health checks and administrators are never refused.
     assert_eq!(admin.get(WIDGETS).await.status, 200);
     assert_eq!(client.get("/readyz").await.status, 200);
     slow.write_all(body.as_bytes()).await.expect("sent");
@@ -418,9 +417,9 @@ async fn too_many_requests() {
     server.stop().await;
 }
 
-/// Servers accept defaults below the `items` of a root, and then find that they stand in no object.
+/// kube-apiserver accepts defaults below the `items` of a root, and then cannot apply them.
 #[tokio::test]
-async fn a_kind_that_cannot_be_served() {
+async fn a_crd_that_does_not_compile_is_not_served() {
     let (server, mut client) = serve(Config::default()).await;
     let definition = DEFINITION.replacen(
         r#""openAPIV3Schema":{"#,

@@ -1,4 +1,4 @@
-//! CBOR, where its gate is on: bodies, answers, applies, streams, and what is stored.
+//! CBOR with its gate: bodies, responses, applies, streams, and stored objects.
 
 use crate::client::{Answer, Asking, Client};
 use crate::support::{DEFINITION, DEFINITIONS, WIDGETS, define, serve_widgets, widget};
@@ -26,7 +26,7 @@ async fn ask(client: &mut Client, method: &str, path: &str, body: Option<(&str, 
     client.ask(method, path, asking).await.expect("an answer")
 }
 
-/// JSON as a client in CBOR sends it.
+/// Encodes JSON as a CBOR client does.
 fn written(json: &str) -> Vec<u8> {
     let value: serde_json::Value = serde_json::from_str(json).expect("JSON");
     let mut out = Vec::new();
@@ -65,7 +65,7 @@ fn json(item: Item) -> serde_json::Value {
 }
 
 #[tokio::test]
-async fn objects_come_and_go_in_cbor() {
+async fn objects_in_cbor() {
     let (server, mut client) = serve_widgets(config(true)).await;
     let one = &format!("{WIDGETS}/a");
     let three = widget("a").replace("\"size\":1", "\"replicas\":3");
@@ -101,7 +101,7 @@ async fn objects_come_and_go_in_cbor() {
 }
 
 #[tokio::test]
-async fn what_is_no_object_is_refused() {
+async fn cbor_bodies_must_be_objects() {
     let (server, mut client) = serve_widgets(config(true)).await;
     let unrecognized = "the object provided is unrecognized (must be of type Widget): ";
     let named = written(r#"{"kind":"Widget","metadata":{"name":"a"}}"#);
@@ -136,7 +136,7 @@ async fn what_is_no_object_is_refused() {
 }
 
 #[tokio::test]
-async fn without_the_gate_there_is_none() {
+async fn cbor_needs_its_gate() {
     let (server, mut client) = serve_widgets(config(false)).await;
     assert_eq!(ask(&mut client, "GET", WIDGETS, None).await.status, 406);
     let body = || Some((CBOR, written(&widget("a"))));
@@ -162,7 +162,7 @@ async fn without_the_gate_there_is_none() {
 }
 
 #[tokio::test]
-async fn what_is_stored_is_read_with_and_without_the_gate() {
+async fn stored_cbor_is_readable_without_the_gate() {
     let store = Arc::new(MemStore::default());
     for (round, on) in [false, true, false].into_iter().enumerate() {
         let server = Server::start(config(on), Arc::clone(&store) as Arc<dyn Store>)
@@ -178,7 +178,7 @@ async fn what_is_stored_is_read_with_and_without_the_gate() {
             let path = format!("{WIDGETS}/w{earlier}");
             let got = client.get(&path).await;
             assert_eq!(got.status, 200, "{}", got.text());
-            // Writing it again changes nothing, in whichever form it is stored.
+            // Writing it again changes nothing, in either storage encoding.
             let put = client.send("PUT", &path, &got.text()).await;
             assert_eq!(put.text(), got.text());
         }
@@ -197,7 +197,7 @@ async fn what_is_stored_is_read_with_and_without_the_gate() {
     assert_eq!(forms, [false, true, false]);
 }
 
-/// Unlike protobuf, CBOR holds whatever JSON does.
+/// Unlike protobuf, CBOR can represent all JSON.
 #[tokio::test]
 async fn definitions_keep_their_extensions() {
     let mut config = config(true);

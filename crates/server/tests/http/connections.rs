@@ -1,4 +1,4 @@
-//! Clients that connect and do nothing, that send half of something, and that do not read what they asked for.
+//! Clients that connect and do nothing, send incomplete requests, or do not read responses.
 
 use crate::client::{Asking, Client};
 use crate::support::{WIDGETS, eventually, serve_widgets, widget};
@@ -15,7 +15,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 const SHORT: Duration = Duration::from_millis(500);
-/// Longer than any test should take, and no assertion about how long it takes.
+/// Longer than any test should take; not an assertion about time.
 const WATCHDOG: Duration = Duration::from_secs(120);
 
 fn limits(change: impl FnOnce(&mut ConnectionLimits)) -> Config {
@@ -32,7 +32,7 @@ async fn closed(mut stream: impl AsyncRead + Unpin) -> String {
     String::from_utf8_lossy(&answer).into_owned()
 }
 
-/// A server with a token of somebody whom limits count for.
+/// A server with the token of a user without privileges, to whom limits apply.
 async fn serve_somebody(mut config: Config) -> (Server, Client, Client) {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("tokens.csv");
@@ -43,7 +43,7 @@ async fn serve_somebody(mut config: Config) -> (Server, Client, Client) {
     (server, admin, client)
 }
 
-/// Makes a list of several megabytes: more than what the buffers of a connection take.
+/// Creates a list of several megabytes: more than the buffers of a connection hold.
 async fn fill(client: &mut Client) {
     let text = "0123456789abcdef".repeat(12 * 1024);
     for i in 0..60 {
@@ -55,7 +55,7 @@ async fn fill(client: &mut Client) {
     }
 }
 
-/// An HTTP/2 connection whose streams get a window of a few bytes until they are read.
+/// An HTTP/2 connection whose streams have a window of a few bytes until they are read.
 async fn http2_client(client: &Client) -> SendRequest<Empty<Bytes>> {
     let stream = client.open().await.expect("a connection");
     let made = http2::Builder::new(TokioExecutor::new())
@@ -104,7 +104,7 @@ async fn silent_connections_are_closed() {
         stream.write_all(half.as_bytes()).await.expect("sent");
         assert_eq!(closed(stream).await, "", "{half}");
     }
-    // One byte after the other, but never a whole head.
+    // One byte after the other, but never a complete head.
     let mut drip = client.open().await.expect("a connection");
     drip.write_all(b"GET /version HTTP/1.1\r\n").await.expect("sent");
     let mut sent = 0;
@@ -157,7 +157,7 @@ async fn idle_connections_are_closed_and_busy_ones_are_not() {
 }
 
 #[tokio::test]
-async fn silent_connections_make_room() {
+async fn silent_connections_are_evicted() {
     let config = limits(|l| {
         l.max_connections = Some(8);
         l.max_connections_per_client = Some(6);
@@ -167,7 +167,7 @@ async fn silent_connections_make_room() {
     for _ in 0..50 {
         silent.push(TcpStream::connect(server.address()).await.expect("a connection"));
     }
-    // The connection of the client outlives them, and a new one is served.
+    // The client's connection survives, and a new one is served.
     assert_eq!(client.get("/version").await.status, 200);
     let mut known = Vec::new();
     for _ in 0..5 {
@@ -196,9 +196,9 @@ async fn silent_connections_make_room() {
     server.stop().await;
 }
 
-/// A response keeps its place until it is read, and one that is not read is given up.
+/// A response keeps its permit until it is read; an unread one times out.
 #[tokio::test]
-async fn unread_responses_keep_their_place_for_a_while() {
+async fn unread_responses_time_out() {
     let mut config = limits(|l| l.write_timeout = SHORT);
     config.max_requests_inflight = 1;
     let (server, mut admin, mut client) = serve_somebody(config).await;
@@ -222,7 +222,7 @@ async fn unread_responses_keep_their_place_for_a_while() {
     .await;
     assert!(refused, "the unread response had no place");
     assert!(unread.into_body().collect().await.is_err(), "it was given up");
-    // The connection is good for others.
+    // The connection still serves other requests.
     let small = http2_get(&mut streams, &client, "/readyz").await;
     assert_eq!(
         small.into_body().collect().await.expect("a body").to_bytes(),
@@ -246,7 +246,7 @@ async fn unread_responses_keep_their_place_for_a_while() {
     server.stop().await;
 }
 
-/// All responses together hold a bounded amount of memory, those of administrators included.
+/// All responses together hold a bounded amount of memory, including those of administrators.
 #[tokio::test]
 async fn unread_responses_share_their_memory() {
     let config = limits(|l| l.max_buffered_bytes = 4 << 20);
@@ -279,9 +279,9 @@ async fn unread_responses_share_their_memory() {
     server.stop().await;
 }
 
-/// A large list is brought into its form while it is sent, and is the same as its pages.
+/// A large list is encoded while it is sent, and equals its pages.
 #[tokio::test]
-async fn large_lists_come_in_every_form() {
+async fn large_lists_in_every_encoding() {
     let (server, mut client) = serve_widgets(Config::default()).await;
     fill(&mut client).await;
     let maps = "/api/v1/namespaces/default/configmaps";
@@ -319,7 +319,7 @@ async fn large_lists_come_in_every_form() {
             let whole = get("").await;
             let member = if accept.contains("Table") { "rows" } else { "items" };
             let items = |list: &Value| match list.get(member) {
-                // The cells of a row tell the age of its object, too.
+                // The cells of a row contain the age of its object.
                 Some(Value::Array(rows)) if member == "rows" => {
                     rows.iter().filter_map(|row| row.get("object").cloned()).collect()
                 }
@@ -381,9 +381,9 @@ async fn malformed_chunks() {
     server.stop().await;
 }
 
-/// A stop ends whatever clients do or leave.
+/// A shutdown ends in time, whatever clients do.
 #[tokio::test]
-async fn stopped_while_clients_misbehave() {
+async fn shutdown_with_misbehaving_clients() {
     let config = Config {
         shutdown_grace_period: SHORT,
         ..Config::default()

@@ -1,4 +1,4 @@
-//! Kinds whose objects a webhook converts. The words are those of a kube-apiserver, as it answered the same webhook.
+//! Conversion webhooks. The expected errors are those of kube-apiserver with the same webhook.
 
 use crate::client::{Answer, Asking, Client};
 use crate::support::{DEFINITIONS, eventually, serve};
@@ -11,7 +11,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 const GOOD: Way = Way::Review(|_| {});
 
-/// A definition of two versions between which a webhook converts.
+/// A CRD with two versions and a conversion webhook.
 fn definition(group: &str, client: &str, reviews: &str) -> String {
     let version = |name: &str, storage: bool, field: &str, default: &str| {
         format!(
@@ -45,7 +45,7 @@ fn part(group: &str, version: &str, name: &str, spec: &str) -> String {
     )
 }
 
-/// Makes a definition, and an object of its first version.
+/// Creates a CRD, and an object in its first version.
 async fn define(client: &mut Client, group: &str, definition: &str) {
     let made = client.send("POST", DEFINITIONS, definition).await;
     assert_eq!(made.status, 201, "{}", made.text());
@@ -67,14 +67,14 @@ async fn apply(client: &mut Client, path: &str, manager: &str, body: &str) -> An
     client.ask("PATCH", &path, asking).await.expect("an answer")
 }
 
-/// The specification of an answer.
+/// The specification in a response.
 fn spec(answer: &Answer) -> String {
     let spec = answer.json().get("spec").map(Value::to_json);
     spec.unwrap_or_else(|| answer.text())
 }
 
 #[tokio::test]
-async fn objects_are_shown_and_written_in_every_version() {
+async fn objects_are_served_in_every_version() {
     let webhook = Webhook::start([GOOD]).await;
     let (server, mut client) = serve(Config::default()).await;
     let group = "convert.example.com";
@@ -140,14 +140,14 @@ async fn objects_are_shown_and_written_in_every_version() {
     let deleted = client.send("DELETE", &a2, "").await;
     assert_eq!(deleted.status, 200, "{}", deleted.text());
     assert_eq!(client.get(&a1).await.status, 404);
-    // One question at a time, so that one connection is enough for most of them.
+    // Sequential reviews reuse one connection.
     assert!(webhook.reviews().len() > 10);
     assert!(webhook.connections() < 4, "{}", webhook.connections());
     server.stop().await;
 }
 
 #[tokio::test]
-async fn a_review_is_that_of_a_kubernetes_server() {
+async fn conversion_reviews_match_kube_apiserver() {
     let webhook = Webhook::start([GOOD]).await;
     let (server, mut client) = serve(Config::default()).await;
     for (group, reviews, version) in [
@@ -211,7 +211,7 @@ async fn managers_of_different_versions_share_an_object() {
     )
     .await;
     assert_eq!(made.status, 201, "{}", made.text());
-    // What one manager owns under another name, the other cannot take.
+    // A field that one manager owns under another name conflicts.
     let refused = apply(&mut client, &path("v2"), "two", &body("v2", r#"{"count":2}"#)).await;
     let conflict = r#"Apply failed with 1 conflict: conflict with "one": .spec.size"#;
     assert_eq!(refused.said(), (409, conflict.to_owned()));
@@ -220,7 +220,7 @@ async fn managers_of_different_versions_share_an_object() {
         (shared.status, spec(&shared)),
         (200, r#"{"count":1,"note":"n"}"#.to_owned())
     );
-    // The first one lets go of it, and it stays, for the other owns it in its own version.
+    // The first manager releases it; it stays, because the other one owns it in its own version.
     let left = apply(&mut client, &path("v1"), "one", &body("v1", r#"{"note":"n"}"#)).await;
     assert_eq!(spec(&left), r#"{"first":"first","note":"n","size":1}"#);
     let gone = apply(&mut client, &path("v2"), "two", &body("v2", r#"{}"#)).await;
@@ -229,7 +229,7 @@ async fn managers_of_different_versions_share_an_object() {
 }
 
 #[tokio::test]
-async fn what_is_stored_in_another_version_is_stored_anew_by_the_next_write() {
+async fn writes_migrate_the_storage_version() {
     let webhook = Webhook::start([GOOD]).await;
     let (server, mut client) = serve(Config::default()).await;
     let group = "storage.example.com";
@@ -263,7 +263,7 @@ async fn what_is_stored_in_another_version_is_stored_anew_by_the_next_write() {
     server.stop().await;
 }
 
-/// Puts a definition in the place of the one that is there.
+/// Replaces a CRD.
 async fn replace(client: &mut Client, path: &str, definition: &str) -> Answer {
     let found = client.get(path).await.json();
     let version = found.at(["metadata", "resourceVersion"]).and_then(Value::as_str);
@@ -275,7 +275,7 @@ async fn replace(client: &mut Client, path: &str, definition: &str) -> Answer {
 }
 
 #[tokio::test]
-async fn settings_take_effect_at_once() {
+async fn conversion_settings_take_effect_at_once() {
     let webhook = Webhook::start([GOOD, Way::Text(500, "boom")]).await;
     let (server, mut client) = serve(Config::default()).await;
     let group = "settings.example.com";
@@ -295,7 +295,7 @@ async fn settings_take_effect_at_once() {
     ] {
         assert!(counted.contains(sample), "{sample}\n{counted}");
     }
-    // What is stored in the version that is asked for needs no webhook.
+    // An object stored in the requested version needs no webhook.
     assert_eq!(client.get(&format!("{}/a", parts(group, "v1"))).await.status, 200);
     server.stop().await;
 }
@@ -329,7 +329,7 @@ fn set_result(review: &mut Value, result: impl IntoIterator<Item = (&'static str
     response(review).insert("result", Map::from_iter(result).into());
 }
 
-/// Answers that are none, and what is said of them.
+/// Malformed responses, and the expected errors.
 const BAD: &[(Way, &str)] = &[
     (
         Way::Review(|r| drop(response(r).insert("uid", "nope".into()))),
@@ -451,7 +451,7 @@ const BAD: &[(Way, &str)] = &[
 ];
 
 #[tokio::test]
-async fn answers_that_are_none_are_told() {
+async fn malformed_webhook_responses_are_reported() {
     let webhook = Webhook::start(BAD.iter().map(|(way, _)| *way)).await;
     let (server, mut client) = serve(Config::default()).await;
     for (way, (_, expected)) in BAD.iter().enumerate() {
@@ -477,7 +477,7 @@ async fn answers_that_are_none_are_told() {
     server.stop().await;
 }
 
-/// What is said without the identities in it.
+/// Blanks identifiers in an error.
 fn mask(said: &str, uid: &str, webhook: &Webhook) -> String {
     let review = webhook.reviews().pop().expect("a review");
     let asked = review.at(["request", "uid"]).and_then(Value::as_str);
@@ -485,7 +485,7 @@ fn mask(said: &str, uid: &str, webhook: &Webhook) -> String {
 }
 
 #[tokio::test]
-async fn calls_that_fail_are_told() {
+async fn failed_webhook_calls_are_reported() {
     let webhook = Webhook::start([GOOD]).await;
     let (server, mut client) = serve(Config::default()).await;
     let settings = webhook.settings(0);
@@ -548,7 +548,7 @@ async fn calls_that_fail_are_told() {
 }
 
 #[tokio::test]
-async fn watches_tell_of_objects_in_their_version_and_wait_for_the_webhook() {
+async fn watches_convert_objects() {
     static DOWN: AtomicBool = AtomicBool::new(false);
     const SOMETIMES: Way = Way::Review(|review| {
         if DOWN.load(Ordering::SeqCst) {

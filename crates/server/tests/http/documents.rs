@@ -1,4 +1,4 @@
-//! Answers that are large or asked for often: compressed, kept by clients, and written again when they change.
+//! Large or frequent documents: compression, client caches, and updates.
 
 use crate::client::{Answer, Asking, Client};
 use crate::support::{DEFINITION, DEFINITIONS, WIDGETS, eventually, serve_widgets, widget};
@@ -20,9 +20,9 @@ fn header<'a>(answer: &'a Answer, name: &str) -> Option<&'a str> {
     answer.headers.get(name).and_then(|v| v.to_str().ok())
 }
 
-/// What a client has, it keeps until a definition changes.
+/// Cached documents are valid until a CRD changes.
 #[tokio::test]
-async fn documents_about_all_kinds_follow_the_definitions() {
+async fn discovery_and_openapi_follow_the_crds() {
     let (server, mut client) = serve_widgets(Config::default()).await;
     for path in ["/apis", "/openapi/v3", "/openapi/v2"] {
         let first = get(&mut client, path, &[]).await;
@@ -58,7 +58,7 @@ async fn documents_about_all_kinds_follow_the_definitions() {
     server.stop().await;
 }
 
-/// Long lists are compressed while they are sent, for those who take it; short ones are not worth it.
+/// Long lists are compressed while they are sent, if the client accepts it; short ones are not.
 #[tokio::test]
 async fn long_lists_are_compressed() {
     let (server, mut client) = serve_widgets(Config::default()).await;
@@ -72,7 +72,7 @@ async fn long_lists_are_compressed() {
         format!("{state:016x}")
     };
     for n in 0..40 {
-        // Text that compresses badly, so that the list leaves in several pieces.
+        // Incompressible text, so that the list is sent in several frames.
         let noise: String = (0..256).map(|_| noise()).collect();
         let annotated = format!(r#""annotations":{{"noise":"{noise}"}},"name""#);
         let body = widget(&format!("w{n}")).replace(r#""name""#, &annotated);
@@ -97,7 +97,7 @@ async fn long_lists_are_compressed() {
     server.stop().await;
 }
 
-/// What is no resource has a document, too, and the index leads to all of them.
+/// Paths outside resources have documents, too, and the index lists all of them.
 #[tokio::test]
 async fn routes_have_documents() {
     let (server, mut client) = serve_widgets(Config::default()).await;

@@ -1,4 +1,4 @@
-//! Requests that are much work: they end in time, and nobody waits for them.
+//! Expensive requests end in time and do not delay others.
 
 use crate::client::{Asking, Client};
 use crate::support::{DEFINITIONS, eventually, serve, serve_widgets, widget};
@@ -9,7 +9,7 @@ const TIMEOUT: &str = "Timeout: request did not complete within the allotted tim
 
 const THINGS: &str = "/apis/heavy.example.com/v1/namespaces/default/things";
 
-/// A definition whose objects are checked by many branches, none of which fits.
+/// A CRD whose objects are validated by many branches, none of which matches.
 fn definition(branches: usize) -> String {
     let branch = |i: usize| format!(r#"{{"minimum":{}}}"#, 10 + i);
     let branches: Vec<String> = (0..branches).map(branch).collect();
@@ -31,9 +31,9 @@ fn thing(items: usize) -> String {
     )
 }
 
-/// On a single worker, nothing else could be answered before the heavy request is.
+/// On a single worker, nothing else could be answered before the heavy request.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn others_are_answered_while_a_heavy_write_is_at_work() {
+async fn heavy_writes_do_not_block_other_requests() {
     let (server, mut client) = serve(Config::default()).await;
     let made = client.send("POST", DEFINITIONS, &definition(2000)).await;
     assert_eq!(made.status, 201, "{}", made.text());
@@ -59,7 +59,7 @@ async fn others_are_answered_while_a_heavy_write_is_at_work() {
     assert!(!heavy.is_finished(), "the others waited for the heavy write");
     let ended = heavy.await.expect("an answer");
     assert_eq!(ended.said(), (504, TIMEOUT.to_owned()));
-    // Nothing is left of it.
+    // It has no effect.
     assert_eq!(client.get(&format!("{THINGS}/a")).await.status, 404);
     let free = r#"apiserver_current_inflight_requests{request_kind="mutating"} 0"#;
     assert!(client.get("/metrics").await.text().contains(free));
@@ -67,7 +67,7 @@ async fn others_are_answered_while_a_heavy_write_is_at_work() {
 }
 
 #[tokio::test]
-async fn a_walk_ends_with_its_request_on_a_runtime_without_other_threads_too() {
+async fn cancelled_requests_stop_on_a_single_threaded_runtime() {
     let (server, mut client) = serve(Config::default()).await;
     client.send("POST", DEFINITIONS, &definition(2000)).await;
     eventually("things are served", async || {
@@ -112,7 +112,7 @@ async fn a_patch_of_many_operations_on_a_long_list() {
         list.get(6..9),
         Some(&[Value::Int(1), Value::Int(5), Value::Int(5)][..])
     );
-    // Small writes are what they were.
+    // Small writes are unaffected.
     let made = client.send("POST", crate::support::WIDGETS, &widget("a")).await;
     assert_eq!(made.status, 201);
     server.stop().await;

@@ -1,4 +1,4 @@
-//! Whose requests they are: anonymous ones, and those in another user's name.
+//! Anonymous requests and impersonation.
 
 use crate::client::{Answer, Asking, Client};
 use crate::support::{WIDGETS, serve, serve_widgets, widget};
@@ -17,7 +17,7 @@ fn forbidden(message: &str) -> (u16, String) {
 }
 
 #[tokio::test]
-async fn anonymous_requests_see_what_is_public() {
+async fn anonymous_requests_see_public_endpoints() {
     let (server, _) = serve_widgets(Config::default()).await;
     let mut nobody = Client::anonymous(&server);
     for path in [
@@ -144,7 +144,7 @@ async fn anonymous_requests_may_be_refused() {
     server.stop().await;
 }
 
-/// Asks as the user of a token, with headers.
+/// Sends a request with the token of a user and with headers.
 async fn ask(
     server: &Server,
     token: &str,
@@ -273,7 +273,7 @@ async fn impersonated_users() {
         let info = body.at(["status", "userInfo"]).map(Value::to_json);
         assert_eq!(info.as_deref(), Some(want), "{headers:?}: {}", answer.text());
     }
-    // An empty name asks for nobody.
+    // An empty name impersonates no one.
     let answer = ask(&server, admin, "GET", "/api", "", &[("Impersonate-User", "")]).await;
     assert_eq!(answer.status, 200);
     server.stop().await;
@@ -408,7 +408,7 @@ async fn only_masters_impersonate() {
         let answer = ask(&server, "bob", method, path, "{}", headers).await;
         assert_eq!(answer.said(), forbidden(want), "{method} {path} {headers:?}");
     }
-    // A bad token stays one, and nobody may not impersonate, either.
+    // An invalid token stays invalid, and anonymous users may not impersonate either.
     let eve = [("Impersonate-User", "eve")];
     assert_eq!(
         ask(&server, "wrong", "GET", "/version", "", &eve).await.status,
@@ -438,7 +438,7 @@ async fn only_masters_impersonate() {
 }
 
 #[tokio::test]
-async fn impersonation_headers_that_are_refused() {
+async fn invalid_impersonation_headers() {
     let (server, _) = serve(Config::default()).await;
     let admin = server.admin_token();
     for (headers, want) in [

@@ -84,16 +84,17 @@ fn references(value: &Value, out: &mut Vec<String>) {
 }
 
 #[tokio::test]
-async fn documents_hold_what_they_refer_to() {
+async fn openapi_references_resolve() {
     let (server, mut client) = serve_widgets(Config::default()).await;
-    for path in [
-        "/openapi/v3/api/v1",
-        "/openapi/v3/apis/apiextensions.k8s.io/v1",
-        "/openapi/v3/apis/apiextensions.k8s.io/v1beta1",
-        "/openapi/v3/apis/example.com/v1",
-        "/openapi/v2",
-    ] {
-        let document = client.get(path).await.json();
+    let index = client.get("/openapi/v3").await.json();
+    let names = index
+        .get("paths")
+        .and_then(Value::as_object)
+        .expect("an index")
+        .keys();
+    let documents = names.map(|name| format!("/openapi/v3/{name}"));
+    for path in documents.chain(["/openapi/v2".to_owned()]) {
+        let document = client.get(&path).await.json();
         let mut found = Vec::new();
         references(&document, &mut found);
         assert!(!found.is_empty(), "{path}");
@@ -102,6 +103,55 @@ async fn documents_hold_what_they_refer_to() {
             assert!(document.at(place.split('/')).is_some(), "{path}: {reference}");
         }
     }
+    server.stop().await;
+}
+
+/// The resources that discovery lists, by group.
+async fn resources(client: &mut Client) -> String {
+    let mut out = Vec::new();
+    for path in ["/api", "/apis"] {
+        let asking = Asking {
+            accept: Some("application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"),
+            ..Asking::default()
+        };
+        let list = client.ask("GET", path, asking).await.expect("an answer").json();
+        for group in list.list("items") {
+            let names = group.list("versions").iter().flat_map(|v| v.list("resources"));
+            let names: Vec<&str> = names.map(|r| r.get_str("resource")).collect();
+            let group = group
+                .at(["metadata", "name"])
+                .and_then(Value::as_str)
+                .unwrap_or("core");
+            out.push(format!("{group}: {}", names.join(" ")));
+        }
+    }
+    out.join("\n")
+}
+
+#[tokio::test]
+async fn crds_only() {
+    let config = Config {
+        crds_only: true,
+        ..Config::default()
+    };
+    let (server, mut client) = serve_widgets(config).await;
+    expect_test::expect![[r#"
+        core: configmaps events namespaces secrets
+        events.k8s.io: events
+        authentication.k8s.io: selfsubjectreviews
+        authorization.k8s.io: selfsubjectaccessreviews selfsubjectrulesreviews
+        apiextensions.k8s.io: customresourcedefinitions customresourcedefinitions
+        coordination.k8s.io: leases
+        example.com: widgets"#]]
+    .assert_eq(&resources(&mut client).await);
+    assert_eq!(client.get("/api/v1/pods").await.status, 404);
+    let document = client.get("/openapi/v2").await.json();
+    let has = |kind: &str| {
+        document
+            .at(["definitions", &format!("io.k8s.api.core.v1.{kind}")])
+            .is_some()
+    };
+    assert!(has("ConfigMap") && !has("Pod"));
     server.stop().await;
 }
 

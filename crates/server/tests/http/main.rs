@@ -1,4 +1,4 @@
-//! The server as HTTP clients meet it: what they may send, who they are, what they are told, and how it ends.
+//! The server over HTTP: malformed input, identities, responses and shutdown.
 
 #![expect(clippy::expect_used, clippy::panic, reason = "a test that cannot go on fails")]
 

@@ -1,4 +1,4 @@
-//! Who manages which field, since when, and across versions.
+//! Field managers, their times, and several versions.
 
 use crate::client::{Answer, Asking, Client};
 use crate::support::{DEFINITION, DEFINITIONS, WIDGETS, eventually, serve, serve_widgets, widget};
@@ -50,7 +50,7 @@ async fn two_versions(client: &mut Client) {
 }
 
 #[tokio::test]
-async fn a_status_takes_no_fields_from_other_versions() {
+async fn status_updates_keep_fields_of_other_versions() {
     let (server, mut client) = serve(Config::default()).await;
     two_versions(&mut client).await;
     let path = format!("{WIDGETS}/a?fieldManager=applier");
@@ -81,14 +81,14 @@ async fn a_status_takes_no_fields_from_other_versions() {
 }
 
 #[tokio::test]
-async fn an_apply_that_changes_nothing_writes_nothing() {
+async fn a_no_op_apply_writes_nothing() {
     let (server, mut client) = serve(Config::default()).await;
     two_versions(&mut client).await;
     let path = format!("{WIDGETS}/a?fieldManager=applier");
     let body = widget("a").replace(r#""size":1"#, r#""at":{"x":"there"}"#);
     let first = patch(&mut client, &path, APPLY, &body).await;
     assert_eq!(first.status, 201, "{}", first.text());
-    // Times of managers are in whole seconds.
+    // Manager times have a resolution of one second.
     tokio::time::sleep(Duration::from_millis(1100)).await;
     let second = patch(&mut client, &path, APPLY, &body).await;
     assert_eq!(second.json().to_json(), first.json().to_json());
@@ -96,7 +96,7 @@ async fn an_apply_that_changes_nothing_writes_nothing() {
 }
 
 #[tokio::test]
-async fn who_is_new_to_a_scale_has_no_time_and_comes_first() {
+async fn new_scale_managers_sort_first_without_time() {
     let (server, mut client) = serve_widgets(Config::default()).await;
     let body = widget("a").replace(r#""size":1"#, r#""size":1,"replicas":1"#);
     assert_eq!(client.send("POST", WIDGETS, &body).await.status, 201);
@@ -112,7 +112,7 @@ async fn who_is_new_to_a_scale_has_no_time_and_comes_first() {
 }
 
 #[tokio::test]
-async fn nobody_owns_what_is_not_written() {
+async fn fields_that_are_not_persisted_have_no_owner() {
     let (server, mut client) = serve(Config::default()).await;
     let definition = DEFINITION.replace(r#""shortNames":["wd"]"#, r#""shortNames":[],"categories":[]"#);
     let path = format!("{DEFINITIONS}?fieldManager=maker");

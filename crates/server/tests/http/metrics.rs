@@ -1,4 +1,4 @@
-//! What is counted, under which names.
+//! Metrics and their names.
 
 use crate::client::{Asking, Client};
 use crate::support::{DEFINITIONS, WIDGETS, eventually, serve_widgets, widget};
@@ -95,9 +95,10 @@ async fn requests_are_counted() {
     server.stop().await;
 }
 
-/// Names that clients make up are no labels: not of groups, resources, versions, subresources, methods or modes.
+/// Names that clients invent never become labels: not of groups, resources, versions, subresources, methods
+/// or modes.
 #[tokio::test]
-async fn unknown_names_make_no_series() {
+async fn unknown_resources_create_no_series() {
     let (server, mut client) = serve_widgets(Config::default()).await;
     let ask = async |client: &mut Client, word: &str| {
         for path in [
@@ -154,7 +155,7 @@ async fn watches_are_counted_while_they_last() {
     assert_eq!(sample(&text, &open), Some(1.0), "{text}");
     assert_eq!(sample(&text, events), Some(1.0), "{text}");
     drop(watch);
-    // The server notices when it has something to say.
+    // The server notices with its next event.
     let mut n = 0;
     eventually("the watch is closed", async || {
         n += 1;
@@ -167,7 +168,7 @@ async fn watches_are_counted_while_they_last() {
 
 /// Objects of kinds that are no longer served are no longer counted.
 #[tokio::test]
-async fn kinds_that_go_are_not_counted() {
+async fn metrics_of_removed_kinds_disappear() {
     let (server, mut client) = serve_widgets(Config::default()).await;
     client
         .send("DELETE", &format!("{DEFINITIONS}/widgets.example.com"), "")
@@ -191,7 +192,7 @@ async fn kinds_that_go_are_not_counted() {
 
 #[tokio::test]
 #[cfg(target_os = "linux")]
-async fn the_process_is_told_of() {
+async fn process_metrics() {
     let (server, mut client) = serve_widgets(Config::default()).await;
     let text = metrics(&mut client).await;
     for name in [

@@ -1,4 +1,4 @@
-//! Namespaces: what is in them goes before they do.
+//! Deletion of namespaces with their contents.
 
 use crate::client::Client;
 use crate::support::{WIDGETS, eventually, serve_widgets, widget};
@@ -15,7 +15,7 @@ async fn make(client: &mut Client, name: &str) {
 }
 
 #[tokio::test]
-async fn some_are_never_deleted() {
+async fn system_namespaces_cannot_be_deleted() {
     let (server, mut client) = serve_widgets(Config::default()).await;
     for name in ["default", "kube-system", "kube-public"] {
         let answer = client.send("DELETE", &format!("{NAMESPACES}/{name}"), "").await;
@@ -27,9 +27,9 @@ async fn some_are_never_deleted() {
     server.stop().await;
 }
 
-/// A prefix gives way to what makes a name of it its own, so that the name is no longer than names may be.
+/// A prefix is truncated, so that the generated name is not too long.
 #[tokio::test]
-async fn generated_names_fit() {
+async fn generated_names_are_truncated() {
     let (server, mut client) = serve_widgets(Config::default()).await;
     let body = |prefix: &str| {
         format!(r#"{{"apiVersion":"v1","kind":"Namespace","metadata":{{"generateName":"{prefix}"}}}}"#)
@@ -47,7 +47,7 @@ async fn generated_names_fit() {
 }
 
 #[tokio::test]
-async fn contents_go_first() {
+async fn namespace_contents_are_deleted_first() {
     let (server, mut client) = serve_widgets(Config::default()).await;
     make(&mut client, "ships").await;
     for i in 0..20 {
@@ -99,7 +99,7 @@ fn condition(namespace: &Value, ty: &str) -> Option<[String; 3]> {
 }
 
 #[tokio::test]
-async fn finalizers_hold_it_and_conditions_say_so() {
+async fn finalizers_block_namespace_deletion_with_conditions() {
     let (server, mut client) = serve_widgets(Config::default()).await;
     make(&mut client, "ships").await;
     let held = widget("held").replace("\"name\"", "\"finalizers\":[\"example.com/hold\"],\"name\"");
@@ -139,7 +139,7 @@ async fn finalizers_hold_it_and_conditions_say_so() {
         ]
     );
     assert_eq!(client.get(&format!("{SHIPS}/free")).await.status, 404);
-    // Nothing new comes in.
+    // Creates are refused.
     let refused = client.send("POST", SHIPS, &widget("new")).await;
     let said = "widgets.example.com \"new\" is forbidden: unable to create new content in namespace ships because it is \
                 being terminated";
@@ -163,7 +163,7 @@ async fn finalizers_hold_it_and_conditions_say_so() {
     let path_of_new = format!("{SHIPS}/new?fieldManager=x");
     let refused = client.ask("PATCH", &path_of_new, apply).await.expect("an answer");
     assert_eq!(refused.status, 403, "{}", refused.text());
-    // What is there can still change, and does: its finalizer goes, and so it goes, and so does the namespace.
+    // Existing objects can still change: removing the finalizer deletes the object and then the namespace.
     let free = r#"{"metadata":{"finalizers":null}}"#;
     assert_eq!(
         client.send("PATCH", &format!("{SHIPS}/held"), free).await.status,
@@ -176,9 +176,9 @@ async fn finalizers_hold_it_and_conditions_say_so() {
     server.stop().await;
 }
 
-/// What others put into `spec.finalizers` holds the namespace until they let go by its `finalize` endpoint.
+/// Entries in `spec.finalizers` hold the namespace until they are removed through its `finalize` endpoint.
 #[tokio::test]
-async fn holders_of_its_own() {
+async fn namespace_finalizers() {
     let (server, mut client) = serve_widgets(Config::default()).await;
     make(&mut client, "ships").await;
     let path = format!("{NAMESPACES}/ships");

@@ -1,4 +1,4 @@
-//! Protobuf, as clients in Go ask for it.
+//! Protobuf, as Go clients request it.
 
 use crate::client::{Answer, Asking, Client};
 use crate::support::{DEFINITIONS, WIDGETS, serve_widgets, widget};
@@ -20,7 +20,7 @@ fn content_type(answer: &Answer) -> &str {
     header.and_then(|h| h.to_str().ok()).unwrap_or_default()
 }
 
-/// A client in Go would drop the extensions of a definition that it reads and writes in protobuf.
+/// A Go client would drop the extensions of a CRD that it reads and writes in protobuf.
 #[tokio::test]
 async fn extensions_are_not_lost_in_protobuf() {
     for gate in [
@@ -64,14 +64,14 @@ async fn extensions_are_not_lost_in_protobuf() {
             assert_eq!(status, 415, "{method}: {message}");
             assert!(message.contains("use JSON, YAML or CBOR"), "{message}");
         }
-        // Other kinds keep their form.
+        // Other kinds keep protobuf.
         assert_eq!(get(&mut client, "/api/v1/namespaces", PROTOBUF).await.status, 200);
         server.stop().await;
     }
 }
 
 #[tokio::test]
-async fn built_in_objects_come_and_go_in_protobuf() {
+async fn builtin_objects_in_protobuf() {
     let (server, mut client) = serve_widgets(Config::default()).await;
     let definition = format!("{DEFINITIONS}/widgets.example.com");
     let old = definition.replace("/v1/", "/v1beta1/");
@@ -113,7 +113,7 @@ async fn built_in_objects_come_and_go_in_protobuf() {
 }
 
 #[tokio::test]
-async fn custom_resources_have_metadata_in_protobuf_and_nothing_else() {
+async fn custom_resources_have_only_metadata_in_protobuf() {
     let (server, mut client) = serve_widgets(Config::default()).await;
     assert_eq!(client.send("POST", WIDGETS, &widget("a")).await.status, 201);
     let one = &format!("{WIDGETS}/a");
@@ -149,7 +149,7 @@ async fn custom_resources_have_metadata_in_protobuf_and_nothing_else() {
             "{path} {accept}"
         );
     }
-    // A deletion's options come in that form, too: these ask for another object's deletion.
+    // Delete options in protobuf, with the uid of another object as precondition.
     let mut preconditions = b"\x0a\x05other".to_vec();
     let mut options = vec![0x12, preconditions.len() as u8];
     options.append(&mut preconditions);

@@ -1,4 +1,4 @@
-//! Definitions that change, go, or were written by others: what becomes of watches, writes and conditions.
+//! Changed, deleted and foreign CRDs: effects on watches, writes and conditions.
 
 use crate::client::{Asking, Client};
 use crate::support::{DEFINITIONS, WIDGETS, eventually, serve_widgets, widget};
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 #[tokio::test]
-async fn watches_end_with_what_their_kind_was() {
+async fn watches_end_when_their_crd_is_replaced() {
     let (server, mut client) = serve_widgets(Config::default()).await;
     let path = format!("{DEFINITIONS}/widgets.example.com");
     let change = r#"[{"op":"add","path":"/spec/names/shortNames/-","value":"wid"}]"#;
@@ -40,7 +40,7 @@ async fn watches_end_with_what_their_kind_was() {
 }
 
 #[tokio::test]
-async fn watches_begin_with_what_their_kind_is() {
+async fn watches_start_with_the_replaced_crd() {
     let (server, mut client) = serve_widgets(Config::default()).await;
     let created = client.send("POST", WIDGETS, &widget("a")).await;
     let version = created.json().at(["metadata", "resourceVersion"]).cloned();
@@ -74,7 +74,7 @@ async fn watches_begin_with_what_their_kind_is() {
 }
 
 #[tokio::test]
-async fn nothing_is_applied_into_being_while_the_definition_goes() {
+async fn apply_cannot_create_while_the_crd_terminates() {
     let (server, mut client) = serve_widgets(Config::default()).await;
     create_held(&mut client).await;
     let definition = format!("{DEFINITIONS}/widgets.example.com");
@@ -94,7 +94,7 @@ async fn nothing_is_applied_into_being_while_the_definition_goes() {
 }
 
 #[tokio::test]
-async fn a_definition_that_others_hold_says_how_far_its_end_has_come() {
+async fn a_crd_with_finalizers_reports_its_termination() {
     let (server, mut client) = serve_widgets(Config::default()).await;
     create_held(&mut client).await;
     let definition = format!("{DEFINITIONS}/widgets.example.com");
@@ -121,7 +121,7 @@ async fn a_definition_that_others_hold_says_how_far_its_end_has_come() {
     .await;
     let late = client.send("POST", WIDGETS, &widget("late")).await;
     assert_eq!(late.status, 403, "{}", late.text());
-    // Nothing is left to do: nobody but this client writes.
+    // Nothing is left to do: only this client writes.
     let mut shown = client.get(&definition).await.json();
     for round in 0..10 {
         let version = shown.at(["metadata", "resourceVersion"]).and_then(Value::as_str);
@@ -142,7 +142,7 @@ async fn a_definition_that_others_hold_says_how_far_its_end_has_come() {
     server.stop().await;
 }
 
-/// Creates a widget that a finalizer holds.
+/// Creates a widget with a finalizer.
 async fn create_held(client: &mut Client) {
     let held = widget("held").replace(
         r#""name":"held""#,
@@ -151,7 +151,7 @@ async fn create_held(client: &mut Client) {
     assert_eq!(client.send("POST", WIDGETS, &held).await.status, 201);
 }
 
-/// Why a definition says that it is terminating.
+/// The reason of a CRD's `Terminating` condition.
 fn terminating(definition: &Value) -> String {
     let conditions = definition.at(["status", "conditions"]).and_then(Value::as_array);
     conditions
@@ -164,7 +164,7 @@ fn terminating(definition: &Value) -> String {
 }
 
 #[tokio::test]
-async fn definitions_that_were_stored_in_the_old_version_are_served() {
+async fn crds_stored_as_v1beta1_are_served() {
     let store: Arc<dyn Store> = Arc::new(MemStore::default());
     let server = Server::start(Config::default(), Arc::clone(&store)).await;
     let server = server.expect("the server starts");
@@ -207,7 +207,7 @@ async fn definitions_that_were_stored_in_the_old_version_are_served() {
 }
 
 #[tokio::test]
-async fn kinds_whose_schema_does_not_compile_are_not_served() {
+async fn crds_with_invalid_rules_are_not_served() {
     let store: Arc<dyn Store> = Arc::new(MemStore::default());
     let server = Server::start(Config::default(), Arc::clone(&store)).await;
     let server = server.expect("the server starts");

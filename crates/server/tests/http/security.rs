@@ -1,4 +1,4 @@
-//! Who may ask, and what nobody gets to see.
+//! Credentials, certificates and secrets.
 
 use crate::client::{Certificate, Client};
 use crate::support::{WIDGETS, eventually, serve, serve_widgets, widget};
@@ -38,7 +38,7 @@ async fn bad_tokens() {
     server.stop().await;
 }
 
-/// As with kube-apiserver, the file is read when the server starts, and not again.
+/// As with kube-apiserver, the file is read once, at start.
 #[tokio::test]
 async fn token_files() {
     let dir = tempfile::tempdir().expect("a directory");
@@ -112,7 +112,7 @@ async fn client_certificates() {
         ..Config::default()
     };
     let (server, mut admin) = serve(config).await;
-    // A token is still good enough, and so is a certificate; its organisation is a group.
+    // A token is accepted, and so is a certificate; its organization is a group.
     assert_eq!(admin.get("/version").await.status, 200);
     let (chain, key) = issue(&trusted, "carol", "system:masters");
     let mut master = Client::certified(
@@ -140,7 +140,7 @@ async fn client_certificates() {
             "forbidden: User \"dave\" cannot get path \"/version\": Everything is forbidden.".to_owned()
         )
     );
-    // What another authority signed does not pass the handshake.
+    // A certificate of another CA fails the handshake.
     let (chain, key) = issue(&authority("other"), "mallory", "system:masters");
     let mut other = Client::certified(
         &server,
@@ -157,7 +157,7 @@ async fn client_certificates() {
     server.stop().await;
 }
 
-/// A server's certificate and key, signed by nobody else.
+/// A self-signed server certificate and its key.
 fn self_signed(name: &str) -> (String, String) {
     let params = CertificateParams::new(vec!["127.0.0.1".to_owned(), name.to_owned()]).expect("parameters");
     let key = KeyPair::generate().expect("a key");
@@ -188,7 +188,7 @@ async fn certificates_are_replaced_while_the_server_runs() {
         chain: &chain,
         key: &client_key,
     };
-    // A key without its certificate is of no use, and harms nobody.
+    // A key without a matching certificate is ignored.
     let (certificate, key) = self_signed("second.example.com");
     write("tls.key", &key);
     write("ca.crt", &next.pem);
@@ -199,7 +199,7 @@ async fn certificates_are_replaced_while_the_server_runs() {
         answer.is_ok_and(|answer| answer.status == 200)
     })
     .await;
-    // Those who are connected stay so.
+    // Existing connections stay open.
     assert_eq!(before.get("/version").await.status, 200);
     write("tls.crt", "no certificate");
     let mut client = Client::certified(&server, &certificate, &carol);
@@ -208,7 +208,7 @@ async fn certificates_are_replaced_while_the_server_runs() {
 }
 
 #[tokio::test]
-async fn everything_can_be_forbidden() {
+async fn always_deny_authorization() {
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("tokens.csv");
     std::fs::write(&path, "t,bob,1,crew\n").expect("written");
@@ -275,7 +275,7 @@ impl Write for Captured {
     }
 }
 
-/// Whatever goes wrong, neither tokens nor what objects hold is written to the log.
+/// The log never contains tokens or the contents of objects.
 #[tokio::test]
 async fn logs_hold_no_secrets() {
     let captured = Captured::default();
@@ -319,7 +319,7 @@ async fn logs_hold_no_secrets() {
             .get("/version")
             .await;
     }
-    // A connection that speaks no HTTP, and one that speaks no TLS.
+    // A connection without HTTP, and one without TLS.
     let mut raw = client.open().await.expect("a connection");
     raw.write_all(b"Authorization: Bearer swordfish-first\r\n\r\n")
         .await

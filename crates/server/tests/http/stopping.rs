@@ -1,4 +1,4 @@
-//! How a server stops: it says so first, then lets what runs come to its end.
+//! Graceful shutdown: readiness fails first, then running requests finish.
 
 use crate::client::Client;
 use crate::support::{WIDGETS, serve_widgets, widget};
@@ -22,7 +22,7 @@ async fn readiness_fails_first() {
         "{}",
         unready.text()
     );
-    // It is alive, and goes on serving whoever has not heard yet.
+    // It is alive and still serves clients that have not noticed.
     assert_eq!(client.get("/livez").await.status, 200);
     assert_eq!(client.send("POST", WIDGETS, &widget("a")).await.status, 201);
     assert_eq!(Client::of(&server).get(WIDGETS).await.status, 200);
@@ -54,17 +54,17 @@ async fn watches_are_closed_and_requests_end() {
         body.len()
     );
     slow.write_all(head.as_bytes()).await.expect("sent");
-    // The server asks for the body: the request is being worked on.
+    // The server asks for the body, so the request is being processed.
     let mut go_on = [0; 25];
     slow.read_exact(&mut go_on).await.expect("asked for");
     assert!(go_on.starts_with(b"HTTP/1.1 100 Continue"));
     let address = server.address();
     let stopping = tokio::spawn(server.stop());
-    // The watch is closed in order: its last chunk comes.
+    // The watch is closed properly: its last chunk arrives.
     let mut rest = Vec::new();
     let ended = watch.read_to_end(&mut rest).await;
     assert!(String::from_utf8_lossy(&rest).ends_with("0\r\n\r\n"), "{ended:?}");
-    // The request that was under way is answered.
+    // The pending request is answered.
     slow.write_all(body.as_bytes()).await.expect("sent");
     let mut answer = vec![0; 64];
     let n = slow.read(&mut answer).await.expect("an answer");

@@ -1,4 +1,4 @@
-//! What the storage below adds: its limits, and other servers over the same cluster.
+//! Storage limits, and several servers on one etcd cluster.
 
 use crate::client::Client;
 use crate::support::{DEFINITION, DEFINITIONS, WIDGETS, define, eventually, serve_widgets, widget};
@@ -18,7 +18,7 @@ fn large(name: &str, bytes: usize) -> String {
     )
 }
 
-/// The definition of widgets, which lets anything stand beside what it knows.
+/// The CRD of widgets, preserving unknown fields.
 fn open_definition() -> String {
     let schema = r#""openAPIV3Schema":{"type":"object","#;
     let open = r#""openAPIV3Schema":{"type":"object","x-kubernetes-preserve-unknown-fields":true,"#;
@@ -52,7 +52,7 @@ async fn objects_over_the_limit_are_refused_as_etcd_does() {
     let too_large = (500, "etcdserver: request is too large".to_owned());
     assert_eq!(refused.said(), too_large);
     assert_eq!(client.get(&format!("{WIDGETS}/large")).await.status, 404);
-    // What is larger still does not even get on the way.
+    // Anything larger is refused before it is read.
     let (code, text) = client
         .send("POST", WIDGETS, &large("huge", 2_500_000))
         .await
@@ -77,7 +77,7 @@ async fn objects_over_the_limit_are_refused_as_etcd_does() {
     server.stop().await;
 }
 
-/// An object with so many members that the list of who manages them is about as large as itself.
+/// An object with so many members that its managed fields are about as large as itself.
 fn wide(name: &str) -> String {
     let members: Vec<String> = (0..13_000)
         .map(|n| format!(r#""{n:05}{}":"""#, "y".repeat(60)))
@@ -89,7 +89,7 @@ fn wide(name: &str) -> String {
 }
 
 #[tokio::test]
-async fn an_object_that_is_too_large_with_its_managers_goes_without_them() {
+async fn managed_fields_are_dropped_from_too_large_objects() {
     let (server, mut client) = serve_open_widgets().await;
     let managed = |object: &Value| object.at(["metadata", "managedFields"]).is_some();
     let made = client.send("POST", WIDGETS, &widget("a")).await;
@@ -97,7 +97,7 @@ async fn an_object_that_is_too_large_with_its_managers_goes_without_them() {
     let made = client.send("POST", WIDGETS, &wide("wide")).await;
     assert_eq!(made.status, 201, "{:?}", made.said());
     assert!(!managed(&made.json()));
-    // The same by a patch of what was small, and by a replacement.
+    // The same by a patch of a small object, and by an update.
     let path = format!("{WIDGETS}/a");
     let grown = client.send("PATCH", &path, &wide("a")).await;
     assert_eq!(grown.status, 200, "{:?}", grown.said());
@@ -119,11 +119,11 @@ fn body_at(object: &Value, body: &str) -> String {
     body.replacen(r#""metadata":{"#, &metadata, 1)
 }
 
-/// What a kube-apiserver stored, and what it answered to those who asked for it.
+/// Values stored by kube-apiserver, and its responses.
 const RECORDED: &str = include_str!("../data/kube-apiserver.jsonl");
 
 #[tokio::test]
-async fn what_a_kubernetes_server_stored_is_served() {
+async fn data_stored_by_kube_apiserver_is_served() {
     let store = MemStore::default();
     let mut rows = Vec::new();
     for line in RECORDED.lines() {
@@ -156,7 +156,7 @@ async fn what_a_kubernetes_server_stored_is_served() {
         let mut found: serde_json::Value = serde_json::from_str(&found.text()).expect("JSON");
         let mut expected = row["served"].clone();
         for object in [&mut found, &mut expected] {
-            // It was another store's. Some empty members of events are left out here.
+            // It comes from another store. Some empty members of events are omitted here.
             let members = object.as_object_mut().expect("an object");
             members.retain(|_, member| !member.is_null() && *member != serde_json::json!({}));
             let metadata = members["metadata"].as_object_mut().expect("an object");
@@ -164,7 +164,7 @@ async fn what_a_kubernetes_server_stored_is_served() {
         }
         assert_eq!(found, expected, "{path}");
     }
-    // They can be written, too, and what changes nothing is not written, where the stored version is the same.
+    // They can be written, too, and writes without changes are skipped if the stored version is the same.
     let bolt = "/apis/example.com/v1/parts/bolt";
     for path in [
         bolt,
@@ -194,7 +194,7 @@ async fn serve_over(etcd: &EtcdCluster) -> (Server, Client) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn servers_over_one_cluster_are_one_api() {
+async fn servers_on_one_etcd_cluster_share_state() {
     let Some(etcd) = EtcdCluster::start(1, Security::Plain) else {
         return;
     };
@@ -212,7 +212,7 @@ async fn servers_over_one_cluster_are_one_api() {
     let again = first.send("POST", WIDGETS, &widget("a")).await;
     assert_eq!(again.status, 409, "{}", again.text());
 
-    // One goes and comes back; what happened meanwhile is there.
+    // One server restarts and sees what happened meanwhile.
     one.stop().await;
     let made = second.send("POST", WIDGETS, &widget("b")).await;
     assert_eq!(made.status, 201, "{}", made.text());
@@ -226,7 +226,7 @@ async fn servers_over_one_cluster_are_one_api() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn keys_are_where_a_kubernetes_server_looks_for_them() {
+async fn etcd_keys_match_kube_apiserver() {
     let Some(etcd) = EtcdCluster::start(1, Security::Plain) else {
         return;
     };
@@ -296,7 +296,7 @@ async fn keys_are_where_a_kubernetes_server_looks_for_them() {
             "{key} is not among {keys:?}"
         );
     }
-    // Values are the objects in JSON, each of the version that it is stored in, without a resource version.
+    // Values are JSON objects in their storage version, without a resource version.
     for entry in &page.entries {
         let value =
             scantling_value::json::decode(&entry.value.bytes(), scantling_value::Limits::SAFE).unwrap();
@@ -315,7 +315,7 @@ async fn keys_are_where_a_kubernetes_server_looks_for_them() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_that_lost_its_store_says_so() {
+async fn an_unreachable_store_is_reported() {
     let Some(mut etcd) = EtcdCluster::start(1, Security::Plain) else {
         return;
     };
@@ -338,7 +338,7 @@ async fn a_server_that_lost_its_store_says_so() {
     server.stop().await;
 }
 
-/// Readiness follows the disk: it fails after a write has failed, and recovers without anyone's help.
+/// Readiness follows the disk: it fails after a failed write and recovers by itself.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_cannot_write_is_not_ready() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -352,7 +352,7 @@ async fn a_server_that_cannot_write_is_not_ready() {
     let mut client = Client::of(&server);
     define(&mut client).await;
     assert_eq!(client.get("/readyz").await.text(), "ok");
-    // A write of the client, and a few by which the store finds out.
+    // A write of the client, and some probes of the store.
     let full = FaultKind::Error(std::io::ErrorKind::StorageFull);
     faults.fail(FileOperation::Write, 1, 2, full);
     assert_eq!(client.send("POST", WIDGETS, &widget("a")).await.status, 500);
@@ -376,7 +376,7 @@ async fn a_server_that_cannot_write_is_not_ready() {
 }
 
 #[tokio::test]
-async fn damaged_objects_are_told_of_and_can_be_deleted() {
+async fn damaged_objects_are_reported_and_can_be_deleted() {
     const KEY: &str = "/registry/example.com/widgets/default/a";
     let store = Arc::new(MemStore::default());
     let server = Server::start(Config::default(), Arc::clone(&store) as Arc<dyn Store>)

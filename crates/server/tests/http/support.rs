@@ -8,7 +8,7 @@ use std::sync::Arc;
 pub(crate) const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 pub(crate) const WIDGETS: &str = "/apis/example.com/v1/namespaces/default/widgets";
 
-/// A definition with a rule, a status and a scale.
+/// A CRD with a rule, a status and a scale.
 pub(crate) const DEFINITION: &str = r#"{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition",
 "metadata":{"name":"widgets.example.com"},"spec":{"group":"example.com","scope":"Namespaced",
 "names":{"plural":"widgets","singular":"widget","kind":"Widget","listKind":"WidgetList","shortNames":["wd"]},
@@ -27,7 +27,7 @@ pub(crate) async fn serve(config: Config) -> (Server, Client) {
     (server, client)
 }
 
-/// A server with the definition of widgets.
+/// A server with the CRD of widgets.
 pub(crate) async fn serve_widgets(config: Config) -> (Server, Client) {
     let (server, mut client) = serve(config).await;
     define(&mut client).await;
@@ -49,7 +49,7 @@ pub(crate) fn widget(name: &str) -> String {
     )
 }
 
-/// Waits for something that the server does in its own time.
+/// Waits for an asynchronous effect.
 pub(crate) async fn eventually(what: &str, mut holds: impl AsyncFnMut() -> bool) {
     for _ in 0..1500 {
         if holds().await {

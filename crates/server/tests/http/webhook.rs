@@ -1,4 +1,4 @@
-//! A conversion webhook for tests, over TLS: each path of it answers in its own way.
+//! A conversion webhook for tests, over TLS; each path responds differently.
 
 use base64::Engine as _;
 use bytes::Bytes;
@@ -17,18 +17,18 @@ use std::sync::{Arc, Mutex};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
-/// How a path answers.
+/// The response of a path.
 #[derive(Clone, Copy)]
 pub(crate) enum Way {
-    /// With a review of converted objects, after this was done to it.
+    /// A review of converted objects, modified by the function.
     Review(fn(&mut Value)),
-    /// With a code and a text.
+    /// A status code and a text.
     Text(u16, &'static str),
-    /// Not at all: it closes the connection.
+    /// None: it closes the connection.
     Nothing,
 }
 
-/// What a webhook was asked, and over how many connections.
+/// The requests to a webhook, and the number of connections.
 #[derive(Default)]
 struct Asked {
     reviews: Mutex<Vec<Value>>,
@@ -43,7 +43,7 @@ pub(crate) struct Webhook {
 }
 
 impl Webhook {
-    /// One whose path `/0` answers in the first of these ways, and so on.
+    /// Starts a webhook whose path `/0` responds in the first of these ways, and so on.
     pub(crate) async fn start(ways: impl IntoIterator<Item = Way>) -> Webhook {
         let made = rcgen::generate_simple_self_signed(vec!["127.0.0.1".to_owned()]).expect("a certificate");
         let (certificate, key) = (made.cert.pem(), made.signing_key.serialize_pem());
@@ -74,7 +74,7 @@ impl Webhook {
         }
     }
 
-    /// The settings of a definition that is converted in one of the ways, in JSON.
+    /// The conversion settings of a CRD that uses one of the paths, in JSON.
     pub(crate) fn settings(&self, way: usize) -> String {
         let bundle = base64::engine::general_purpose::STANDARD.encode(&self.certificate);
         format!(
@@ -83,12 +83,12 @@ impl Webhook {
         )
     }
 
-    /// What it was asked until now.
+    /// The reviews so far.
     pub(crate) fn reviews(&self) -> Vec<Value> {
         self.asked.reviews.lock().expect("nobody failed").clone()
     }
 
-    /// How many connections there were.
+    /// The number of connections.
     pub(crate) fn connections(&self) -> usize {
         self.asked.connections.load(Ordering::Relaxed)
     }
@@ -104,7 +104,7 @@ async fn listen(listener: TcpListener, tls: TlsAcceptor, ways: Arc<[Way]>, asked
             asked.connections.fetch_add(1, Ordering::Relaxed);
             let service = service_fn(|request| answer(request, &ways, &asked));
             let http = hyper::server::conn::http1::Builder::new();
-            // A client that goes is no failure of this test.
+            // A client that disconnects is not a failure.
             let _ = http.serve_connection(TokioIo::new(stream), service).await;
         });
     }
@@ -139,7 +139,8 @@ async fn answer(
     Ok(response.body(Full::from(text)).expect("a response"))
 }
 
-/// The answer to a review: `v1` has a `size` where other versions have a `count`, and defaults are each version's own.
+/// The response to a review: `v1` has a `size` where other versions have a `count`, and each version has its
+/// own defaults.
 fn converted(review: &Value) -> Value {
     let text = |path: [&str; 2]| {
         review

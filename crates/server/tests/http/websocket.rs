@@ -1,4 +1,4 @@
-//! Watches over WebSocket: what is told in which frames, who may, and how they end.
+//! Watches over WebSocket: frames, authentication, and the end of streams.
 
 use crate::client::{Asking, Client};
 use crate::metrics::{metrics, sample};
@@ -20,7 +20,7 @@ use tokio_tungstenite::{WebSocketStream, client_async};
 
 type Socket = WebSocketStream<TlsStream<TcpStream>>;
 
-/// What every client of WebSocket sends.
+/// The headers of the handshake.
 const HANDSHAKE: [(&str, &str); 5] = [
     ("Connection", "Upgrade"),
     ("Upgrade", "websocket"),
@@ -29,11 +29,11 @@ const HANDSHAKE: [(&str, &str); 5] = [
     ("Origin", "https://example.com"),
 ];
 
-/// What is there, and then a bookmark.
+/// Existing objects, and then a bookmark.
 const FROM_THE_START: &str =
     "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
 
-/// Opens a connection of WebSocket; `headers` stand beside, or instead of, those of the handshake.
+/// Opens a WebSocket; `headers` are added to or replace those of the handshake.
 async fn open(client: &Client, path: &str, headers: &[(&str, &str)]) -> Result<(Socket, HeaderMap), String> {
     let mut all = BTreeMap::from(HANDSHAKE);
     all.extend(client.authorization().map(|a| ("Authorization", a)));
@@ -83,7 +83,7 @@ async fn event(socket: &mut Socket) -> String {
     format!("{} {about}", get(&["type"]))
 }
 
-/// The rest: nothing, until the server closes with a code, and the connection ends.
+/// Expects nothing more until the server closes the connection; returns the code.
 async fn closed(socket: &mut Socket) -> Option<CloseCode> {
     let last = socket
         .next()
@@ -97,7 +97,7 @@ async fn closed(socket: &mut Socket) -> Option<CloseCode> {
     frame.map(|f| f.code)
 }
 
-/// How many watches of widgets are going on.
+/// The number of running watches of widgets.
 async fn watches(client: &mut Client) -> Option<f64> {
     let labels = "{verb=\"WATCH\",group=\"example.com\",version=\"v1\",resource=\"widgets\",subresource=\"\",\
                   scope=\"namespace\",component=\"apiserver\"}";
@@ -110,7 +110,7 @@ async fn no_watch_is_left(client: &mut Client) {
 }
 
 #[tokio::test]
-async fn events_come_in_frames_until_the_client_closes() {
+async fn events_are_sent_as_frames() {
     let (server, mut client) = serve_widgets(Config::default()).await;
     for name in ["a", "b"] {
         client.send("POST", WIDGETS, &widget(name)).await;
@@ -130,7 +130,7 @@ async fn events_come_in_frames_until_the_client_closes() {
     assert_eq!(event(&mut socket).await, "MODIFIED c");
     client.send("DELETE", &format!("{WIDGETS}/c"), "").await;
     assert_eq!(event(&mut socket).await, "DELETED c");
-    // What clients say is passed over, but for pings.
+    // Client messages are ignored, except pings.
     socket.send(Message::text("hello")).await.expect("sent");
     socket
         .send(Message::binary(vec![0xff; 1 << 20]))
@@ -160,7 +160,7 @@ async fn events_come_in_frames_until_the_client_closes() {
 }
 
 #[tokio::test]
-async fn a_client_that_is_gone_ends_its_watch() {
+async fn a_disconnected_client_ends_its_watch() {
     let (server, mut client) = serve_widgets(Config::default()).await;
     let mut socket = watch(&client, &format!("{WIDGETS}?{FROM_THE_START}")).await;
     event(&mut socket).await;
@@ -171,14 +171,14 @@ async fn a_client_that_is_gone_ends_its_watch() {
 }
 
 #[tokio::test]
-async fn a_watch_ends_with_its_time_or_an_error() {
+async fn watches_end_on_timeout_or_error() {
     let (server, mut client) = serve_widgets(Config::default()).await;
     client.send("POST", WIDGETS, &widget("a")).await;
     let old_path = "/apis/example.com/v1/watch/namespaces/default/widgets/a";
     for (path, want) in [
         (format!("{WIDGETS}?watch=1&timeoutSeconds=1"), "ADDED a"),
         (format!("{old_path}?timeoutSeconds=1"), "ADDED a"),
-        // A watch that cannot go on from where it was has begun nevertheless.
+        // A watch that cannot resume has been upgraded nevertheless.
         (
             format!("{WIDGETS}?watch=1&resourceVersion=1"),
             "ERROR too old resource version:  ()",
@@ -193,7 +193,7 @@ async fn a_watch_ends_with_its_time_or_an_error() {
 }
 
 #[tokio::test]
-async fn a_server_that_stops_says_goodbye() {
+async fn shutdown_sends_a_close_frame() {
     let (server, client) = serve_widgets(Config::default()).await;
     let mut socket = watch(&client, &format!("{WIDGETS}?{FROM_THE_START}")).await;
     event(&mut socket).await;
@@ -203,7 +203,7 @@ async fn a_server_that_stops_says_goodbye() {
 }
 
 #[tokio::test]
-async fn protobuf_is_binary() {
+async fn protobuf_events_are_binary_frames() {
     let (server, client) = serve_widgets(Config::default()).await;
     let path = "/api/v1/namespaces?watch=1&fieldSelector=metadata.name%3Ddefault&timeoutSeconds=1";
     let accept = [("Accept", "application/vnd.kubernetes.protobuf")];
@@ -216,20 +216,20 @@ async fn protobuf_is_binary() {
     let Message::Binary(bytes) = message else {
         panic!("not binary: {message:?}");
     };
-    // No length stands before the message: the frame has one.
+    // No length prefix: the frame has a length.
     assert!(bytes.starts_with(b"\n\x05ADDED"), "{bytes:?}");
     assert_eq!(closed(&mut socket).await, Some(CloseCode::Normal));
     server.stop().await;
 }
 
 #[tokio::test]
-async fn what_is_refused() {
+async fn refused_upgrades() {
     let (server, mut client) = serve_widgets(Config::default()).await;
     let watch = format!("{WIDGETS}?watch=1&timeoutSeconds=1");
     let bad_timeout = format!("{WIDGETS}?watch=1&timeoutSeconds=x");
     let old_path = "/apis/example.com/v1/watch/namespaces/default/widgets";
     let mut said = String::new();
-    // Headers without a value are left out.
+    // Headers with an empty value are removed.
     for (method, path, headers) in [
         ("GET", bad_timeout.as_str(), &[][..]),
         ("GET", watch.as_str(), &[("Accept", "application/yaml")]),
@@ -239,7 +239,7 @@ async fn what_is_refused() {
         ("GET", &watch, &[("Origin", "")]),
         ("GET", &watch, &[("Origin", "null")]),
         ("GET", &watch, &[("Sec-WebSocket-Protocol", "x, y")]),
-        // Without both of these, and where there is nothing to watch, the request is as any other.
+        // Without both of these, or without a watch, the request is ordinary.
         ("GET", &watch, &[("Connection", "")]),
         ("GET", &watch, &[("Upgrade", "h2c")]),
         ("GET", WIDGETS, &[]),
@@ -291,7 +291,7 @@ fn protocol(token: &str) -> String {
     format!("base64url.bearer.authorization.k8s.io.{token}")
 }
 
-/// Opens a watch by the names of protocols alone; what the server chose.
+/// Opens a watch with subprotocols only; returns the selected one.
 async fn by_protocols(server: &Server, protocols: &str) -> Result<Option<String>, String> {
     let nobody = Client::anonymous(server);
     let headers = [("Sec-WebSocket-Protocol", protocols)];
@@ -303,7 +303,7 @@ async fn by_protocols(server: &Server, protocols: &str) -> Result<Option<String>
 }
 
 #[tokio::test]
-async fn tokens_may_be_protocols() {
+async fn tokens_in_subprotocols() {
     let (server, mut client) = serve_widgets(Config::default()).await;
     let good = protocol(server.admin_token());
     let unknown = protocol("somebody's");
@@ -319,7 +319,7 @@ async fn tokens_may_be_protocols() {
         let chosen = by_protocols(&server, refused).await;
         assert_eq!(chosen, Err("401 Unauthorized".to_owned()), "{refused}");
     }
-    // They count for nothing where nobody asks for WebSocket.
+    // Without an upgrade, they are ignored.
     let protocols = format!("{good}, watch.example.com");
     let asking = Asking {
         headers: &[("Sec-WebSocket-Protocol", &protocols)],
@@ -332,12 +332,12 @@ async fn tokens_may_be_protocols() {
 }
 
 #[tokio::test]
-async fn large_frames_are_not_taken() {
+async fn large_frames_are_refused() {
     let (server, mut client) = serve_widgets(Config::default()).await;
     for size in [4 << 20, 64 << 20] {
         let mut socket = watch(&client, &format!("{WIDGETS}?{FROM_THE_START}")).await;
         event(&mut socket).await;
-        // Whether all of it can be sent is the server's business.
+        // The server may refuse it before everything is sent.
         let _ = socket.send(Message::binary(vec![0; size])).await;
         while let Some(Ok(message)) = socket.next().await {
             assert!(message.is_close(), "{message:?}");
@@ -347,9 +347,9 @@ async fn large_frames_are_not_taken() {
     server.stop().await;
 }
 
-/// A client that takes nothing is let go, however much there would be to tell.
+/// A client that does not read is disconnected, however many events there are.
 #[tokio::test]
-async fn slow_clients_are_let_go() {
+async fn slow_clients_are_disconnected() {
     let (server, mut client) = serve_widgets(Config::default()).await;
     client.send("POST", WIDGETS, &widget("a")).await;
     let mut socket = watch(&client, &format!("{WIDGETS}?{FROM_THE_START}")).await;
@@ -367,7 +367,7 @@ async fn slow_clients_are_let_go() {
         watches(&mut client).await == Some(0.0)
     })
     .await;
-    // Once it reads, it gets what was on its way, and the end.
+    // Once it reads, it gets what was buffered, and the end.
     let mut seen = 0;
     while let Some(Ok(message)) = socket.next().await {
         if message.is_close() {

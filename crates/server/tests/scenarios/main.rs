@@ -1,8 +1,8 @@
-//! The recorded scenarios against a server: each scenario has a server of its own, over TLS on the loopback interface,
-//! and every step must be answered as recorded.
+//! Replays the recorded scenarios against a server: each scenario has its own server, over TLS on loopback,
+//! and every response must equal the recording.
 //!
-//! `known_differences.txt` lists the steps that are answered differently, with the reason; a listed step that is
-//! answered as recorded fails the run. Scenarios under `conformance/own` state the answer of each step (`want`).
+//! `known_differences.txt` lists the steps with different responses and the reasons; a listed step that
+//! agrees fails the run. Scenarios under `conformance/own` state the response of each step (`want`).
 #![expect(
     clippy::expect_used,
     clippy::panic,
@@ -27,10 +27,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::runtime::Runtime;
 
-/// How many scenarios run at once: they mostly wait.
+/// The number of scenarios that run in parallel: they mostly wait.
 const AT_ONCE: usize = 8;
 
-/// The steps of an area, and how many of them were answered as they should be.
+/// The steps of an area, and how many responses were correct.
 #[derive(Default)]
 struct Count {
     passed: AtomicUsize,
@@ -125,7 +125,7 @@ async fn replay(scenario: &Scenario, known: &KnownDifferences, count: &Count) ->
     }
 }
 
-/// Brings a store to versions of some length: what is captured should not look like any other number.
+/// Advances a store to long revisions, so that captured values do not look like other numbers.
 async fn age(store: &MemStore) -> Result<(), String> {
     let mut expected = 0;
     for _ in 0..1000 {
@@ -140,7 +140,7 @@ async fn age(store: &MemStore) -> Result<(), String> {
     Ok(())
 }
 
-/// Compares an answer with the recorded one, or with what a scenario of our own wants.
+/// Compares a response with the recorded one, or with `want` in a scenario of our own.
 fn verdict(step: &ScenarioStep, got: &Value) -> Result<(), String> {
     let Some(recorded) = &step.recorded else {
         return wanted(step, got);

@@ -1,4 +1,4 @@
-//! Running a scenario, step by step.
+//! Runs a scenario step by step.
 
 use crate::client::{Answer, Asking, Client};
 use scantling_testkit::normalize::{self, BodyForm, Captures};
@@ -7,7 +7,7 @@ use scantling_testkit::{Scenario, ScenarioStep};
 use scantling_value::{Limits, Value, json};
 use std::time::Duration;
 
-/// How long CRDs may take to be served.
+/// The timeout for CRDs to be served.
 const ESTABLISH_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A run of one scenario against one server.
@@ -40,7 +40,7 @@ impl<'s> ScenarioRun<'s> {
         Ok(())
     }
 
-    /// Executes one step. Returns the answer in the form of the recordings.
+    /// Executes one step. Returns the response in the format of the recordings.
     pub(crate) async fn step(&mut self, step: &ScenarioStep) -> Result<Value, String> {
         let path = self.captures.fill(&step.url());
         let body = self.body(step).await?;
@@ -83,7 +83,7 @@ impl<'s> ScenarioRun<'s> {
 
     fn normalized(&self, step: &ScenarioStep, path: &str, answer: &Answer) -> Value {
         let is_watch = path.contains("watch=1") || path.contains("watch=true");
-        // Some recordings hold a stream as plain text.
+        // Some recordings contain a stream as plain text.
         let as_events = step
             .recorded
             .as_ref()
@@ -123,7 +123,7 @@ impl<'s> ScenarioRun<'s> {
         let version = live.at(["metadata", "resourceVersion"]).and_then(Value::as_str);
         let body = match version {
             Some(version) => body.replace(CURRENT_VERSION, version),
-            // The object does not exist: the request itself says so.
+            // The object does not exist: the response says so.
             None => step.body.clone().unwrap_or_default(),
         };
         Ok(Some(self.captures.fill(&body).into_bytes()))
@@ -155,7 +155,7 @@ impl<'s> ScenarioRun<'s> {
         Ok(())
     }
 
-    /// Waits until a definition is established and every served version answers a list.
+    /// Waits until a CRD is established and every served version can be listed.
     async fn wait_until_served(&mut self, answer: &Answer) -> Result<(), String> {
         let definition = decoded(answer)?;
         let text = |path: &[&str]| {
@@ -191,7 +191,7 @@ impl<'s> ScenarioRun<'s> {
             }
             Ok(())
         };
-        // A CRD that is never served shows in the steps that follow.
+        // A CRD that is never served shows in the following steps.
         tokio::time::timeout(ESTABLISH_TIMEOUT, served_everywhere)
             .await
             .unwrap_or(Ok(()))

@@ -1,4 +1,4 @@
-//! A client for one server: one connection, one request at a time.
+//! A client with one connection and one request at a time.
 
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
@@ -17,22 +17,22 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-/// How long an answer may take.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// The timeout of a response.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// What a request says beside its method and path.
+/// The parts of a request besides its method and path.
 #[derive(Clone, Default)]
 pub(crate) struct Asking<'a> {
     pub(crate) body: Option<Vec<u8>>,
     pub(crate) content_type: Option<&'a str>,
     pub(crate) accept: Option<&'a str>,
-    /// Other headers.
+    /// Further headers.
     pub(crate) headers: &'a [(&'a str, &'a str)],
 }
 
-/// An answer, read to its end.
+/// A complete response.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -65,7 +65,7 @@ pub(crate) struct Certificate<'a> {
     pub(crate) key: &'a str,
 }
 
-/// A client that trusts the server's own authority.
+/// A client that trusts the server's own CA.
 pub(crate) struct Client {
     address: SocketAddr,
     authorization: Option<String>,
@@ -74,17 +74,17 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    /// The administrator.
+    /// A client of the administrator.
     pub(crate) fn of(server: &Server) -> Client {
         Client::anonymous(server).with_token(server.admin_token())
     }
 
-    /// Nobody.
+    /// An anonymous client.
     pub(crate) fn anonymous(server: &Server) -> Client {
         Client::new(server, server.authority(), None)
     }
 
-    /// Somebody with a certificate, who trusts an authority.
+    /// A client with a certificate and its own CA.
     pub(crate) fn certified(server: &Server, authority: &str, certificate: &Certificate<'_>) -> Client {
         Client::new(server, authority, Some(certificate))
     }
@@ -142,10 +142,10 @@ impl Client {
         path: &str,
         asking: Asking<'_>,
     ) -> Result<Answer, String> {
-        let asked = tokio::time::timeout(PATIENCE, self.exchange(method, path, asking));
+        let asked = tokio::time::timeout(RESPONSE_TIMEOUT, self.exchange(method, path, asking));
         match asked.await {
             Ok(answer) => answer.map_err(|e| format!("{method} {path}: {e}")),
-            Err(_) => Err(format!("{method} {path}: no answer within {PATIENCE:?}")),
+            Err(_) => Err(format!("{method} {path}: no answer within {RESPONSE_TIMEOUT:?}")),
         }
     }
 
@@ -201,7 +201,7 @@ impl Client {
         })
     }
 
-    /// A connection on which anything can be written.
+    /// A raw TLS connection.
     pub(crate) async fn open(&self) -> Result<TlsStream<TcpStream>, Failure> {
         let tcp = TcpStream::connect(self.address).await?;
         tcp.set_nodelay(true)?;
@@ -209,7 +209,7 @@ impl Client {
         Ok(self.tls.connect(name, tcp).await?)
     }
 
-    /// The connection; a new one if the last was closed.
+    /// The connection, reopened if it was closed.
     async fn connected(&mut self) -> Result<&mut SendRequest<Full<Bytes>>, Failure> {
         let open = match &mut self.sender {
             Some(sender) => sender.ready().await.is_ok(),

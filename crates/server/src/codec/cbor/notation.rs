@@ -1,11 +1,11 @@
-//! CBOR as people read it: the diagnostic notation of RFC 8949, in which errors quote bodies.
+//! The diagnostic notation of RFC 8949, in which errors quote bodies.
 
 use super::scan::Scanner;
 use ciborium_ll::{Header, simple};
 use scantling_value::{Value, go};
 use std::fmt::Write;
 
-/// A document that is well-formed, in diagnostic notation.
+/// Formats a well-formed document.
 pub(crate) fn notation(data: &[u8]) -> String {
     let mut out = String::new();
     let written = Scanner::new(data).and_then(|mut scanner| write(&mut scanner, &mut out));
@@ -20,7 +20,7 @@ fn write(scanner: &mut Scanner<'_>, out: &mut String) -> Result<(), String> {
     match scanner.head()? {
         Header::Positive(n) => put(out, n),
         Header::Negative(n) => put(out, -1 - i128::from(n)),
-        // That it is a float shows.
+        // Floats always have a fraction or an exponent.
         Header::Float(n) if n.fract() == 0.0 && n.abs() < 1e21 => put(out, format_args!("{n:.1}")),
         Header::Float(n) => put(out, Value::Float(n).to_json()),
         Header::Simple(simple::NULL) => put(out, "null"),
@@ -73,7 +73,7 @@ fn write(scanner: &mut Scanner<'_>, out: &mut String) -> Result<(), String> {
 }
 
 fn put(out: &mut String, shown: impl std::fmt::Display) {
-    // Writing to memory does not fail.
+    // Writing to a string cannot fail.
     let _ = write!(out, "{shown}");
 }
 
@@ -83,7 +83,7 @@ fn separate(out: &mut String, first: &mut bool) {
     }
 }
 
-/// Text in quotes, with escapes for all that is not ASCII.
+/// Quotes text; all but ASCII is escaped.
 fn quoted(text: &str, quote: char) -> String {
     let mut out = String::from(quote);
     for c in text.chars() {

@@ -1,4 +1,4 @@
-//! Documents out of CBOR, refused in the words of a server's decoder.
+//! Decoding of CBOR, with the error texts of kube-apiserver's decoder.
 
 use super::SELF_DESCRIBED;
 use super::scan::Scanner;
@@ -13,12 +13,12 @@ use std::collections::HashSet;
 const TIME: u64 = 0;
 const SECONDS: u64 = 1;
 
-/// Why bytes are no object.
+/// Why bytes cannot be decoded as an object.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Fault {
-    /// Not even what kind of object it would be can be told.
+    /// The kind of the object is unknown.
     Unreadable(String),
-    /// An object of this version and kind has no place for something in it.
+    /// An object of this version and kind contains something it cannot contain.
     Misfit {
         api_version: String,
         kind: String,
@@ -26,7 +26,7 @@ pub(crate) enum Fault {
     },
 }
 
-/// Reads an object, or null.
+/// Decodes an object or null.
 pub(crate) fn decode_object(data: &[u8]) -> Result<Value, Fault> {
     let scanner = Scanner::new(data).map_err(Fault::Unreadable)?;
     let found = Reader(scanner).value(Later::Text);
@@ -43,7 +43,7 @@ pub(crate) fn decode_object(data: &[u8]) -> Result<Value, Fault> {
     })
 }
 
-/// Reads an object, or null, that need not tell its kind.
+/// Decodes an object or null; it need not have a kind.
 pub(crate) fn decode(data: &[u8]) -> Result<Value, String> {
     let mut reader = Reader(Scanner::new(data)?);
     let ty = reader.content_type();
@@ -53,7 +53,7 @@ pub(crate) fn decode(data: &[u8]) -> Result<Value, String> {
     }
 }
 
-/// What an object says that it is, whatever else is in it.
+/// Returns the `apiVersion` and `kind` of an object.
 fn type_meta(data: &[u8]) -> Result<(String, String), String> {
     let mut reader = Reader(Scanner::new(data)?);
     let (mut api_version, mut kind) = (String::new(), String::new());
@@ -69,7 +69,7 @@ fn type_meta(data: &[u8]) -> Result<(String, String), String> {
     };
     let mut seen = HashSet::new();
     while reader.0.has_more(&mut left) {
-        // Keys that are no text name no field.
+        // Keys that are not text are not fields.
         let Some(key) = reader.text_key()? else {
             reader.0.skip(0)?;
             continue;
@@ -99,7 +99,7 @@ fn type_meta(data: &[u8]) -> Result<(String, String), String> {
     Ok((api_version, kind))
 }
 
-/// Refuses a key that there was already, as the so manyth of its map.
+/// Rejects a duplicate key, given its index in the map.
 fn check_new(seen: &mut HashSet<Str>, key: Str, index: usize) -> Result<(), String> {
     if seen.contains(&key) {
         let key = go::quote(&key);
@@ -115,7 +115,7 @@ fn cannot(found: &str, wanted: &str) -> String {
     format!("cbor: cannot unmarshal {found} into Go value of type {wanted}")
 }
 
-/// What is wrong with a simple value where an object is wanted.
+/// The error for a simple value in place of an object.
 fn unknown_simple(value: u8, ty: &str, wanted: &str) -> String {
     match value {
         simple::FALSE | simple::TRUE => cannot(ty, wanted),
@@ -125,7 +125,7 @@ fn unknown_simple(value: u8, ty: &str, wanted: &str) -> String {
     }
 }
 
-/// How byte strings become text: as they are, unless a tag around them says which text is expected of them.
+/// The conversion of byte strings to text: unchanged, unless a tag names an encoding.
 #[derive(Clone, Copy)]
 enum Later {
     Text,
@@ -146,7 +146,7 @@ impl Later {
 
     fn decode(self, bytes: &[u8]) -> String {
         match self {
-            // Values are text: what is none comes out as a client would be shown it.
+            // Values are text: other bytes become replacement characters, as clients see them.
             Later::Text => String::from_utf8_lossy(bytes).into_owned(),
             Later::Base64Url => URL_SAFE_NO_PAD.encode(bytes),
             Later::Base64 => STANDARD.encode(bytes),
@@ -155,17 +155,17 @@ impl Later {
     }
 }
 
-/// Reads what is known to be well-formed.
+/// A reader of well-formed CBOR.
 struct Reader<'d>(Scanner<'d>);
 
 impl Reader<'_> {
-    /// The type of the next item below its tags, as errors call it.
+    /// The type of the next item without its tags, as errors name it.
     fn content_type(&self) -> &'static str {
         let found = Reader(self.0.clone()).untagged();
         found.map_or("", |(ty, _)| ty)
     }
 
-    /// The next head that is no tag, and its type as errors call it.
+    /// Reads the next head that is not a tag, and its type as errors name it.
     fn untagged(&mut self) -> Result<(&'static str, Header), String> {
         loop {
             let ty = self.0.next_type();
@@ -206,7 +206,7 @@ impl Reader<'_> {
             Header::Tag(tag @ (TIME | SECONDS)) => self.time(tag)?.into(),
             Header::Tag(SELF_DESCRIBED) => self.value(later)?,
             Header::Tag(tag) => self.value(Later::of_tag(tag).unwrap_or(later))?,
-            // No item of what is well-formed begins so.
+            // No well-formed item begins like this.
             Header::Break => return Err("cbor: unexpected \"break\" code".to_owned()),
         })
     }
@@ -225,7 +225,7 @@ impl Reader<'_> {
         Ok(Map::from_unsorted(members))
     }
 
-    /// The next key, if it is text; null is the empty one.
+    /// Reads the next key if it is text; null is the empty key.
     fn text_key(&mut self) -> Result<Option<Str>, String> {
         let mut below = Reader(self.0.clone());
         let (ty, head) = below.untagged()?;
@@ -242,7 +242,7 @@ impl Reader<'_> {
         Ok(Some(key))
     }
 
-    /// What stands behind the tag of a time, as text of RFC 3339.
+    /// Reads the item after the tag of a time, as RFC 3339 text.
     fn time(&mut self, tag: u64) -> Result<String, String> {
         let ty = self.0.next_type();
         let moment = match (tag, self.0.head()?) {
@@ -282,7 +282,7 @@ impl Reader<'_> {
     }
 }
 
-/// A point in time by its seconds, and nanoseconds of the same sign.
+/// Formats a time given in seconds, and nanoseconds of the same sign.
 fn moment(seconds: i128, nanos: i64, ty: &str) -> Result<Moment, String> {
     const SECOND: i64 = 1_000_000_000;
     let whole = i64::try_from(seconds).map_err(|_| {

@@ -1,28 +1,28 @@
-//! Heads and strings of CBOR, and whether bytes are CBOR at all.
+//! Heads and strings of CBOR, and the check that bytes are well-formed.
 
 use ciborium_ll::{Decoder, Header};
 use scantling_value::Limits;
 use std::borrow::Cow;
 
-/// The byte that ends what has no length.
+/// The byte that ends an item of indefinite length.
 const BREAK: u8 = 0xff;
 
-/// The last five bits of a head that has no length.
+/// The last five bits of a head of indefinite length.
 const WITHOUT_LENGTH: u8 = 31;
 
-/// The head of a simple value that is written in a byte of its own.
+/// The head of a simple value that follows in its own byte.
 const LONG_SIMPLE: u8 = 0xf8;
 
 const CUT_OFF: &str = "unexpected EOF";
 
-/// What is left of a document.
+/// The unread rest of a document.
 #[derive(Clone)]
 pub(super) struct Scanner<'d> {
     rest: &'d [u8],
 }
 
 impl<'d> Scanner<'d> {
-    /// A document that is well-formed: whatever else is wrong with it, its heads and strings can be read.
+    /// Checks that a document is well-formed, so that its heads and strings can be read.
     pub(super) fn new(data: &'d [u8]) -> Result<Scanner<'d>, String> {
         if data.is_empty() {
             return Err("EOF".to_owned());
@@ -38,17 +38,17 @@ impl<'d> Scanner<'d> {
         }
     }
 
-    /// Items that follow each other, of which nothing is known.
+    /// A sequence of items, not checked.
     pub(super) fn of_sequence(data: &'d [u8]) -> Scanner<'d> {
         Scanner { rest: data }
     }
 
-    /// How many bytes are left.
+    /// The number of unread bytes.
     pub(super) fn left(&self) -> usize {
         self.rest.len()
     }
 
-    /// The type of the next item, as errors call it.
+    /// The type of the next item, as errors name it.
     pub(super) fn next_type(&self) -> &'static str {
         self.rest.first().map_or("", |byte| type_name(*byte))
     }
@@ -73,7 +73,7 @@ impl<'d> Scanner<'d> {
         Ok(head)
     }
 
-    /// Whether there is one more of the items that a head announced, and counts it.
+    /// Counts the next of the items that a head announced; returns whether there is one.
     pub(super) fn has_more(&mut self, left: &mut Option<usize>) -> bool {
         match left {
             Some(0) => false,
@@ -91,7 +91,7 @@ impl<'d> Scanner<'d> {
         }
     }
 
-    /// The bytes of a string whose head has been read: in one piece, or in pieces of the same type.
+    /// The bytes of a string after its head: one piece, or several of the same type.
     pub(super) fn string(&mut self, length: Option<usize>, ty: &str) -> Result<Cow<'d, [u8]>, String> {
         if let Some(length) = length {
             let (string, rest) = self.rest.split_at_checked(length).ok_or(CUT_OFF)?;
@@ -117,7 +117,7 @@ impl<'d> Scanner<'d> {
         Ok(whole.into())
     }
 
-    /// Passes over the next item.
+    /// Skips the next item.
     pub(super) fn skip(&mut self, depth: usize) -> Result<(), String> {
         let most = Limits::SERVER.depth;
         let unacceptable = |ty: &str, what: &str| {
@@ -157,7 +157,7 @@ impl<'d> Scanner<'d> {
     }
 }
 
-/// The name of the type that a head is of.
+/// The name of the type of a head.
 fn type_name(first: u8) -> &'static str {
     match first >> 5 {
         0 => "positive integer",

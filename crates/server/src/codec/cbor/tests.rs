@@ -1,4 +1,4 @@
-//! CBOR as it is written and read, and what is said of what cannot be read.
+//! Encoding, decoding, and errors.
 
 use super::*;
 use proptest::prelude::*;
@@ -12,7 +12,7 @@ fn bytes(hex: &str) -> Vec<u8> {
 }
 
 #[test]
-fn documents_are_written_as_a_server_stores_them() {
+fn documents_encode_as_kube_apiserver_stores_them() {
     let table = [
         ("null", "f6"),
         (
@@ -36,7 +36,7 @@ fn documents_are_written_as_a_server_stores_them() {
 }
 
 #[test]
-fn documents_are_read() {
+fn documents_decode() {
     let table = [
         ("a1616101", r#"{"a":1}"#),
         ("d9d9f7a1416101", r#"{"a":1}"#),
@@ -63,7 +63,7 @@ fn documents_are_read() {
 }
 
 #[test]
-fn what_is_wrong_is_told_in_a_servers_words() {
+fn errors_match_kube_apiserver() {
     let table = [
         ("", "EOF"),
         ("a1", "unexpected EOF"),
@@ -137,7 +137,7 @@ fn what_is_wrong_is_told_in_a_servers_words() {
 }
 
 #[test]
-fn depth_has_an_end() {
+fn depth_is_bounded() {
     let deepest = |n: usize, head: u8| [vec![head; n], vec![0xf6]].concat();
     let most = Limits::SERVER.depth;
     let run = move || {
@@ -152,7 +152,7 @@ fn depth_has_an_end() {
 }
 
 #[test]
-fn bodies_are_quoted_for_people() {
+fn diagnostic_notation() {
     let table = [
         ("a2616101626162f4", r#"{"a": 1, "ab": false}"#),
         ("d9d9f7f6", "55799(null)"),
@@ -184,14 +184,14 @@ fn document() -> impl Strategy<Value = Value> {
 
 proptest! {
     #[test]
-    fn what_is_written_is_read(value in document()) {
+    fn cbor_round_trips(value in document()) {
         let object = Value::Object([("a", value)].into_iter().collect());
         prop_assert_eq!(decode(&encode(&object)), Ok(object.clone()));
         prop_assert_eq!(decode_object(&encode(&object)), Ok(object));
     }
 
     #[test]
-    fn no_bytes_panic(bytes in prop::collection::vec(any::<u8>(), 0..24)) {
+    fn arbitrary_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..24)) {
         let whole = [&[0xa1, 0x61, 0x61][..], &bytes].concat();
         for bytes in [&*bytes, &*whole] {
             let _ = (decode(bytes), decode_object(bytes), notation(bytes));

@@ -1,4 +1,4 @@
-//! The end of a definition: its objects are deleted, and then the finalizer that held it is taken off.
+//! Deletes a CRD: deletes its objects, and then removes the finalizer that held it.
 
 use super::{PAUSE, write};
 use crate::api::Api;
@@ -12,29 +12,29 @@ use scantling_value::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The finalizer that holds a definition until its objects are gone.
+/// The finalizer that holds a CRD until its objects are gone.
 pub(crate) const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
 
-/// Whether a definition is to go and its objects have not been deleted yet. Finalizers of others may hold it
-/// longer than that.
+/// Returns whether a CRD is being deleted and its objects have not been deleted yet. Other finalizers may
+/// hold it longer.
 pub(super) fn is_due(definition: &Definition) -> bool {
     let finalizers = definition.metadata.get("finalizers").and_then(Value::as_array);
     definition.metadata.get("deletionTimestamp").is_some()
         && finalizers.is_some_and(|f| f.iter().any(|f| f.as_str() == Some(CLEANUP)))
 }
 
-/// Whether a definition stays when its objects are gone.
+/// Returns whether other finalizers hold a CRD after its objects are gone.
 fn is_held_by_others(definition: &Definition) -> bool {
     let finalizers = definition.metadata.get("finalizers").and_then(Value::as_array);
     finalizers.is_some_and(|f| f.iter().any(|f| f.as_str() != Some(CLEANUP)))
 }
 
-/// Deletes the objects of a definition, waits for those that finalizers hold, and lets go of the definition.
+/// Deletes the objects of a CRD, waits for those that finalizers hold, and removes the CRD's finalizer.
 pub(super) async fn run(api: Arc<Api>, name: String) {
     while !*api.stop.borrow() {
         match step(&api, &name).await {
             Ok(Step::Done) | Err(StoreError::NotFound { .. }) => return,
-            // The definition changed meanwhile: it is read again.
+            // The CRD changed meanwhile: read it again.
             Err(StoreError::Conflict { .. }) => continue,
             Ok(Step::Waiting) => {}
             Err(e) => {
@@ -82,14 +82,14 @@ async fn step(api: &Arc<Api>, name: &str) -> Result<Step, StoreError> {
         definition.set_condition(begun, &timestamp());
         expected = write(api, &definition, before, expected).await?.revision;
         if is_held_by_others(&definition) {
-            // Nobody waits for the end of it, but some wait to see it begin.
+            // No client waits for the end of the deletion, but some watch for its begin.
             tokio::time::sleep(PAUSE).await;
         }
     }
     let end = if definition.has_condition("Established") {
         let spec = &definition.spec;
         let prefix = api.keys.collection(&spec.group, &spec.names.plural)?;
-        // In a group that is built in, what is there belongs to the kind that is built in, not to the definition.
+        // In a built-in group, the objects belong to the built-in kind, not to the CRD.
         if !api.kinds.load().has_builtin_group(&spec.group) && delete_all(api, &prefix).await?.objects > 0 {
             return Ok(Step::Waiting);
         }
@@ -115,7 +115,7 @@ async fn step(api: &Arc<Api>, name: &str) -> Result<Step, StoreError> {
     Ok(Step::Done)
 }
 
-/// What a definition says of its end.
+/// The `Terminating` condition of a CRD.
 pub(crate) fn terminating(status: &str, reason: &str, message: &str) -> Condition {
     Condition {
         ty: "Terminating".into(),
@@ -126,16 +126,16 @@ pub(crate) fn terminating(status: &str, reason: &str, message: &str) -> Conditio
     }
 }
 
-/// What could not be deleted at once.
+/// The objects that could not be deleted at once.
 #[derive(Debug, Default)]
 pub(crate) struct Held {
-    /// How many objects.
+    /// The number of objects.
     pub(crate) objects: usize,
-    /// How many of them each finalizer holds.
+    /// The number of objects that each finalizer holds.
     pub(crate) finalizers: BTreeMap<String, usize>,
 }
 
-/// Deletes or marks every object below a prefix; returns what is still there.
+/// Deletes or marks every object below a prefix; returns the remaining ones.
 pub(crate) async fn delete_all(api: &Arc<Api>, prefix: &str) -> Result<Held, StoreError> {
     let request = ListRequest {
         prefix: prefix.to_owned(),
@@ -155,7 +155,7 @@ pub(crate) async fn delete_all(api: &Arc<Api>, prefix: &str) -> Result<Held, Sto
     Ok(held)
 }
 
-/// Deletes an object, or marks it where finalizers hold it: they are returned.
+/// Deletes an object, or marks it if finalizers hold it; returns the finalizers.
 async fn delete_one(api: &Arc<Api>, entry: &Arc<Entry>) -> Result<Option<Vec<String>>, StoreError> {
     let Ok(mut object) = read::stored(entry) else {
         tracing::warn!(key = %entry.key, "an object that cannot be read is deleted with its collection");

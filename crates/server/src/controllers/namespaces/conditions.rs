@@ -1,21 +1,21 @@
-//! What the conditions of a namespace say about its deletion.
+//! The deletion conditions of a namespace.
 
 use scantling_value::{Map, Value};
 use std::collections::BTreeMap;
 
-/// What is left in a namespace after its content was deleted.
+/// The remaining content of a namespace after a deletion pass.
 #[derive(Debug, Default)]
 pub(super) struct Left {
-    /// How many objects, by kind: `widgets.example.com`.
+    /// The number of objects by kind: `widgets.example.com`.
     pub(super) objects: BTreeMap<String, usize>,
-    /// How many of them each finalizer holds.
+    /// The number of objects that each finalizer holds.
     pub(super) finalizers: BTreeMap<String, usize>,
-    /// What failed.
+    /// The errors.
     pub(super) failures: Vec<String>,
 }
 
 impl Left {
-    /// Whether the namespace is empty, as far as is known.
+    /// Returns whether nothing is known to be left.
     pub(super) fn is_nothing(&self) -> bool {
         self.objects.is_empty() && self.failures.is_empty()
     }
@@ -50,7 +50,7 @@ fn conditions(left: &Left) -> [Condition; 5] {
         message,
     };
     [
-        // Which kinds there are is known to this server: it cannot fail to find out.
+        // The server knows all kinds, so discovery cannot fail.
         fine(
             "NamespaceDeletionDiscoveryFailure",
             "ResourcesDiscovered",
@@ -108,7 +108,7 @@ fn conditions(left: &Left) -> [Condition; 5] {
     ]
 }
 
-/// Brings the conditions of a namespace up to date; says whether any changed.
+/// Updates the conditions of a namespace; returns whether any changed.
 pub(super) fn update(namespace: &mut Value, left: &Left, now: &str) -> bool {
     let Some(members) = namespace.as_object_mut() else {
         return false;
@@ -155,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn conditions_keep_the_time_of_their_status() {
+    fn unchanged_conditions_keep_their_transition_time() {
         let mut namespace = Value::Object(Map::new());
         let mut left = Left::default();
         left.objects.insert("widgets.example.com".to_owned(), 2);

@@ -1,4 +1,5 @@
-//! The bytes of a connection: clients that do not read are cut off, and unfinished heads are paid for.
+//! The byte stream of a connection: disconnects clients that do not read, charges incomplete heads, and lets
+//! connections take turns.
 
 use super::Connection;
 use crate::http::memory::{Budget, Charge};
@@ -10,21 +11,27 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep};
 
-/// The bytes of a head that are not paid for. Nearly all heads are smaller.
+/// The bytes of a head that are not charged. Nearly all heads are smaller.
 const FREE_HEAD: usize = 16 * 1024;
 
-/// A stream that fails once its peer has taken nothing for too long.
+/// The bytes that a connection reads or writes before others get their turn. Hundreds of connections may be
+/// ready at once, and a new request waits for a turn of each.
+const TURN: usize = 32 * 1024;
+
+/// A stream that fails if its peer takes nothing for too long.
 #[derive(Debug)]
 pub(crate) struct ConnectionIo<S> {
     stream: S,
     connection: Arc<Connection>,
     metrics: Arc<Metrics>,
-    /// When a blocked write is given up, once one was blocked.
+    /// The deadline of a blocked write, if one is blocked.
     write_deadline: Option<Pin<Box<Sleep>>>,
     is_blocked: bool,
-    /// The request whose head is being received, and the bytes of it.
+    /// The request whose head is being received, and its size so far.
     head: (u64, usize),
     head_charge: Charge,
+    /// The bytes of this turn.
+    turn: usize,
 }
 
 impl<S> ConnectionIo<S> {
@@ -42,10 +49,21 @@ impl<S> ConnectionIo<S> {
             is_blocked: false,
             head: (0, 0),
             head_charge: budget.empty(),
+            turn: 0,
         }
     }
 
-    /// Passes on the outcome of a write, or an error if the last one that got anywhere is too long ago.
+    /// Waits for the next turn once this one is used up.
+    fn poll_turn(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if self.turn < TURN {
+            return Poll::Ready(());
+        }
+        self.turn = 0;
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+
+    /// Passes on the result of a write, or an error if the last progress is too long ago.
     fn check_progress<T>(
         &mut self,
         cx: &mut Context<'_>,
@@ -69,7 +87,13 @@ impl<S> ConnectionIo<S> {
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }
 
-    /// Gives back what was paid for a head once its request has begun.
+    fn count_written(&mut self, written: &Poll<io::Result<usize>>) {
+        if let Poll::Ready(Ok(bytes)) = written {
+            self.turn += bytes;
+        }
+    }
+
+    /// Releases the charge for a head once its request has begun.
     fn release_head(&mut self) {
         let request = self.connection.requests();
         if self.head.0 != request {
@@ -78,7 +102,7 @@ impl<S> ConnectionIo<S> {
         }
     }
 
-    /// Pays for the bytes of an unfinished head.
+    /// Charges the bytes of an incomplete head.
     fn charge_head(&mut self, bytes: usize) -> io::Result<()> {
         let is_head = self.connection.received();
         self.release_head();
@@ -102,16 +126,20 @@ impl<S: AsyncRead + Unpin> AsyncRead for ConnectionIo<S> {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        ready!(self.poll_turn(cx));
         let before = buffer.filled().len();
         ready!(Pin::new(&mut self.stream).poll_read(cx, buffer))?;
         let bytes = buffer.filled().len() - before;
+        self.turn += bytes;
         Poll::Ready(self.charge_head(bytes))
     }
 }
 
 impl<S: AsyncWrite + Unpin> AsyncWrite for ConnectionIo<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        ready!(self.poll_turn(cx));
         let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
+        self.count_written(&written);
         self.check_progress(cx, written)
     }
 
@@ -120,7 +148,9 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for ConnectionIo<S> {
         cx: &mut Context<'_>,
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
+        ready!(self.poll_turn(cx));
         let written = Pin::new(&mut self.stream).poll_write_vectored(cx, slices);
+        self.count_written(&written);
         self.check_progress(cx, written)
     }
 

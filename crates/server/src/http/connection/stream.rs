@@ -1,7 +1,8 @@
 //! HTTP/2 streams, which end when the client does not read them.
 //!
-//! A client may read from its connection, and answer pings, but grant a stream no window. Neither the connection nor
-//! the body of the response can notice that; the task that sends the response can, and ending it resets the stream.
+//! A client may read from its connection and answer pings, but grant a stream no window. Neither the
+//! connection nor the response body can detect that. The task that sends the response can; ending it resets
+//! the stream.
 
 use crate::metrics::{Closed, Metrics};
 use hyper::rt::Executor;
@@ -30,13 +31,13 @@ impl StreamProgress {
         PROGRESS.try_with(Arc::clone).ok()
     }
 
-    /// Notes that the client is to take a frame.
+    /// Records that a frame was handed to the connection.
     pub(crate) fn handed_over(&self) {
         let state = self.state.load(Ordering::Relaxed);
         self.state.store((state | 1) + 2, Ordering::Relaxed);
     }
 
-    /// Notes that the client has taken all there is.
+    /// Records that the client has taken all frames.
     pub(crate) fn waits_for_data(&self) {
         let state = self.state.load(Ordering::Relaxed);
         self.state.store(state & !1, Ordering::Relaxed);
@@ -73,10 +74,10 @@ where
     }
 }
 
-/// Runs a stream to its end, or until its client has taken nothing for so long.
+/// Runs a stream to its end, or until its client has taken nothing for `timeout`.
 async fn run<F: Future>(stream: F, progress: &StreamProgress, timeout: Duration) -> Option<F::Output> {
     let mut stream = pin!(stream);
-    // Most responses are taken at once, so the timer starts only when the client makes the stream wait.
+    // Most responses are taken at once, so the timer starts only when the stream has to wait for the client.
     let mut deadline = None;
     let mut awaited = None;
     poll_fn(|cx| {
@@ -106,7 +107,7 @@ mod tests {
     const TIMEOUT: Duration = Duration::from_secs(30);
 
     #[tokio::test(start_paused = true)]
-    async fn streams_that_nobody_reads_end() {
+    async fn unread_streams_are_closed() {
         let progress = StreamProgress::default();
         let slow = async {
             for _ in 0..10 {

@@ -1,52 +1,72 @@
-//! New definitions on their way to the controller.
-//!
-//! What the controller has to know of a definition that this server has just checked need not be read from its text,
-//! nearly all of which are schemas.
+//! New CRDs on their way to the controller, which need not decode those that this server has just validated.
 
-use crate::codec::text::{self, Stored};
-use crate::kinds::kind::Kind;
+use super::api_version;
+use crate::api::Api;
+use crate::codec::text::Stored;
+use crate::kinds::kind::{Kind, Version};
+use crate::rest::entry_cache::EntryCache;
 use scantling_merge::apply::TypeCheck;
 use scantling_schema::definition::Definition;
 use scantling_store::{Entry, MaybeCompressed};
+use scantling_value::Value;
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
-/// So many may be on their way. Those whose writes fail are never asked for.
-const MOST: usize = 8;
+/// The maximum number of CRDs. Those whose writes fail are never taken.
+const MAX_PENDING: usize = 8;
 
-/// The definitions that this server wrote last.
+/// The CRDs that this server wrote last.
 #[derive(Debug, Default)]
 pub(crate) struct PendingDefinitions(Mutex<VecDeque<PendingDefinition>>);
 
 #[derive(Debug)]
 struct PendingDefinition {
     text: MaybeCompressed,
-    /// Where in the text the resource version belongs.
+    /// The offset at which the resource version is inserted.
     place: Option<usize>,
-    /// The definition without its schemas.
-    sketch: Definition,
+    /// The CRD without its schemas.
+    definition: Definition,
 }
 
 impl PendingDefinitions {
-    /// Notes a definition that is about to be stored, in the form in which it is shown.
-    pub(crate) fn add(&self, stored: &Stored, sketch: Definition) {
+    /// Adds a CRD that is about to be stored, without its schemas.
+    fn add(&self, stored: &Stored, definition: Definition) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if all.len() >= MOST {
+        if all.len() >= MAX_PENDING {
             all.pop_front();
         }
         all.push_back(PendingDefinition {
             text: stored.value.clone(),
             place: stored.place,
-            sketch,
+            definition,
         });
     }
 
-    /// What was noted of the definition of an entry. Its text holds an identity that no other has.
+    /// Takes the CRD of an entry. Its text contains a unique uid.
     pub(crate) fn take(&self, kind: &Kind, entry: &Entry) -> Option<Definition> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let position = all.iter().position(|written| written.text == entry.value)?;
-        let PendingDefinition { place, sketch, .. } = all.remove(position)?;
-        text::cache_normalized(kind, entry, place, TypeCheck::Unknown);
-        Some(sketch)
+        let PendingDefinition {
+            place, definition, ..
+        } = all.remove(position)?;
+        EntryCache::set(kind, entry, place, TypeCheck::Unknown);
+        Some(definition)
+    }
+}
+
+impl Api {
+    /// Announces a CRD that is about to be stored to the controller.
+    pub(crate) fn expect_definition(&self, version: &Version, accepted: &Value, stored: &Stored) {
+        let (api, gates) = (api_version(&version.name), self.compiler.gates);
+        debug_assert!(
+            Definition::decode(accepted.clone(), api, gates)
+                .is_ok_and(|read| read.definition.into_document(api) == *accepted),
+            "an accepted definition is not normalized"
+        );
+        if version.storage
+            && let Some(definition) = Definition::without_schemas(accepted, gates)
+        {
+            self.pending.add(stored, definition);
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! OpenAPI v3 as the protocol buffers of gnostic's `openapi.v3`.
+//! OpenAPI v3 in protobuf (gnostic's `openapi.v3`).
 
 use super::{
     additional, any, extensions, flag, items, limits, members, named, operations, texts, wrapped,
@@ -23,7 +23,20 @@ pub(in crate::openapi) fn document(value: &Value) -> Vec<u8> {
     }
     bytes(&mut out, 4, &paths);
     if let Some(components) = value.get("components") {
-        bytes(&mut out, 5, &wrapped(1, &named_schemas(components, "schemas")));
+        let mut m = wrapped(1, &named_schemas(components, "schemas"));
+        let mut schemes = Vec::new();
+        for (name, scheme) in members(components, "securitySchemes") {
+            let mut s = Vec::new();
+            write_string(&mut s, 1, scheme, "type");
+            write_string(&mut s, 2, scheme, "description");
+            write_string(&mut s, 3, scheme, "name");
+            write_string(&mut s, 4, scheme, "in");
+            named(&mut schemes, 1, name, &wrapped(1, &s));
+        }
+        if !schemes.is_empty() {
+            bytes(&mut m, 7, &schemes);
+        }
+        bytes(&mut out, 5, &m);
     }
     out
 }
@@ -144,7 +157,7 @@ fn schema(value: &Value) -> Vec<u8> {
     out
 }
 
-/// A default; the format has none but scalars, and of others nothing but that there is one.
+/// A default. The message has scalars only; other defaults are empty messages.
 fn default(value: &Value) -> Vec<u8> {
     let mut m = Vec::new();
     match value {

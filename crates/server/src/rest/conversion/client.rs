@@ -1,4 +1,4 @@
-//! Calls to a webhook over HTTPS; what goes wrong with them is told in the words of Go's HTTP client.
+//! Calls to a webhook over HTTPS, with the errors of Go's HTTP client.
 
 use super::trust;
 use bytes::Bytes;
@@ -17,16 +17,16 @@ use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-/// How long a webhook has for its answer.
+/// The timeout of a call.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The most bytes of an answer: that of one object, and what may stand around it.
+/// The maximum length of a response: one object and its review.
 const MAX_ANSWER: usize = 16 << 20;
 
-/// How many connections without a request are kept.
+/// The maximum number of idle connections.
 const MAX_IDLE: usize = 32;
 
-/// Where a webhook is.
+/// The address of a webhook.
 #[derive(Debug, PartialEq, Eq)]
 struct Address {
     host: String,
@@ -34,7 +34,7 @@ struct Address {
     /// Host and port as the request and errors name them.
     authority: String,
     path: String,
-    /// The service behind it, if it is one.
+    /// The service, if the webhook is one.
     service: Option<String>,
 }
 
@@ -76,84 +76,84 @@ impl Address {
         })
     }
 
-    /// What of the address stands in the head of a request.
+    /// The address in the head of a request.
     fn target(&self) -> String {
         format!("{}?timeout={}s", self.path, PATIENCE.as_secs())
     }
 
-    /// What went wrong with a call.
+    /// The error about a failed call.
     fn failed(&self, why: &str) -> String {
         format!("Post \"https://{}{}\": {why}", self.authority, self.target())
     }
 }
 
-/// A path as a client asks for it: from the root, and without a slash at its end.
+/// An absolute path without a trailing slash.
 fn path(given: &str) -> String {
     format!("/{}", given.trim_matches('/'))
 }
 
-/// What a webhook answered.
+/// The response of a webhook.
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(super) struct WebhookResponse {
     pub(super) status: u16,
     pub(super) headers: HeaderMap,
     pub(super) body: Bytes,
 }
 
-impl Answer {
+impl WebhookResponse {
     /// The media type of the body.
     pub(super) fn content_type(&self) -> Option<&str> {
         self.headers.get(CONTENT_TYPE)?.to_str().ok()
     }
 }
 
-/// Calls one webhook, over connections that are kept.
-pub(super) struct Client {
+/// Calls a webhook over pooled connections.
+pub(super) struct WebhookCaller {
     address: Address,
     tls: TlsConnector,
     idle: Mutex<Vec<Connection>>,
 }
 
-impl std::fmt::Debug for Client {
+impl std::fmt::Debug for WebhookCaller {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Client")
+        f.debug_struct("WebhookCaller")
             .field("address", &self.address)
             .finish_non_exhaustive()
     }
 }
 
-/// A connection, and both its ends.
+/// A connection with its addresses.
 struct Connection {
     sender: SendRequest<Full<Bytes>>,
     from: SocketAddr,
     to: SocketAddr,
 }
 
-/// Why a call over a connection failed.
+/// The reason why a call over a connection failed.
 enum Failed {
-    /// The connection broke before an answer began. One that was kept may have been gone already.
+    /// The connection broke before the response. An idle connection may have been closed already.
     Broken(String),
     Because(String),
 }
 
-impl Client {
-    /// A client for a webhook that these authorities certify, in PEM.
-    pub(super) fn new(webhook: &WebhookClient, bundle: &[u8]) -> Result<Client, String> {
-        Ok(Client {
+impl WebhookCaller {
+    /// A client for a webhook with a certificate of these authorities, in PEM.
+    pub(super) fn new(webhook: &WebhookClient, bundle: &[u8]) -> Result<WebhookCaller, String> {
+        Ok(WebhookCaller {
             address: Address::parse(webhook)?,
             tls: TlsConnector::from(Arc::new(trust::client_config(bundle)?)),
             idle: Mutex::default(),
         })
     }
 
-    /// Sends a body; fails unless a whole answer comes in time.
-    pub(super) async fn post(&self, body: Bytes) -> Result<Answer, String> {
+    /// Sends a body; fails unless the complete response arrives in time.
+    pub(super) async fn post(&self, body: Bytes) -> Result<WebhookResponse, String> {
         let called = tokio::time::timeout(PATIENCE, self.call(body)).await;
         let called = called.unwrap_or_else(|_| Err("context deadline exceeded".to_owned()));
         called.map_err(|why| self.address.failed(&why))
     }
 
-    async fn call(&self, body: Bytes) -> Result<Answer, String> {
+    async fn call(&self, body: Bytes) -> Result<WebhookResponse, String> {
         while let Some(mut kept) = self.take_idle() {
             match self.exchange(&mut kept, body.clone()).await {
                 Ok(answer) => {
@@ -180,7 +180,7 @@ impl Client {
         idle.pop()
     }
 
-    /// Keeps a connection for the next call, if it can take one.
+    /// Keeps a connection for the next call, if it is still open.
     async fn keep(&self, mut connection: Connection) {
         if connection.sender.ready().await.is_ok() {
             let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
@@ -190,7 +190,7 @@ impl Client {
         }
     }
 
-    async fn exchange(&self, connection: &mut Connection, body: Bytes) -> Result<Answer, Failed> {
+    async fn exchange(&self, connection: &mut Connection, body: Bytes) -> Result<WebhookResponse, Failed> {
         let request = Request::post(self.address.target())
             .header(HOST, &self.address.authority)
             .header(USER_AGENT, "kube-apiserver-admission")
@@ -209,7 +209,7 @@ impl Client {
             Some(_) => Failed::Because("unexpected EOF".to_owned()),
             None => Failed::Because(e.to_string()),
         })?;
-        Ok(Answer {
+        Ok(WebhookResponse {
             status: head.status.as_u16(),
             headers: head.headers,
             body: body.to_bytes(),
@@ -218,7 +218,7 @@ impl Client {
 
     async fn connect(&self) -> Result<Connection, String> {
         let tcp = self.dial().await?;
-        // Requests are small, and each is waited for.
+        // Requests are small, and the caller waits for each.
         let _ = tcp.set_nodelay(true);
         let ends = tcp.local_addr().and_then(|from| Ok((from, tcp.peer_addr()?)));
         let (from, to) = ends.map_err(|e| in_words(&e))?;
@@ -227,12 +227,12 @@ impl Client {
         let tls = tls.map_err(|e| no_handshake(&e, from, to))?;
         let handshake = http1::handshake(TokioIo::new(tls)).await;
         let (sender, connection) = handshake.map_err(|e| e.to_string())?;
-        // It ends with its sender, or when the other side ends it; whoever sends then is told.
+        // It ends when the sender is dropped, or the peer closes it; the next call then fails.
         tokio::spawn(connection);
         Ok(Connection { sender, from, to })
     }
 
-    /// Connects to the first of the host's addresses that answers.
+    /// Connects to the first address of the host that accepts.
     async fn dial(&self) -> Result<TcpStream, String> {
         let Address {
             host, port, service, ..
@@ -254,7 +254,7 @@ impl Client {
 }
 
 impl Connection {
-    /// What is said of the connection if it fails so.
+    /// The error about a failed connection.
     fn broken(&self, e: &hyper::Error) -> String {
         match e.source().and_then(|e| e.downcast_ref::<io::Error>()) {
             Some(e) => broken(e, self.from, self.to),
@@ -264,7 +264,7 @@ impl Connection {
     }
 }
 
-/// What is said of a connection that broke.
+/// The error about a broken connection.
 fn broken(e: &io::Error, from: SocketAddr, to: SocketAddr) -> String {
     match e.kind() {
         io::ErrorKind::UnexpectedEof => "EOF".to_owned(),
@@ -272,7 +272,7 @@ fn broken(e: &io::Error, from: SocketAddr, to: SocketAddr) -> String {
     }
 }
 
-/// What is said of a handshake that failed.
+/// The error about a failed handshake.
 fn no_handshake(e: &io::Error, from: SocketAddr, to: SocketAddr) -> String {
     match e.get_ref().and_then(|e| e.downcast_ref::<rustls::Error>()) {
         Some(rustls::Error::General(why)) => format!("tls: {why}"),
@@ -285,7 +285,7 @@ fn no_handshake(e: &io::Error, from: SocketAddr, to: SocketAddr) -> String {
     }
 }
 
-/// An error of the system in Go's words: the same, without its number, and in small letters.
+/// An error of the operating system as Go prints it: in lower case and without its number.
 fn in_words(e: &io::Error) -> String {
     let text = e.to_string();
     let text = text

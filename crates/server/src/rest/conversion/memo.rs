@@ -1,8 +1,7 @@
-//! Conversions for what is computed at one go.
+//! Conversions for pure functions.
 //!
-//! Who owns which field is a pure function that compares objects in all versions in which managers wrote, and makes some
-//! of these objects on the way. It cannot wait for a webhook. So it is told that an object cannot be converted, the
-//! conversion is made, and it runs again: with the same input it comes to the same place, and further.
+//! Field ownership is a pure function that compares objects in all versions of their managers. It cannot wait for a
+//! webhook. If it needs a conversion, it fails; the conversion is made, and it runs again with the same input.
 
 use super::Webhook;
 use crate::api::ResourceRequest;
@@ -16,7 +15,7 @@ pub(crate) struct Memo {
     key: Mutex<Option<ConversionKey>>,
 }
 
-/// An object that is key in another version, which an `apiVersion` names.
+/// An object and the `apiVersion` to which it is converted.
 #[derive(Clone, Debug, PartialEq)]
 struct ConversionKey {
     object: Value,
@@ -30,7 +29,7 @@ struct Made {
 }
 
 impl Memo {
-    /// An object in another version, if that is known. If not, the computation fails, and runs again.
+    /// Returns an object in another version. If it has not been converted yet, the computation fails and runs again.
     pub(crate) fn convert(&self, object: &Value, api_version: &str) -> Result<Value, String> {
         let is_it = |made: &&Made| made.key.api_version == api_version && made.key.object == *object;
         if let Some(made) = self.made.iter().find(is_it) {
@@ -54,13 +53,13 @@ impl Memo {
     }
 }
 
-/// What a computation comes to with all conversions that it asks for. It has to be a function of these alone.
+/// Runs a computation until all conversions that it needs are made. Its result must depend only on these.
 pub(crate) async fn with_conversions<T>(call: &ResourceRequest<'_>, compute: impl Fn(&Memo) -> T) -> T {
     let mut memo = Memo::default();
     loop {
         let (webhook, key) = {
             let computed = compute(&memo);
-            match (call.kind.strategy.by_webhook(), memo.take_key()) {
+            match (call.kind.codec.webhook(), memo.take_key()) {
                 (Some(by), Some(key)) => (by.webhook, key),
                 _ => return computed,
             }

@@ -1,4 +1,4 @@
-//! What a webhook made of stored objects lately: lists and watches ask for the same ones again and again.
+//! A cache of recent conversions, because lists and watches need the same ones repeatedly.
 
 use scantling_store::Entry;
 use scantling_value::Value;
@@ -9,24 +9,24 @@ use tokio::sync::OnceCell;
 /// The bytes of stored objects whose conversions are kept.
 const KEPT: usize = 8 << 20;
 
-/// A converted object, or the place for it while it is being made: whoever else wants it waits.
+/// A converted object. While it is being converted, others wait for it.
 type Slot = Arc<OnceCell<Arc<Value>>>;
 
 /// The conversions of a webhook, into all versions together.
 #[derive(Debug, Default)]
 pub(super) struct Recent {
-    kept: Mutex<Kept>,
+    kept: Mutex<CachedConversion>,
 }
 
 #[derive(Debug, Default)]
-struct Kept {
-    /// By revision and version, with the size of what is stored. The oldest go first.
+struct CachedConversion {
+    /// By revision and version, with the stored size. The oldest are evicted first.
     slots: BTreeMap<(u64, String), (Slot, usize)>,
     bytes: usize,
 }
 
 impl Recent {
-    /// The place for what a version shows of an entry.
+    /// The slot of an entry in a version.
     pub(super) fn slot(&self, entry: &Entry, version: &str) -> Slot {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (entry.mod_revision, version.to_owned());
@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn conversions_are_kept_by_version_and_the_oldest_go() {
+    fn recent_conversions_are_evicted_oldest_first() {
         let recent = Recent::default();
         let first = recent.slot(&entry(1, 10), "v2");
         first.set(Arc::new(Value::Null)).unwrap();

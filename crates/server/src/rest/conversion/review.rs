@@ -1,10 +1,10 @@
-//! `ConversionReview`: the request to a webhook, and what its answer has to be, in a server's words.
+//! `ConversionReview`: the request to a webhook and the validation of its response, with kube-apiserver's errors.
 
-use super::client::Answer;
+use super::client::WebhookResponse;
 use crate::codec::scheme::Scheme;
-use crate::codec::typed;
 use crate::kinds::definitions::GROUP;
 use crate::rest::body::well_formed_type_meta;
+use scantling_admit::decode_typed;
 use scantling_apitypes::TypeTable;
 use scantling_schema::meta;
 use scantling_schema::names::group_version;
@@ -18,7 +18,7 @@ pub(super) enum ReviewVersion {
 }
 
 impl ReviewVersion {
-    /// The first of these versions that servers speak.
+    /// The first supported version.
     pub(super) fn choose<'v>(versions: impl IntoIterator<Item = &'v str>) -> Option<ReviewVersion> {
         versions.into_iter().find_map(|version| match version {
             "v1" => Some(ReviewVersion::V1),
@@ -41,37 +41,37 @@ impl ReviewVersion {
 
 const KIND: &str = "ConversionReview";
 
-/// A request: what is this object in another version?
+/// A request to convert an object.
 #[derive(Debug)]
 pub(super) struct ConversionRequest<'a> {
     pub(super) version: ReviewVersion,
     pub(super) uid: &'a str,
     pub(super) object: &'a Value,
-    /// The `apiVersion` that it is to be of.
+    /// The wanted `apiVersion`.
     pub(super) wanted: &'a str,
 }
 
-/// Why an answer is none, by the stage at which that shows.
+/// The reason why a conversion failed.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Fault {
-    /// No review came.
-    ResourceRequest(String),
-    /// The review answers nothing, or says no.
+pub(super) enum WebhookError {
+    /// The webhook cannot be called, or its response is not a review.
+    Call(String),
+    /// The review has no response, or reports a failure.
     Malformed(String),
-    /// It answers with another number of objects than there were.
+    /// It has another number of objects than the request.
     Count(usize),
-    /// What it answers with is not what was asked for.
+    /// An object is not the converted one.
     Object(String),
 }
 
-impl Fault {
-    /// How metrics name it.
+impl WebhookError {
+    /// The label in metrics.
     pub(super) fn kind(&self) -> &'static str {
         match self {
-            Fault::ResourceRequest(_) => "conversion_webhook_call_failure",
-            Fault::Malformed(_) => "conversion_webhook_malformed_response_failure",
-            Fault::Count(_) => "conversion_webhook_partial_response_failure",
-            Fault::Object(_) => "conversion_webhook_invalid_converted_object_failure",
+            WebhookError::Call(_) => "conversion_webhook_call_failure",
+            WebhookError::Malformed(_) => "conversion_webhook_malformed_response_failure",
+            WebhookError::Count(_) => "conversion_webhook_partial_response_failure",
+            WebhookError::Object(_) => "conversion_webhook_invalid_converted_object_failure",
         }
     }
 }
@@ -94,16 +94,17 @@ impl ConversionRequest<'_> {
         out
     }
 
-    /// The object that an answer brings.
-    pub(super) fn read(&self, answer: &Answer) -> Result<Value, Fault> {
-        let review = body(answer).map_err(Fault::ResourceRequest)?;
-        let [object] =
-            <[Value; 1]>::try_from(self.objects(review)?).map_err(|objects| Fault::Count(objects.len()))?;
-        let object = identified(object).map_err(Fault::Object)?;
-        self.fit(object).map_err(|why| Fault::Object(self.failed(&why)))
+    /// Returns the converted object of a response.
+    pub(super) fn read(&self, answer: &WebhookResponse) -> Result<Value, WebhookError> {
+        let review = body(answer).map_err(WebhookError::Call)?;
+        let [object] = <[Value; 1]>::try_from(self.objects(review)?)
+            .map_err(|objects| WebhookError::Count(objects.len()))?;
+        let object = identified(object).map_err(WebhookError::Object)?;
+        self.fit(object)
+            .map_err(|why| WebhookError::Object(self.failed(&why)))
     }
 
-    /// What went wrong with a conversion of the object.
+    /// The error about a failed conversion.
     pub(super) fn failed(&self, why: &str) -> String {
         let said = |field| self.object.get_str(field);
         let (api_version, kind) = (said("apiVersion"), said("kind"));
@@ -113,36 +114,34 @@ impl ConversionRequest<'_> {
         )
     }
 
-    /// The objects that a review answers with, if it does.
-    fn objects(&self, mut review: Value) -> Result<Vec<Value>, Fault> {
+    /// The objects in the response of a review.
+    fn objects(&self, mut review: Value) -> Result<Vec<Value>, WebhookError> {
         let wanted = self.version.api_version();
-        let (api_version, kind) = well_formed_type_meta(&review).map_err(Fault::ResourceRequest)?;
+        let (api_version, kind) = well_formed_type_meta(&review).map_err(WebhookError::Call)?;
         let said = group_version_kind(api_version, kind);
         let filled = |said: &str, otherwise: &str| if said.is_empty() { otherwise } else { said }.to_owned();
         let (api_version, kind) = (filled(api_version, &wanted), filled(kind, KIND));
         if (api_version.as_str(), kind.as_str()) != (&wanted, KIND) {
             let ty = format!("{}.{KIND}", self.version.name());
-            return Err(Fault::ResourceRequest(Scheme::Webhook.mismatch(
+            return Err(WebhookError::Call(Scheme::Webhook.mismatch(
                 &api_version,
                 &kind,
                 &ty,
             )));
         }
-        // Whatever the objects are, and however deep: they are read later.
+        // The objects are decoded later, at any depth.
         let objects = take_objects(&mut review);
-        let read = typed::decode(
-            TypeTable::latest().known("apiextensions/v1", "ConversionReview"),
-            review,
-        );
-        let read = read.map_err(|e| Fault::ResourceRequest(e.to_string()))?.members;
+        let table = TypeTable::latest();
+        let read = decode_typed(table, table.known("apiextensions/v1", "ConversionReview"), review);
+        let read = read.map_err(|e| WebhookError::Call(e.to_string()))?.object;
         let expected = group_version_kind(&wanted, KIND);
         let is_strict = self.version == ReviewVersion::V1;
         if is_strict && said != expected {
             let why = format!("expected webhook response of {expected}, got {said}");
-            return Err(Fault::Malformed(why));
+            return Err(WebhookError::Malformed(why));
         }
         let Some(response) = read.get("response") else {
-            return Err(Fault::Malformed("no response provided".to_owned()));
+            return Err(WebhookError::Malformed("no response provided".to_owned()));
         };
         let text = |path: &[&str]| response.str_at(path.iter().copied()).to_owned();
         let uid = text(&["uid"]);
@@ -152,11 +151,11 @@ impl ConversionRequest<'_> {
                 go::quote(self.uid),
                 go::quote(&uid)
             );
-            return Err(Fault::Malformed(why));
+            return Err(WebhookError::Malformed(why));
         }
         let (status, message) = (text(&["result", "status"]), text(&["result", "message"]));
         if status != "Success" {
-            return Err(Fault::Malformed(match message.as_str() {
+            return Err(WebhookError::Malformed(match message.as_str() {
                 "" => format!("response.result.status was '{status}', not 'Success'"),
                 _ => message,
             }));
@@ -164,8 +163,8 @@ impl ConversionRequest<'_> {
         Ok(objects)
     }
 
-    /// Checks that an object is the one that was sent, in the version that was asked for, and gives it the metadata
-    /// that it had: only labels and annotations may change.
+    /// Checks that an object is the one that was sent, in the wanted version, and restores its metadata: only labels
+    /// and annotations may change.
     fn fit(&self, mut converted: Value) -> Result<Value, String> {
         let (original, wanted) = (self.object, self.wanted);
         let said = |object: &'_ Value, field: &str| object.get_str(field).to_owned();
@@ -205,8 +204,8 @@ fn take_objects(review: &mut Value) -> Vec<Value> {
     objects.map(std::mem::take).unwrap_or_default()
 }
 
-/// The document in the body of an answer.
-fn body(answer: &Answer) -> Result<Value, String> {
+/// Decodes the body of a response.
+fn body(answer: &WebhookResponse) -> Result<Value, String> {
     if !(200..=206).contains(&answer.status) {
         return Err(refusal(answer));
     }
@@ -220,7 +219,7 @@ fn body(answer: &Answer) -> Result<Value, String> {
     document(&answer.body)
 }
 
-/// A text as JSON, or as YAML if it does not look like JSON.
+/// Decodes a text as JSON, or as YAML if it does not look like JSON.
 fn document(text: &[u8]) -> Result<Value, String> {
     if text.trim_ascii_start().starts_with(b"{") {
         json::decode(text, Limits::SERVER)
@@ -230,8 +229,8 @@ fn document(text: &[u8]) -> Result<Value, String> {
     }
 }
 
-/// What is said of an answer that is a refusal: what it says itself, if it does.
-fn refusal(answer: &Answer) -> String {
+/// The error about a response with an error code: its own message, if it has one.
+fn refusal(answer: &WebhookResponse) -> String {
     let status = document(&answer.body).ok();
     let status = status.filter(|s| s.get("kind").and_then(Value::as_str) == Some("Status"));
     let message = status.as_ref().and_then(|s| s.get("message")?.as_str());
@@ -273,7 +272,7 @@ fn refusal(answer: &Answer) -> String {
     why.to_owned()
 }
 
-/// An object that says what it is.
+/// Checks that an object has an `apiVersion` and a `kind`.
 fn identified(object: Value) -> Result<Value, String> {
     match &object {
         Value::Null => Err("unexpected end of JSON input".to_owned()),
@@ -288,7 +287,7 @@ fn identified(object: Value) -> Result<Value, String> {
     }
 }
 
-/// Gives a converted object the metadata of the original, save for its labels and annotations.
+/// Restores the metadata of the original, except for labels and annotations.
 fn restore_metadata(original: &Value, converted: &mut Value) -> Result<(), String> {
     let members = converted.as_object_mut();
     let Some(answered) = members.and_then(|members| members.get_mut("metadata")) else {
@@ -362,12 +361,12 @@ mod tests {
         json::decode(text.as_bytes(), Limits::SAFE).unwrap()
     }
 
-    fn answer(status: u16, content_type: Option<&'static str>, body: &str) -> Answer {
+    fn answer(status: u16, content_type: Option<&'static str>, body: &str) -> WebhookResponse {
         let mut headers = HeaderMap::new();
         if let Some(ty) = content_type {
             headers.insert("content-type", ty.parse().unwrap());
         }
-        Answer {
+        WebhookResponse {
             status,
             headers,
             body: body.to_owned().into(),
@@ -375,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_version_that_is_spoken_is_chosen() {
+    fn the_first_supported_review_version_is_chosen() {
         let table = [
             (&["v1", "v1beta1"] as &[&str], Some(ReviewVersion::V1)),
             (&["v9", "v1beta1", "v1"], Some(ReviewVersion::V1Beta1)),
@@ -388,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn questions_and_answers() {
+    fn conversion_review_requests_and_responses() {
         let object = decoded(
             r#"{"apiVersion":"g/v1","kind":"K","metadata":{"name":"a","uid":"u","labels":{"l":"1"},"generation":3}}"#,
         );
@@ -402,8 +401,8 @@ mod tests {
             {"kind":"ConversionReview","apiVersion":"apiextensions.k8s.io/v1beta1","request":{"uid":"7","desiredAPIVersion":"g/v2","objects":[{"apiVersion":"g/v1","kind":"K","metadata":{"generation":3,"labels":{"l":"1"},"name":"a","uid":"u"}}]},"response":{"uid":"","convertedObjects":null,"result":{"metadata":{}}}}
         "#]]
         .assert_eq(&String::from_utf8(request.to_json()).unwrap());
-        // In this version, nobody looks at the uid or at what the answer says that it is. Metadata stay, but for labels
-        // and annotations.
+        // In this version, uid and type of the response are not checked. Metadata stays, except for labels and
+        // annotations.
         let text = r#"{"response":{"result":{"status":"Success"},"convertedObjects":[{"apiVersion":"g/v2","kind":"K",
             "metadata":{"name":"a","uid":"u","generation":9,"annotations":{"b":"2"}},"spec":{"x":1}}]}}"#;
         let read = request.read(&answer(200, None, text)).unwrap();
@@ -418,12 +417,12 @@ mod tests {
         let why = "expected webhook response of apiextensions.k8s.io/v1, Kind=ConversionReview, got /, Kind=";
         assert_eq!(
             strict.read(&answer(200, None, text)),
-            Err(Fault::Malformed(why.to_owned()))
+            Err(WebhookError::Malformed(why.to_owned()))
         );
     }
 
     #[test]
-    fn objects_that_are_none() {
+    fn malformed_converted_objects() {
         let table = [
             ("null", "unexpected end of JSON input"),
             (
@@ -442,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals() {
+    fn review_errors() {
         let text = Some("text/plain");
         let table = [
             (

@@ -1,4 +1,4 @@
-//! Whom a webhook has to be certified by, and what is said of one that is not, in Go's words.
+//! Verification of a webhook's certificate, with Go's errors.
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{verify_server_cert_signed_by_trust_anchor, verify_server_name};
@@ -13,7 +13,7 @@ use x509_parser::certificate::X509Certificate;
 use x509_parser::extensions::GeneralName;
 use x509_parser::prelude::FromDer;
 
-/// The TLS side of calls to a webhook that these authorities certify, in PEM; those of the system, if there are none.
+/// The TLS configuration for authorities in PEM; without any, those of the system.
 pub(super) fn client_config(bundle: &[u8]) -> Result<ClientConfig, String> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let verifier = Verifier {
@@ -27,7 +27,7 @@ pub(super) fn client_config(bundle: &[u8]) -> Result<ClientConfig, String> {
         .dangerous()
         .with_custom_certificate_verifier(Arc::new(verifier))
         .with_no_client_auth();
-    // Requests over one connection of HTTP/2 would all go to the same one of several webhooks behind a name.
+    // HTTP/2 would send all requests to the same instance of a replicated webhook.
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(config)
 }
@@ -50,8 +50,8 @@ struct Trusted {
     roots: RootCertStore,
 }
 
-/// Verifies certificates in Go's order: dates, names, authority. A certificate that is trusted itself needs none, though
-/// it be that of an authority: many webhooks show such a one.
+/// Verifies certificates in Go's order: dates, names, CA. A certificate that is itself trusted needs no CA;
+/// many webhooks are set up this way.
 #[derive(Debug)]
 struct Verifier {
     provider: Arc<CryptoProvider>,
@@ -71,7 +71,7 @@ impl ServerCertVerifier for Verifier {
         let (_, read) = X509Certificate::from_der(shown)
             .map_err(|_| Error::InvalidCertificate(CertificateError::BadEncoding))?;
         check_dates(&read, now).map_err(unverified)?;
-        // Certificates of old, which name nobody, cannot even be read further.
+        // Old certificates without subject alternative names cannot be parsed further.
         let parsed = ParsedCertificate::try_from(shown);
         let named = parsed
             .as_ref()
@@ -140,7 +140,7 @@ fn check_dates(certificate: &X509Certificate<'_>, now: UnixTime) -> Result<(), S
     ))
 }
 
-/// What is said of a certificate for other names than the one asked for.
+/// The error about a certificate for other names.
 fn other_name(certificate: &X509Certificate<'_>, asked: &ServerName<'_>) -> String {
     let names = certificate.subject_alternative_name().ok().flatten();
     let names = names.map(|names| names.value.general_names.as_slice());
@@ -178,7 +178,7 @@ fn address(name: &GeneralName<'_>) -> Option<String> {
     v4.or_else(|_| v6()).ok().map(|address| address.to_string())
 }
 
-/// What is said of a certificate that leads to no authority.
+/// The error about a certificate of an unknown authority.
 fn no_authority(e: &Error) -> String {
     match e {
         Error::InvalidCertificate(CertificateError::UnknownIssuer) => {

@@ -1,4 +1,4 @@
-//! The events that a watch has for its client and that the client has not taken.
+//! The events of a watch that its client has not received yet.
 
 use crate::http::memory::{Budget, Charge};
 use bytes::Bytes;
@@ -7,13 +7,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use tokio::sync::{Notify, mpsc};
 
-/// The most chunks that a client may be behind before its watch ends: kube-apiserver's number of events.
+/// The maximum number of pending chunks, after which the watch ends: kube-apiserver's number of events.
 const MAX_CHUNKS: usize = 100;
 
-/// The most bytes that a client may be behind. A single event may be larger.
+/// The maximum number of pending bytes. A single event may be larger.
 const MAX_BYTES: usize = 4 << 20;
 
-/// The most bytes of initial events that wait for the client.
+/// The maximum number of pending bytes of initial events.
 const PACED_BYTES: usize = 32 << 10;
 
 /// Chunks up to this size are not charged: all watchers of a kind usually share them.
@@ -57,21 +57,21 @@ pub(super) struct Sender {
     budget: Budget,
 }
 
-/// Tells when a client is gone.
-pub(super) struct Client(mpsc::Sender<Chunk>);
+/// Waits until the client disconnects.
+pub(super) struct ClientPresence(mpsc::Sender<Chunk>);
 
-impl Client {
+impl ClientPresence {
     pub(super) async fn gone(&self) {
         self.0.closed().await;
     }
 }
 
 impl Sender {
-    pub(super) fn client(&self) -> Client {
-        Client(self.chunks.clone())
+    pub(super) fn client(&self) -> ClientPresence {
+        ClientPresence(self.chunks.clone())
     }
 
-    /// Queues a chunk; nothing if the client is gone or too far behind.
+    /// Queues a chunk; `None` if the client has disconnected or is too far behind.
     pub(super) fn try_send(&self, bytes: Bytes) -> Option<()> {
         let queued = self.queue.bytes.load(Ordering::Relaxed);
         if queued > 0 && queued + bytes.len() > MAX_BYTES {
@@ -91,7 +91,7 @@ impl Sender {
         self.chunks.try_send(chunk).ok()
     }
 
-    /// Queues a chunk once the client has taken most of the others. Waits for ever if the client is gone.
+    /// Queues a chunk once the client has received most of the others. Never returns if the client has disconnected.
     pub(super) async fn send(&self, bytes: Bytes) {
         while self.queue.bytes.load(Ordering::Relaxed) > PACED_BYTES {
             self.queue.taken.notified().await;
@@ -103,7 +103,7 @@ impl Sender {
             queue,
             _charge: None,
         };
-        // If the client is gone, the task that waits for that drops this future.
+        // If the client disconnects, the task that waits for it drops this future.
         let _ = self.chunks.send(chunk).await;
     }
 }
@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn clients_that_fall_behind_are_let_go() {
+    async fn slow_watches_are_closed() {
         let budget = Budget::new(3 * MAX_BYTES);
         let large = || Bytes::from(vec![0; MAX_BYTES / 2 + 1]);
         let (sender, mut receiver) = channel(&budget);
@@ -144,7 +144,7 @@ mod tests {
             assert_eq!(sender.try_send(Bytes::from_static(b"x")), Some(()));
         }
         assert_eq!(sender.try_send(Bytes::from_static(b"x")), None, "too many events");
-        // Others have their own place in the queue, but share the memory.
+        // Queues are separate, but share the memory.
         let others: Vec<_> = (0..8).map(|_| channel(&budget)).collect();
         let sent = others
             .iter()
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_there_comes_at_the_pace_of_the_client() {
+    async fn initial_events_follow_the_pace_of_the_client() {
         let (sender, mut receiver) = channel(&Budget::new(usize::MAX));
         let send_all = async {
             for _ in 0..100 {

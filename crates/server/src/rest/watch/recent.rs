@@ -6,20 +6,20 @@ use scantling_value::Value;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The most stored bytes of objects that are kept decoded.
+/// The maximum number of stored bytes of cached objects.
 const MAX_STORED_BYTES: usize = 4 << 20;
 
-/// The most objects that are kept decoded.
+/// The maximum number of cached objects.
 const MAX_OBJECTS: usize = 64;
 
 /// A cache of decoded objects, the newest first.
 #[derive(Debug, Default)]
 pub(crate) struct RecentObjects {
-    kept: Mutex<VecDeque<Kept>>,
+    kept: Mutex<VecDeque<CachedObject>>,
 }
 
 #[derive(Debug)]
-struct Kept {
+struct CachedObject {
     entry: Arc<Entry>,
     form: Form,
     object: Arc<Value>,
@@ -33,7 +33,7 @@ pub(super) struct Form {
 }
 
 impl RecentObjects {
-    /// Returns an entry's object, decoding it unless another watcher has.
+    /// Returns the object of an entry, decoded on first use.
     pub(super) fn object(
         &self,
         entry: &Arc<Entry>,
@@ -41,24 +41,24 @@ impl RecentObjects {
         decode: impl FnOnce() -> ApiResult<Value>,
     ) -> ApiResult<Arc<Value>> {
         let kept = || self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_same = |k: &&Kept| Arc::ptr_eq(&k.entry, entry) && k.form == form;
+        let is_same = |k: &&CachedObject| Arc::ptr_eq(&k.entry, entry) && k.form == form;
         if let Some(found) = kept().iter().find(is_same) {
             return Ok(Arc::clone(&found.object));
         }
         let object = Arc::new(decode()?);
         let mut kept = kept();
-        kept.push_front(Kept {
+        kept.push_front(CachedObject {
             entry: Arc::clone(entry),
             form,
             object: Arc::clone(&object),
         });
         let mut bytes = 0;
-        let fits = |k: &Kept| {
+        let fits = |k: &CachedObject| {
             bytes += k.entry.value.len();
             bytes <= MAX_STORED_BYTES
         };
         let count = kept.iter().map(fits).take_while(|fits| *fits).count();
-        // The newest stays, whatever its size: every watcher is about to ask for it.
+        // The newest stays whatever its size, because every watcher needs it.
         kept.truncate(count.clamp(1, MAX_OBJECTS));
         Ok(object)
     }
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn objects_are_decoded_once_and_bounded() {
+    fn decoded_objects_are_cached_and_bounded() {
         let recent = RecentObjects::default();
         let mut decoded = 0;
         let mut ask = |entry: &Arc<Entry>, version| {

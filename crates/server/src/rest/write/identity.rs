@@ -1,8 +1,8 @@
-//! Who writes, when, and what makes a new object itself.
+//! The field manager and the time of a request, and the identity of new objects.
 
 use scantling_admit::NewObjectMeta;
 
-/// The manager that a client is that names none: its program's name.
+/// The default field manager: the program in the user agent.
 pub(super) fn agent_name(user_agent: &str) -> String {
     let name = user_agent.split_once('/').map_or(user_agent, |(name, _)| name);
     let printable: String = name
@@ -17,15 +17,15 @@ pub(super) fn agent_name(user_agent: &str) -> String {
     }
 }
 
-/// The time now, in the form of metadata.
+/// The current time, as metadata has it.
 pub(crate) fn timestamp() -> String {
     let now = jiff::Timestamp::now();
     now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
-/// What makes a new object itself.
+/// Generates the metadata of a new object.
 pub(crate) fn identity() -> NewObjectMeta {
-    // The letters of Kubernetes' generated names: no vowels, so that no words come about.
+    // Kubernetes' generated names have no vowels, to avoid words.
     const LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
     let uid = uuid::Uuid::new_v4();
     let random = uuid::Uuid::new_v4().into_bytes();

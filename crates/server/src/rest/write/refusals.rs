@@ -1,6 +1,6 @@
-//! What a write must fit, and in which words it is refused.
+//! Checks of a write against its request, and the errors of rejected writes.
 
-use super::receive::object_kind;
+use super::pipeline::object_kind;
 use super::{metadata_mut, metadata_str};
 use crate::api::ResourceRequest;
 use crate::request::parse_uint;
@@ -12,29 +12,29 @@ use scantling_schema::names::group_version;
 use scantling_store::Entry;
 use scantling_value::{FieldError, Path, Value, go};
 
-/// The refusal of a body that says what it is but cannot be read as that.
+/// The error about a body that cannot be decoded.
 pub(crate) fn cannot_be_handled(call: &ResourceRequest<'_>, object: &Value, why: &str) -> ApiError {
     let kind = object_kind(object, &call.kind.kind);
     cannot_be_handled_as(&call.kind.kind, kind, said_version(call, object), why)
 }
 
-/// The refusal of a body that was read, and in which there is more than there should be.
+/// The error about a body with unknown or duplicate fields.
 pub(super) fn cannot_be_read_strictly(call: &ResourceRequest<'_>, object: &Value, why: &str) -> ApiError {
     let kind = object_kind(object, &call.kind.kind);
     let wanted = if call.kind.built_in { &call.kind.kind } else { kind };
     cannot_be_handled_as(wanted, kind, said_version(call, object), why)
 }
 
-/// The version that a body says it is of.
+/// The version that a body names.
 fn said_version<'a>(call: &'a ResourceRequest<'_>, object: &'a Value) -> &'a str {
     match object.get("apiVersion") {
-        // Built-in kinds know their version by themselves.
+        // That of a built-in kind is filled in.
         None if call.kind.built_in => &call.version.name,
         _ => group_version(object.get_str("apiVersion")).1,
     }
 }
 
-/// The refusal of a body whose kind and version are those of the path where it says nothing.
+/// The error about a body whose kind and version default to those of the path.
 pub(crate) fn cannot_be_handled_by_default(
     call: &ResourceRequest<'_>,
     api_version: &str,
@@ -57,14 +57,14 @@ fn cannot_be_handled_as(wanted: &str, kind: &str, version: &str, why: &str) -> A
     ))
 }
 
-/// The refusal of what a patch made.
+/// The error about the result of a patch.
 pub(crate) fn patch_refusal(shown: String, why: &str) -> ApiError {
     let root = Path::ROOT;
     let error = FieldError::invalid(&root.field("patch"), shown, why);
     ApiError::invalid(GroupResource { group: "", kind: "" }, "", &[error])
 }
 
-/// The refusal of what an apply made, where it does not fit the types of its kind. It names what was applied.
+/// The error about the result of an apply that does not fit the Go types. It names the configuration.
 pub(super) fn not_converted(call: &ResourceRequest<'_>, config: &Value, why: &str) -> ApiError {
     let (namespace, name) = (metadata_str(config, "namespace"), metadata_str(config, "name"));
     let of = group_version_kind(&call.api_version(), &call.kind.kind);
@@ -74,12 +74,12 @@ pub(super) fn not_converted(call: &ResourceRequest<'_>, config: &Value, why: &st
     ))
 }
 
-/// The refusal of a change to what cannot change: 400, with the causes of each field.
+/// The error about changes of immutable fields: 400 with causes.
 pub(super) fn immutable(about: GroupResource<'_>, name: &str, errors: &[FieldError]) -> ApiError {
     ApiError::invalid(about, name, errors).with_code(400, "BadRequest")
 }
 
-/// The refusal of a write to an object that is another one than was meant.
+/// The error about an object with another uid than the request names.
 pub(super) fn other_uid(
     call: &ResourceRequest<'_>,
     name: &str,
@@ -99,13 +99,13 @@ pub(super) fn other_uid(
     ApiError::conflict(call.group_resource(), name, &why)
 }
 
-/// A write that came too late.
+/// The error about a write of an outdated version.
 pub(crate) fn modified(about: GroupResource<'_>, name: &str) -> ApiError {
     let why = "the object has been modified; please apply your changes to the latest version and try again";
     ApiError::conflict(about, name, why)
 }
 
-/// The refusal of a name that is taken.
+/// The error about a create of an existing object.
 pub(super) fn taken(call: &ResourceRequest<'_>, name: &str, wanted: &Value, current: &Entry) -> ApiError {
     let mut e = ApiError::already_exists(call.group_resource(), name);
     if !metadata_str(wanted, "generateName").is_empty() {
@@ -123,7 +123,7 @@ pub(super) fn taken(call: &ResourceRequest<'_>, name: &str, wanted: &Value, curr
     e
 }
 
-/// The version that the client's object is of: required, a number, and the stored one.
+/// Checks the resource version of an update: required, a number, and the stored one.
 pub(super) fn check_version(
     call: &ResourceRequest<'_>,
     name: &str,
@@ -134,7 +134,7 @@ pub(super) fn check_version(
         "" => 0,
         asked => parse_uint(asked).map_err(ApiError::internal)?,
     };
-    if asked == current || (asked == 0 && call.kind.strategy.unconditional_update()) {
+    if asked == current || (asked == 0 && call.kind.facts.unconditional_update) {
         return Ok(());
     }
     if asked == 0 {
@@ -147,14 +147,14 @@ pub(super) fn check_version(
     Err(modified(call.group_resource(), name))
 }
 
-/// The refusal of an object without a name.
+/// The error about an object without a name.
 pub(super) fn unnamed(name: &str) -> ApiError {
     ApiError::bad_request(format!(
         "the name of the object ({name} based on URL) was undeterminable: name must be provided"
     ))
 }
 
-/// The name in the body is that of the path.
+/// Checks that the name of an object is that of the path.
 pub(crate) fn check_name_matches_path(object: &Value, name: &str) -> ApiResult<()> {
     match metadata_str(object, "name") {
         "" => Err(unnamed(name)),
@@ -165,12 +165,12 @@ pub(crate) fn check_name_matches_path(object: &Value, name: &str) -> ApiResult<(
     }
 }
 
-/// The namespace in the body is that of the path, or is set to it.
+/// Checks that the namespace of an object is that of the path, or sets it.
 pub(crate) fn check_namespace_matches_path(call: &ResourceRequest<'_>, object: &mut Value) -> ApiResult<()> {
     let found = match object.at(["metadata", "namespace"]) {
         None | Some(Value::Null) => String::new(),
         Some(Value::String(found)) => found.to_string(),
-        // What is no name at all is for the decoder to refuse.
+        // The decoder refuses a value that is not a string.
         Some(_) => return Ok(()),
     };
     match &call.path.namespace {

@@ -1,12 +1,12 @@
-//! How expressions are read.
+//! The parser of JSONPath expressions.
 
 use super::{End, Filter, Path, Slice, Step};
 use scantling_value::Value;
 
-/// How deep filters may nest.
+/// The maximum depth of nested filters.
 const DEPTH: usize = 16;
 
-/// The expressions of a template that begins and ends with one, without its outer braces. What stands between two is text.
+/// Parses a template that begins and ends with an expression, without its outer braces. Between expressions is text.
 pub(super) fn template(text: &str) -> Result<Vec<Path>, String> {
     let mut expressions = Vec::new();
     let mut next = Some(text);
@@ -21,7 +21,7 @@ pub(super) fn template(text: &str) -> Result<Vec<Path>, String> {
     Ok(expressions)
 }
 
-/// An expression that stands within another.
+/// Parses an expression inside another.
 fn inner(text: &str, depth: usize) -> Result<Path, String> {
     let depth = depth.checked_sub(1).ok_or("the expression nests too deep")?;
     Reader { rest: text, depth }.path()
@@ -33,7 +33,7 @@ struct Reader<'t> {
 }
 
 impl<'t> Reader<'t> {
-    /// Reads up to a closing brace, or to the end, where there is one.
+    /// Parses up to a closing brace, or to the end.
     fn path(&mut self) -> Result<Path, String> {
         let mut steps = Path::new();
         while let Some(c) = self.rest.chars().next() {
@@ -74,14 +74,14 @@ impl<'t> Reader<'t> {
         after.is_some()
     }
 
-    /// Takes so many bytes of what is left.
+    /// Takes a number of bytes from the rest.
     fn take(&mut self, length: usize) -> &'t str {
         let (taken, rest) = self.rest.split_at_checked(length).unwrap_or((self.rest, ""));
         self.rest = rest;
         taken
     }
 
-    /// A name up to where the next step begins. A backslash hides what follows it, and is gone.
+    /// Parses a name up to the next step. A backslash escapes the next character.
     fn field(&mut self) -> Step {
         let mut chars = self.rest.char_indices();
         let mut end = self.rest.len();
@@ -110,7 +110,7 @@ impl<'t> Reader<'t> {
 
     fn number(&mut self) -> Result<Step, String> {
         let digits = self.rest.trim_start_matches(['+', '-']);
-        // One sign belongs to it; another is no digit.
+        // A number has at most one sign.
         let sign = usize::from(digits.len() < self.rest.len());
         let after = self.rest.get(sign..).unwrap_or_default();
         let length = after.find(|c: char| c != '.' && !c.is_numeric());
@@ -142,7 +142,7 @@ impl<'t> Reader<'t> {
         Err(unterminated())
     }
 
-    /// What stands in brackets, up to the first that closes, quoted or not.
+    /// The text in brackets, up to the first closing one, quoted or not.
     fn array(&mut self) -> Result<Vec<Step>, String> {
         let end = self.rest.find([']', '\n']);
         let end = end.filter(|end| self.rest.get(*end..).is_some_and(|at| at.starts_with(']')));
@@ -157,7 +157,7 @@ impl<'t> Reader<'t> {
         }
         let key = inside.strip_prefix('\'').and_then(|rest| rest.strip_suffix('\''));
         match key.filter(|key| !key.contains('\'')) {
-            // A key is read as a field is: its dots count.
+            // A key is parsed like a field: its dots separate steps.
             Some(key) => inner(&format!(".{key}"), self.depth),
             None => Ok(vec![Step::Slice(slice(if inside == "*" {
                 ":"
@@ -167,7 +167,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// A filter, up to the bracket that closes it; one pair of quotes in it may hide another.
+    /// Parses a filter up to its closing bracket; one kind of quotes may contain the other.
     fn filter(&mut self) -> Result<Step, String> {
         let unterminated = || "unterminated filter".to_owned();
         let (mut quote, mut closed, mut before) = (None, false, '(');
@@ -211,7 +211,7 @@ impl<'t> Reader<'t> {
     }
 }
 
-/// Whether a name ends here.
+/// Returns whether a character ends a name.
 fn is_terminator(c: char) -> bool {
     matches!(
         c,
@@ -228,7 +228,7 @@ fn unrecognized(c: char) -> String {
     format!("unrecognized character in action: U+{:04X}{shown}", u32::from(c))
 }
 
-/// Three numbers, of which any may be missing: where it begins, where it ends, and how far it goes with each step.
+/// Parses a slice: start, end and step, all optional.
 fn slice(text: &str) -> Result<Slice, String> {
     let invalid = || format!("invalid array index {text}");
     let parts: Vec<&str> = text.split(':').collect();
@@ -259,7 +259,7 @@ fn slice(text: &str) -> Result<Slice, String> {
     })
 }
 
-/// A text without its quotes and escapes.
+/// Unquotes a string.
 fn unquoted(text: &str, quote: char) -> Option<String> {
     let mut out = String::new();
     let mut chars = text.chars();

@@ -1,4 +1,4 @@
-//! Whether the server is well: all checks of a probe together, or one by one.
+//! Health checks: all checks of a probe together, or single ones.
 
 use crate::api::Api;
 use crate::http::reply::{PLAIN_TEXT, Reply};
@@ -7,7 +7,7 @@ use scantling_value::go;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// What is looked at, under the names that probes of a kube-apiserver ask for, as far as there is something like it.
+/// The checks, under the names that kube-apiserver uses, where there is an equivalent.
 const CHECKS: [(&str, When); 9] = [
     ("ping", When::Always),
     ("log", When::Always),
@@ -20,11 +20,11 @@ const CHECKS: [(&str, When); 9] = [
     ("shutdown", When::Ready),
 ];
 
-/// Which probes a check is part of.
+/// The probes that a check belongs to.
 #[derive(Clone, Copy, PartialEq)]
 enum When {
     Always,
-    /// Only when the question is whether requests may come.
+    /// Readiness only.
     Ready,
 }
 
@@ -38,10 +38,10 @@ impl Probe {
     }
 }
 
-/// How long the store may take to say where it is.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// The timeout of the store check.
+const STORE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// `/healthz`, `/livez`, `/readyz`, and single checks below them.
+/// Serves `/healthz`, `/livez`, `/readyz`, and single checks below them.
 pub(crate) async fn answer(api: &Api, probe: Probe, check: Option<&str>, query: &Query) -> Reply {
     if let Some(one) = check {
         return match names(probe).find(|name| *name == one) {
@@ -80,16 +80,16 @@ pub(crate) async fn answer(api: &Api, probe: Probe, check: Option<&str>, query: 
     }
 }
 
-/// A server that answers has read its definitions, and goes on serving what it knows; its store may be gone, and it may
-/// be about to end.
+/// Runs a check. A server that answers has read its CRDs and keeps serving them; but its store may be
+/// unreachable, or it may be shutting down.
 async fn is_well(api: &Api, name: &str) -> bool {
     match name {
         "etcd" => {
-            let revision = tokio::time::timeout(PATIENCE, api.store.revision()).await;
+            let revision = tokio::time::timeout(STORE_TIMEOUT, api.store.revision()).await;
             matches!(revision, Ok(Ok(_)))
         }
         "etcd-readiness" => {
-            let writable = tokio::time::timeout(PATIENCE, api.store.check_writable()).await;
+            let writable = tokio::time::timeout(STORE_TIMEOUT, api.store.check_writable()).await;
             matches!(writable, Ok(Ok(())))
         }
         "shutdown" => api.ready.load(Ordering::Acquire),

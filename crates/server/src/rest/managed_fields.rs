@@ -1,7 +1,8 @@
-//! Who manages which field, in the terms of a request.
+//! Field ownership: updates `managedFields` after writes, applies and scales.
 
 use crate::api::ResourceRequest;
 use crate::discovery::api_version;
+use crate::kinds::codec::INVALID_VERSION;
 use crate::kinds::kind::{Kind, Version};
 use crate::rest::conversion::{Memo, with_conversions};
 use crate::rest::write::Part;
@@ -20,9 +21,9 @@ use std::sync::LazyLock;
 /// The versions of a kind, as ownership sees them.
 struct KindVersions<'a> {
     kind: &'a Kind,
-    /// The version of the request, through which all conversions lead.
+    /// The version of the request. Conversions by a webhook go through it.
     hub: &'a Version,
-    /// What a webhook converted.
+    /// The conversions by a webhook.
     memo: &'a Memo,
 }
 
@@ -35,17 +36,12 @@ impl<'a> KindVersions<'a> {
         }
     }
 
-    /// The version of an `apiVersion` of this kind.
-    fn version<'v>(&self, api_version: &'v str) -> Option<&'v str> {
-        let (group, version) = group_version(api_version);
-        let known = group == self.kind.group && self.kind.versions.iter().any(|v| v.name == version);
-        known.then_some(version)
-    }
-
     fn convert_by_webhook(&self, object: &Value, to: &str) -> Result<Value, String> {
         let is_of = |version: &str| object.get("apiVersion").and_then(Value::as_str) == Some(version);
         let hub = api_version(&self.kind.group, &self.hub.name);
-        if is_of(to) {
+        if !self.kind.has_version(to) {
+            Err(format!("{INVALID_VERSION}{to}"))
+        } else if is_of(to) {
             Ok(object.clone())
         } else if to == hub || is_of(&hub) {
             self.memo.convert(object, to)
@@ -55,22 +51,20 @@ impl<'a> KindVersions<'a> {
     }
 }
 
-const NO_VERSION: &str = "request to convert CR to an invalid group/version: ";
-
 impl Versions for KindVersions<'_> {
     fn object_type(&self, api_version: &str) -> Option<&ObjectType> {
-        self.kind.strategy.object_type(self.version(api_version)?)
+        let version = self
+            .kind
+            .has_version(api_version)
+            .then(|| group_version(api_version).1);
+        self.kind.codec.object_type(version?)
     }
 
     fn convert(&self, object: &Value, api_version: &str) -> Result<Value, String> {
-        // A server knows all versions of its own kinds that there ever were, but of others only those of today.
-        if !self.kind.built_in && self.version(api_version).is_none() {
-            return Err(NO_VERSION.to_owned() + api_version);
+        match self.kind.codec.webhook() {
+            Some(_) => self.convert_by_webhook(object, api_version),
+            None => self.kind.codec.in_version(self.kind, object.clone(), api_version),
         }
-        if self.kind.strategy.by_webhook().is_some() {
-            return self.convert_by_webhook(object, api_version);
-        }
-        self.kind.strategy.in_version(object.clone(), api_version)
     }
 }
 
@@ -81,41 +75,28 @@ fn manager<'a>(versions: &'a KindVersions<'_>, part: Part) -> FieldManager<'a> {
     if let Some(name) = part.subresource_name() {
         manager = manager.subresource(name);
     }
-    if let Some(blank) = kind.strategy.empty_object(version) {
+    if let Some(blank) = kind.codec.empty_object(version) {
         manager = manager.beginning_with(blank);
     }
     match part {
-        // Whichever version a manager wrote in: the status is all that changes.
+        // In every version, only the status changes.
         Part::Status => {
             for version in kind.versions.iter().filter(|v| v.status) {
                 let name = api_version(&kind.group, &version.name);
-                manager = manager.resets_paths(&name, kind.strategy.kept_by_status().iter().copied());
+                manager = manager.resets_paths(&name, kind.facts.status_keeps.iter().copied());
             }
         }
-        // What the version of the request leaves to another endpoint; other versions may differ.
-        _ if version.status => manager = manager.resets_paths(&asked, kind.strategy.kept().iter().copied()),
+        // Other versions may have no status endpoint.
+        _ if version.status => manager = manager.resets_paths(&asked, kind.facts.keeps.iter().copied()),
         _ => {}
     }
     manager
 }
 
-/// The manager of what a server writes by itself.
+/// The field manager of the server itself.
 const SERVER: &str = "kube-apiserver";
 
-/// The entry of a manager: the server itself, which made an object of the core group with these fields.
-pub(crate) fn own_entry(time: &str, fields: Value) -> Value {
-    let entry = [
-        ("manager", Value::from(SERVER)),
-        ("operation", "Update".into()),
-        ("apiVersion", "v1".into()),
-        ("time", time.into()),
-        ("fieldsType", "FieldsV1".into()),
-        ("fieldsV1", fields),
-    ];
-    Value::Object(entry.into_iter().collect())
-}
-
-/// An object with its managers after the server wrote its status.
+/// Returns an object with its managed fields after the server wrote its status.
 pub(crate) fn after_own_status(kind: &Kind, version: &Version, live: &Value, new: Value) -> Value {
     let versions = KindVersions {
         kind,
@@ -126,14 +107,14 @@ pub(crate) fn after_own_status(kind: &Kind, version: &Version, live: &Value, new
     manager.update(Some(live), new, SERVER, Timestamp::now()).object
 }
 
-/// A stored object that is about to change.
+/// The stored object of an update.
 #[derive(Clone, Copy)]
 pub(crate) struct Live<'a> {
     pub(crate) object: &'a Value,
     pub(crate) typed: TypeCheck,
 }
 
-/// An object with its managers after an update by one.
+/// Returns an object with its managed fields after an update.
 pub(crate) async fn after_update(
     call: &ResourceRequest<'_>,
     part: Part,
@@ -147,13 +128,13 @@ pub(crate) async fn after_update(
         name,
         now: Timestamp::now(),
     };
-    if call.kind.strategy.by_webhook().is_none() {
+    if call.kind.codec.webhook().is_none() {
         return updated(call, &update, new, &Memo::default());
     }
     with_conversions(call, |memo| updated(call, &update, new.clone(), memo)).await
 }
 
-/// An update by a manager.
+/// An update by a field manager.
 struct Update<'a> {
     part: Part,
     live: Option<Live<'a>>,
@@ -180,13 +161,13 @@ fn updated(call: &ResourceRequest<'_>, update: &Update<'_>, new: Value, memo: &M
     }
     let manager = manager(&versions, part).with_live(typed);
     let update = |new| manager.update(live, new, name, now);
-    Ok(match call.kind.strategy.written(call.version, &new) {
+    Ok(match call.kind.codec.managed_form(call.version, &new) {
         None => update(new),
         Some(written) => untyped(with_managers_of(new, &update(written).object)),
     })
 }
 
-/// An object with the managers of another.
+/// Returns an object with the managed fields of another.
 fn with_managers_of(mut object: Value, other: &Value) -> Value {
     if let Some(metadata) = crate::rest::write::metadata_mut(&mut object) {
         match other.at(["metadata", "managedFields"]) {
@@ -197,7 +178,7 @@ fn with_managers_of(mut object: Value, other: &Value) -> Value {
     object
 }
 
-/// An apply of a configuration by a manager.
+/// An apply of a configuration by a field manager.
 pub(crate) struct Apply<'a> {
     pub(crate) config: &'a Value,
     pub(crate) manager: &'a str,
@@ -205,7 +186,7 @@ pub(crate) struct Apply<'a> {
     pub(crate) now: Timestamp,
 }
 
-/// What an apply makes of an object.
+/// Applies a configuration to an object.
 pub(crate) fn apply(
     call: &ResourceRequest<'_>,
     part: Part,
@@ -217,7 +198,7 @@ pub(crate) fn apply(
     manager(&versions, part).apply(live, apply.config, apply.manager, apply.force, apply.now)
 }
 
-/// The version of `Scale`.
+/// The `apiVersion` of `Scale`.
 pub(crate) const SCALE_VERSION: &str = "autoscaling/v1";
 
 struct ScaleVersions;
@@ -249,8 +230,7 @@ pub(crate) fn entries(object: &Value) -> &[Value] {
     object.list_at(["metadata", "managedFields"])
 }
 
-/// Gives an object back the times of its managers if nothing else about it changed: a write of what is there already
-/// is none.
+/// Restores the times of managed fields if nothing else changed: such a write is not stored.
 pub(crate) fn keep_times(old: &Value, new: &mut Value) {
     let (before, after) = (entries(old), entries(new));
     let same_managers = || {
@@ -263,20 +243,20 @@ pub(crate) fn keep_times(old: &Value, new: &mut Value) {
     }
 }
 
-/// Whether objects differ in nothing but who manages them.
+/// Returns whether objects are equal except for their managed fields.
 pub(crate) fn same_but_managers(old: &Value, new: &Value) -> bool {
     let same_metadata = |old: &Value, new: &Value| same_but(old, new, "managedFields", |_, _| true);
     same_but(old, new, "metadata", same_metadata)
 }
 
-/// Whether objects have the same members but for one, which is compared apart.
+/// Returns whether objects have the same members, one of which `apart` compares.
 fn same_but(a: &Value, b: &Value, except: &str, apart: impl Fn(&Value, &Value) -> bool) -> bool {
     let (Some(a), Some(b)) = (a.as_object(), b.as_object()) else {
         return a == b;
     };
     let others = |map: &Map| map.len() - usize::from(map.contains_key(except));
     let null = Value::Null;
-    // What is compared apart is mostly small, and where objects mostly differ.
+    // That member is usually small, and the one that differs.
     others(a) == others(b)
         && apart(a.get(except).unwrap_or(&null), b.get(except).unwrap_or(&null))
         && a.iter()
@@ -293,13 +273,13 @@ pub(crate) fn set_entries(object: &mut Value, entries: Vec<Value>) {
     }
 }
 
-/// Removes the managers of an object; says whether it had any.
+/// Removes the managed fields; returns whether there were any.
 pub(crate) fn forget(object: &mut Value) -> bool {
     let metadata = crate::rest::write::metadata_mut(object);
     metadata.is_some_and(|m| m.remove("managedFields").is_some())
 }
 
-/// The scale of an object with the managers of its replicas.
+/// Returns the scale of an object with the managed fields of its replicas.
 pub(crate) fn managed_scale(call: &ResourceRequest<'_>, object: &Value) -> ApiResult<Value> {
     let mut scale = crate::rest::scale::scale_to_patch(call, object)?;
     let managers = scale_to_subresource(entries(object), &mapping(call.kind));
@@ -310,7 +290,7 @@ pub(crate) fn managed_scale(call: &ResourceRequest<'_>, object: &Value) -> ApiRe
     Ok(scale)
 }
 
-/// An object with its managers after a write to its scale.
+/// Returns an object with its managed fields after a write to its scale.
 fn after_scale(
     call: &ResourceRequest<'_>,
     live: Option<&Value>,
@@ -320,7 +300,7 @@ fn after_scale(
     let before = live.map(|live| managed_scale(call, live)).transpose()?;
     let after = crate::rest::scale::scale_to_patch(call, &new)?;
     if !crate::rest::scale::has_replicas(&after) {
-        // The schema does not know the replicas, so they are gone already and have no manager.
+        // The schema has no replicas: they were pruned and have no manager.
         return Ok(new);
     }
     let versions = ScaleVersions;
@@ -334,7 +314,7 @@ fn after_scale(
     Ok(new)
 }
 
-/// What an apply to the scale of an object makes of the scale, with the managers of the object after it.
+/// Applies a configuration to the scale of an object. Returns the scale and the managed fields of the object.
 pub(crate) fn apply_scale(
     call: &ResourceRequest<'_>,
     live: &Value,
@@ -344,17 +324,18 @@ pub(crate) fn apply_scale(
 ) -> Result<(Value, Vec<Value>), ApplyError> {
     let before = managed_scale(call, live).map_err(|e| ApplyError::Internal(e.message().to_owned()))?;
     let versions = ScaleVersions;
-    // A scale that nobody manages is no beginning: a server would have to convert it as if it were of the kind.
+    // kube-apiserver cannot convert a scale without managed fields, because it treats it as an object of the kind.
     let manager = FieldManager::new(&versions, SCALE_VERSION, "Scale")
         .subresource("scale")
-        .without_beginning(&(NO_VERSION.to_owned() + SCALE_VERSION));
+        .without_beginning(&format!("{INVALID_VERSION}{SCALE_VERSION}"));
     let scale = manager.apply(Some(&before), config, name, force, Timestamp::now())?;
     if !call.kind.built_in && !same_but_managers(&before, &scale) {
-        // An apply may say who manages the replicas, but not change them: a server cannot convert what comes of it.
+        // An apply may change the owner of the replicas, but not the replicas: kube-apiserver cannot convert the
+        // result.
         let said = |field| crate::rest::write::metadata_str(config, field);
         return Err(ApplyError::Internal(format!(
             "failed to convert new object ({}/{}; {SCALE_VERSION}, Kind=Scale) to proper version: \
-             {NO_VERSION}{SCALE_VERSION}",
+             {INVALID_VERSION}{SCALE_VERSION}",
             said("namespace"),
             said("name"),
         )));

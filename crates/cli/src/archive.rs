@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-/// Whether a file is an archive by its name.
+/// Returns whether a file is an archive, by its name.
 pub(crate) fn is_archive(path: &Path) -> bool {
     let name = path
         .file_name()
@@ -18,7 +18,7 @@ pub(crate) fn is_archive(path: &Path) -> bool {
     [".tgz", ".tar.gz", ".tar"].iter().any(|end| name.ends_with(end)) && path.is_file()
 }
 
-/// Reads the manifests of an archive file. Templates of charts are left out.
+/// Reads the manifests of an archive file. Skips templates of charts.
 pub(crate) fn read(path: &Path, flags: &ReadFlags) -> Result<Vec<InputSource>, Problem> {
     let name = path.display().to_string();
     let file = File::open(path).map_err(|e| files::unreadable(&name, &e))?;

@@ -16,7 +16,7 @@ use scantling_admit::{Resource, ResourceCompiler};
 use scantling_schema::definition::{Accepted, ApiVersion, CrdVersion, Definition, Spec, ValidationContext};
 use scantling_schema::names::group_version;
 use scantling_schema::rules::Environments;
-use scantling_value::{ErrorList, FieldError, PathBuf, Segment, Value};
+use scantling_value::{ErrorList, FieldError, Finding, Segment, Value};
 use std::collections::BTreeMap;
 use std::io::Read as _;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -26,15 +26,15 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 pub(crate) struct CatalogEntry {
     /// The file it comes from.
     pub(crate) file: Arc<str>,
-    /// Both, for those who want to know by what an object was report.
+    /// Name and file, for the details of a result.
     pub(crate) title: Arc<str>,
     /// The definition.
     pub(crate) definition: Definition,
     /// The API version it is written in.
     pub(crate) api: ApiVersion,
-    /// Unknown fields.
-    pub(crate) unknown: Vec<PathBuf>,
-    /// Whether its text has one schema for all versions, as in v1beta1.
+    /// Unknown fields of its text.
+    pub(crate) unknown: Vec<Finding>,
+    /// True if its text has one schema for all versions, as in v1beta1.
     one_schema: bool,
     /// Its text, if the catalog keeps texts.
     origin: Option<SourceText>,
@@ -303,7 +303,7 @@ impl Catalog {
         ))
     }
 
-    /// Whether ratcheting is on.
+    /// Returns whether ratcheting is on.
     pub(crate) fn ratcheting(&self) -> bool {
         self.target.feature_gates.ratcheting
     }
@@ -347,15 +347,16 @@ impl Catalog {
     }
 
     fn compile(&self, found: CatalogMatch<'_>) -> Result<Arc<Resource>, String> {
-        let spec = &found.entry.definition.spec;
         let version = found.version().ok_or("the definition has no such version")?;
+        // Callers decide by `refused` whether they use a CRD that a cluster refuses.
+        let accepted = Accepted::assume_accepted(found.entry.definition.clone());
         let compiler = rayon::current_thread_index().map_or(0, |n| n + 1);
         let compiler = self.compilers.get(compiler).or(self.compilers.first());
         let compiler = compiler.ok_or("no thread can compile")?;
         let mut compiler = compiler.lock().unwrap_or_else(PoisonError::into_inner);
         compiler
             .get_or_insert_with(|| ResourceCompiler::for_version(self.target.kubernetes_version))
-            .resource(spec, version)
+            .compile(&accepted, &version.name)
             .map(Arc::new)
             .map_err(|why| format!("version {}: {why}", version.name))
     }
@@ -373,7 +374,7 @@ pub(crate) enum OtherObjects {
 /// The kind of CRDs.
 const KIND: &str = "CustomResourceDefinition";
 
-/// Whether a file may contain CRDs. An unreadable file may; it is reported when it is read.
+/// Returns whether a file may contain CRDs. An unreadable file may; it is reported when it is read.
 fn mentions_definitions(source: &InputSource) -> bool {
     let Ok(mut reader) = source.open() else {
         return true;
@@ -470,7 +471,7 @@ pub(crate) fn entry(
     // The path of a CRD has no namespace: a cluster removes it.
     received.definition.metadata.remove("namespace");
     let versions = received.definition.spec.versions().len();
-    let unknown = received.unknown().cloned().collect();
+    let unknown = received.findings;
     Ok(CatalogEntry {
         file: Arc::clone(file),
         title: format!("by {name} in {file}").into(),

@@ -1,4 +1,4 @@
-//! Definitions and objects of a cluster, for those who ask for them.
+//! Reads CRDs and objects from a cluster that the user names.
 
 use crate::args;
 use crate::catalog::Catalog;
@@ -14,7 +14,7 @@ use secrecy::SecretString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// So many objects are asked for at once.
+/// The number of objects per page.
 const PAGE: u32 = 500;
 
 /// A cluster that the user named.
@@ -24,7 +24,7 @@ pub(crate) struct Cluster {
     url: Arc<str>,
 }
 
-/// The cluster that the flags name; none where they name none.
+/// The cluster that the flags name, if any.
 pub(crate) fn asked_for(flags: &args::Cluster) -> Result<Option<Cluster>, Problem> {
     if flags.names_one() {
         Cluster::connect(flags).map(Some)
@@ -57,7 +57,7 @@ impl Cluster {
         Arc::clone(&self.url)
     }
 
-    /// All definitions.
+    /// Returns all CRDs.
     pub(crate) fn definitions(&self) -> Result<Vec<InputObject>, Problem> {
         let mut all = Vec::new();
         let mut pages = self.pages("/apis/apiextensions.k8s.io/v1/customresourcedefinitions".to_owned());
@@ -67,7 +67,7 @@ impl Cluster {
         Ok(all)
     }
 
-    /// All objects of a definition, page by page: in the version that is stored, if clients may see that.
+    /// Lists all objects of a CRD page by page, in the storage version if it is served.
     fn objects(&self, definition: &Definition) -> Pages<'_> {
         let spec = &definition.spec;
         let stored = spec.storage_version().filter(|v| v.served);
@@ -76,7 +76,7 @@ impl Cluster {
         self.pages(format!("/apis/{}/{version}/{}", spec.group, spec.names.plural))
     }
 
-    /// The object of the same kind, namespace and name, if there is one.
+    /// Returns the object with the same kind, namespace and name, if it exists.
     pub(crate) fn object(&self, object: &InputObject, spec: &Spec) -> Result<Option<Value>, Problem> {
         if object.name().is_empty() {
             return Ok(None);
@@ -102,7 +102,7 @@ impl Cluster {
         }
     }
 
-    /// Does work for all objects of some definitions, page by page.
+    /// Calls a function with each page of objects of some CRDs.
     pub(crate) fn each_page(
         &self,
         catalog: &Catalog,
@@ -139,7 +139,7 @@ struct Pages<'c> {
     next: Next,
 }
 
-/// Which page is to be asked for.
+/// The next page to request.
 enum Next {
     First,
     After(String),
@@ -147,7 +147,7 @@ enum Next {
 }
 
 impl Pages<'_> {
-    /// What the objects come from, for messages.
+    /// The origin of the objects, for messages.
     fn name(&self) -> Arc<str> {
         format!("{}{}", self.cluster.url, self.path).into()
     }
@@ -181,17 +181,17 @@ impl Pages<'_> {
             index: Vec::new(),
         };
         flatten(whole, &mut page);
-        // The place in a page means nothing to anyone.
+        // The index within a page is meaningless to users.
         page.iter_mut().for_each(|object| object.index.clear());
         Ok(Some(page))
     }
 }
 
-/// The largest kubeconfig or certificate file that is read.
+/// The maximum size of a kubeconfig or certificate file.
 const MAX_CONFIG_BYTES: u64 = 16 << 20;
 
-/// Refuses a file that is too large for a kubeconfig or a certificate, or that might never end. The reader reports a
-/// missing file.
+/// Refuses a file that is too large for a kubeconfig or a certificate, or may be endless. The reader reports
+/// a missing file.
 fn check_size(file: &Path) -> Result<(), Problem> {
     let what = || format!("cannot read {}", file.display());
     match std::fs::metadata(file) {
@@ -204,13 +204,13 @@ fn check_size(file: &Path) -> Result<(), Problem> {
     }
 }
 
-/// Whether a file gives its bytes once, as what the shell puts in the place of `<(…)`.
+/// Returns whether a file can be read only once, such as the shell's `<(…)`.
 fn is_pipe(file: &Path) -> bool {
     file.metadata()
         .is_ok_and(|data| !data.is_file() && !data.is_dir())
 }
 
-/// The files that are read where no flag names one.
+/// The files that are read if no flag names one.
 fn default_kubeconfigs() -> Vec<PathBuf> {
     if let Some(paths) = std::env::var_os("KUBECONFIG") {
         return std::env::split_paths(&paths).collect();
@@ -219,7 +219,7 @@ fn default_kubeconfigs() -> Vec<PathBuf> {
     home.map(|home| home.join(".kube/config")).into_iter().collect()
 }
 
-/// What kubectl would connect to with the same flags.
+/// Returns the connection that kubectl would use with the same flags.
 async fn config(flags: &args::Cluster) -> Result<Config, Problem> {
     let failed = |e: &dyn std::fmt::Display| Problem::new("cannot use the kubeconfig", e);
     let options = KubeConfigOptions {
@@ -244,7 +244,7 @@ async fn config(flags: &args::Cluster) -> Result<Config, Problem> {
             check_size(path)?;
             Kubeconfig::read_from(path).map(Some)
         }
-        // Whoever names a server needs no file; where there is one, it counts.
+        // With `--server`, no kubeconfig is needed; one that exists is used.
         None if flags.server.is_some() && flags.context.is_none() => Ok(Kubeconfig::read().ok()),
         None => Kubeconfig::read().map(Some),
     };

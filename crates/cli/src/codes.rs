@@ -92,7 +92,7 @@ pub(crate) fn find(id: &str) -> Option<&'static Code> {
     CODES.iter().find(|code| code.id.eq_ignore_ascii_case(id))
 }
 
-/// Whether a text is a code or a prefix of codes.
+/// Returns whether a text is a code or a prefix of codes.
 pub(crate) fn is_prefix(text: &str) -> bool {
     !text.is_empty() && CODES.iter().any(|code| code.id.starts_with(text))
 }

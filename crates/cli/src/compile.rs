@@ -123,10 +123,8 @@ fn compile_crd(file: &Arc<str>, object: InputObject, flags: &args::Compile) -> R
         feature_gates: extensions(),
     };
     let mut errors = invalid(file, object.value.clone(), target)?;
-    let unknown = extended
-        .unknown()
-        .map(|path| format!("{name}: unknown field \"{path}\""));
-    let mut notes: Vec<String> = unknown.collect();
+    let unknown = extended.findings.iter();
+    let mut notes: Vec<String> = unknown.map(|finding| format!("{name}: {finding}")).collect();
     let mut value = object.value;
     let mut lowerings = Vec::new();
     if errors.is_empty() {

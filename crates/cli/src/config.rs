@@ -1,7 +1,7 @@
-//! The configuration file `scantling.yaml`: flags by their long names, for all commands or for one, and settings for some
-//! paths.
+//! The configuration file `scantling.yaml`: flags by their long names, for all commands or for one, and
+//! settings for some paths.
 //!
-//! Settings become command-line words before those of the user, so that the user's flags win and every flag can be
+//! Settings become arguments before those of the user, so the user's flags win and every flag can be
 //! configured.
 
 use crate::args::{Arguments, Command, FieldValidationFlag, SchemaSource, SeveritySetting};
@@ -18,11 +18,11 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The name of the file that is looked for in the current directory and above it.
+/// The name of the file, searched for in the current directory and above.
 const NAME: &str = "scantling.yaml";
-/// The largest configuration that is read.
+/// The maximum size of a configuration file.
 const MAX_BYTES: u64 = 1 << 20;
-/// Commands that are not configured by the file.
+/// Commands that the file does not configure.
 const NOT_CONFIGURED: [&str; 5] = ["serve", "store", "completion", "version", "help"];
 /// The key with settings for some paths.
 const OVERRIDES: &str = "overrides";
@@ -115,7 +115,7 @@ struct Settings {
     overrides: Vec<PathOverride>,
 }
 
-/// A file that is being read, for messages with line and column.
+/// A file being read, for messages with line and column.
 struct Reader<'a> {
     locator: DocumentLocator<'a>,
     file: &'a Arc<str>,
@@ -243,7 +243,7 @@ impl Reader<'_> {
         self.commands().any(|command| command == name)
     }
 
-    /// The error for a key that is no flag.
+    /// The error for a key that is not a flag.
     fn unknown(&self, path: &[&str], only: Option<&str>) -> Problem {
         let key = path.last().copied().unwrap_or_default();
         let commands = self
@@ -263,7 +263,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The words for a flag and its values, which are checked as those of a command line are.
+    /// The arguments for a flag and its values, which are checked as those of a command line.
     fn words(&self, path: &[&str], flag: &str, arg: &Arg, value: &Value) -> Result<Vec<OsString>, Problem> {
         let is_switch = !arg.get_action().takes_values();
         let values = match value {
@@ -335,7 +335,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A path of the file, as the process must open it.
+    /// Resolves a path relative to the file.
     fn relative(&self, path: &str) -> String {
         let is_elsewhere =
             path == "-" || path.starts_with("git:") || path.contains("://") || Path::new(path).is_absolute();

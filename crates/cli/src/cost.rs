@@ -139,12 +139,12 @@ struct RuleCost {
     rule: String,
     cost: u64,
     cardinality: u64,
-    /// The number of evaluations, at most.
+    /// The maximum number of evaluations.
     evaluations: u64,
     message_expression_cost: u64,
     error: String,
     uses_old_self: bool,
-    /// The cost of all evaluations, at most.
+    /// The maximum cost of all evaluations.
     total_cost: u64,
     /// The same as a share of the limit for one rule.
     rule_share: f64,
@@ -223,7 +223,7 @@ struct SchemaCost {
     #[serde(skip)]
     budget: Option<f64>,
     file: Arc<str>,
-    /// Where the schema is.
+    /// The location of the schema.
     #[serde(flatten)]
     location: Option<Location>,
 }
@@ -263,7 +263,7 @@ fn definition(entry: &CatalogEntry, catalog: &Catalog) -> Estimate {
         let before = items.len();
         for rule in rules::rules(&structural, catalog.environments()) {
             let remedy = if rule.total > RULE_LIMIT {
-                rules::remedy(document, &structural, &rule, catalog.environments())
+                rules::remedy(&structural, &rule, catalog.environments())
             } else {
                 Remedy::default()
             };
@@ -317,7 +317,7 @@ impl SchemaCost {
     }
 }
 
-/// Returns the earlier cost in words.
+/// Formats the earlier cost.
 fn previous(cost: Option<Option<u64>>) -> String {
     match cost {
         None => String::new(),
@@ -525,7 +525,7 @@ fn finding(code: &str, text: String, notes: Vec<String>, location: Option<Locati
     }
 }
 
-/// Returns a share in words.
+/// Formats a share.
 fn percent(share: f64) -> String {
     if share > 100.0 {
         "more than 100 times".to_owned()

@@ -1,4 +1,4 @@
-//! `scantling eval`: an expression against a file, or against a target in a definition.
+//! `scantling eval`: evaluates an expression against a file, or against a field of a CRD.
 
 mod complete;
 
@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use target::EvalTarget;
 
-/// Evaluates an expression, or begins a session.
+/// Evaluates an expression, or starts a session.
 pub(crate) fn run(flags: &args::Eval) -> Result<ExitStatus, Problem> {
     let mut session = Session::new(flags)?;
     if flags.repl {
@@ -45,7 +45,7 @@ pub(crate) fn run(flags: &args::Eval) -> Result<ExitStatus, Problem> {
     Ok(ExitStatus::Success)
 }
 
-/// Writes a result for programs.
+/// Prints a result as JSON or YAML.
 fn write(result: &impl Serialize, form: args::EvalFormat) -> Result<(), Problem> {
     render::write(match form {
         args::EvalFormat::Yaml => render::yaml_of(result)?,
@@ -53,13 +53,13 @@ fn write(result: &impl Serialize, form: args::EvalFormat) -> Result<(), Problem>
     })
 }
 
-/// Why nothing came of an expression.
+/// The reason why an expression has no result.
 #[derive(Debug, Serialize)]
 struct Failure {
     error: String,
 }
 
-/// What an expression sees.
+/// The context of expressions.
 struct Session {
     env: Env,
     target: EvalTarget,
@@ -67,11 +67,11 @@ struct Session {
     old: Option<Arc<Value>>,
 }
 
-/// What came of an expression.
+/// The result of an expression.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Evaluation {
-    /// The value; none where there was nothing to look at.
+    /// The value; `None` without an input.
     #[serde(skip_serializing_if = "Option::is_none")]
     value: Option<String>,
     #[serde(rename = "type")]
@@ -82,7 +82,7 @@ struct Evaluation {
 }
 
 impl Evaluation {
-    /// The estimated cost in words.
+    /// The estimated cost as text.
     fn estimate(&self) -> String {
         match self.estimated_cost {
             u64::MAX => "unbounded".to_owned(),
@@ -124,13 +124,13 @@ impl Session {
         })
     }
 
-    /// Takes another file as `self`.
+    /// Loads another file as `self`.
     fn load(&mut self, file: &Path) -> Result<(), Problem> {
         self.value = Some(Arc::new(self.target.value_in(file)?));
         Ok(())
     }
 
-    /// The type and the estimated cost of an expression, and what it gives where there are values to look at.
+    /// Returns the type and the estimated cost of an expression, and its value if there is an input.
     fn answer(&self, expression: &str) -> Result<Evaluation, String> {
         let shape = &self.target.shape;
         let checked = self

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub(crate) struct InputSource {
     /// The name for messages.
     pub(crate) name: Arc<str>,
-    /// Whether the user named the input, rather than a directory or an archive that contains it.
+    /// True if the user named the input itself, rather than a directory or an archive that contains it.
     pub(crate) named: bool,
     from: SourceKind,
 }
@@ -75,7 +75,7 @@ impl InputSource {
         }
     }
 
-    /// Returns the number of bytes, as far as it is known before reading.
+    /// Returns the number of bytes, if known before reading.
     pub(crate) fn size(&self) -> u64 {
         match &self.from {
             SourceKind::Memory(bytes) => bytes.len() as u64,
@@ -84,7 +84,7 @@ impl InputSource {
     }
 }
 
-/// A reader that fails once it exceeds a size limit: the input may be a device that never ends.
+/// A reader that fails at a size limit: the input may be an endless device.
 pub(crate) struct Limited<R> {
     input: R,
     left: u64,
@@ -128,7 +128,7 @@ pub(crate) fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     read_all(open_limited(path, limit)?)
 }
 
-/// Reads an input. The buffer grows in steps: one that doubles would take far more than the limit.
+/// Reads an input. The buffer grows in steps: doubling could take far more than the limit.
 pub(crate) fn read_all(mut input: impl Read) -> io::Result<Vec<u8>> {
     const STEP: usize = 16 << 20;
     let mut bytes = Vec::new();
@@ -173,7 +173,7 @@ fn byte_order(text: &[u8]) -> Option<fn([u8; 2]) -> u16> {
     }
 }
 
-/// Converts UTF-16 to UTF-8. Anything else is returned unchanged: the decoder reports what is wrong.
+/// Converts UTF-16 to UTF-8. Anything else is returned unchanged; the decoder reports errors.
 fn in_utf8(text: Vec<u8>) -> Vec<u8> {
     let Some(unit) = byte_order(&text) else {
         return text;
@@ -278,7 +278,7 @@ impl<'a> Finder<'a> {
     }
 }
 
-/// A file that the user named. A pipe, such as the shell's `<(helm template .)`, can be read only once.
+/// A file named by the user. A pipe, such as the shell's `<(helm template .)`, can be read only once.
 fn given(path: &Path, flags: &ReadFlags) -> io::Result<InputSource> {
     if std::fs::metadata(path)?.is_file() {
         return Ok(InputSource::file(path, true, flags));
@@ -287,7 +287,7 @@ fn given(path: &Path, flags: &ReadFlags) -> io::Result<InputSource> {
     Ok(InputSource::memory(&path.display().to_string(), true, bytes))
 }
 
-/// Whether standard input has been read: it can be read only once.
+/// True once standard input has been read: it can be read only once.
 static TAKEN: AtomicBool = AtomicBool::new(false);
 
 fn standard_input(limit: u64) -> Result<InputSource, Problem> {

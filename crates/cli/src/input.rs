@@ -3,7 +3,7 @@
 use crate::locate::Location;
 use crate::problem::Problem;
 use crate::split::lines;
-use scantling_value::{DecodeError, Decoded, Limits, Position, Value, json, yaml};
+use scantling_value::{DecodeError, Decoded, Finding, Limits, Position, Value, json, yaml};
 use std::sync::Arc;
 
 /// One document of a file.
@@ -13,15 +13,15 @@ pub(crate) struct Document<'a> {
     pub(crate) file: &'a Arc<str>,
     /// The text of this document alone.
     pub(crate) text: &'a [u8],
-    /// Where it begins in the file.
+    /// Its start in the file.
     pub(crate) start: Start,
-    /// How it is written.
+    /// Its notation.
     pub(crate) notation: Notation,
-    /// The list that it was cut out of.
+    /// The list that it was split from.
     pub(crate) within: Option<ParentList>,
 }
 
-/// Where a text begins in its file.
+/// The start of a text in its file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Start {
     /// The number of lines before its first one.
@@ -31,11 +31,11 @@ pub(crate) struct Start {
 }
 
 impl Start {
-    /// Where the next text begins, after a text that begins here.
+    /// Returns the start of the next text, after a text that begins here.
     pub(crate) fn after(self, text: &[u8]) -> Self {
         let last = memchr::memrchr(b'\n', text);
         let on_line = text.get(last.map_or(0, |n| n + 1)..).unwrap_or_default();
-        // Bytes that go on with a character are not counted.
+        // Continuation bytes of UTF-8 are not counted.
         let characters = on_line.iter().filter(|b| (**b as i8) >= -0x40).count();
         Start {
             line: self.line + lines(text),
@@ -48,7 +48,8 @@ impl Start {
     }
 }
 
-/// The list that a document was cut out of: what its elements need not repeat, and which of them it is.
+/// The list that a document was split from: the `apiVersion` and `kind` that its elements need not repeat,
+/// and the index of the element.
 #[derive(Clone, Debug)]
 pub(crate) struct ParentList {
     pub(crate) kind: Arc<str>,
@@ -56,7 +57,7 @@ pub(crate) struct ParentList {
     pub(crate) index: usize,
 }
 
-/// How a document is written.
+/// The notation of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Notation {
     /// JSON.
@@ -71,7 +72,7 @@ pub(crate) struct InputObject {
     /// The object.
     pub(crate) value: Value,
     /// Duplicate fields that strict decoding reported.
-    pub(crate) found_in_text: Vec<String>,
+    pub(crate) found_in_text: Vec<Finding>,
     /// Its index in the list that the document is; in a list of lists, one after the other.
     pub(crate) index: Vec<usize>,
 }
@@ -93,7 +94,7 @@ impl InputObject {
         self.value.str_at(["metadata", "namespace"])
     }
 
-    /// Whether this is a CRD.
+    /// Returns whether this is a CRD.
     pub(crate) fn is_definition(&self) -> bool {
         self.kind() == "CustomResourceDefinition" && self.api_version().starts_with("apiextensions.k8s.io/")
     }
@@ -128,12 +129,8 @@ impl Document<'_> {
     fn flattened(&self) -> Result<Option<Vec<InputObject>>, Problem> {
         let Decoded {
             mut value,
-            duplicates,
+            duplicates: found_in_text,
         } = self.decode()?;
-        let found_in_text = match self.notation {
-            Notation::Yaml if !duplicates.is_empty() => vec![yaml::strict_error(&duplicates)],
-            _ => duplicates,
-        };
         if value.is_null() && self.within.is_none() {
             return Ok(Some(Vec::new()));
         }
@@ -203,7 +200,7 @@ impl Document<'_> {
     }
 }
 
-/// Why a document is skipped that is not an object.
+/// The reason why a document that is not an object is skipped.
 const NOT_AN_OBJECT: &str = "not a Kubernetes object";
 
 /// The objects behind an object: itself, or those of the list that it is.

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The catalog of kubeconform, which `default` stands for.
+/// kubeconform's catalog, which `default` refers to.
 const DEFAULT: &str = "https://raw.githubusercontent.com/yannh/kubernetes-json-schema/master/\
      {{.NormalizedKubernetesVersion}}-standalone{{.StrictSuffix}}/{{.ResourceKind}}{{.KindSuffix}}.json";
 /// The layout below a directory or URL that is not a template.
@@ -58,7 +58,7 @@ impl JsonSchemas {
     pub(crate) fn find(&self, api_version: &str, kind: &str) -> Result<Option<Arc<JsonValidator>>, Problem> {
         for template in &self.templates {
             let location = expand(template, api_version, kind, self.version);
-            // The lock is held while a schema is loaded: other threads probably want the same one.
+            // The lock is held during loading, because other threads probably need the same schema.
             let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
             if !loaded.contains_key(&location) {
                 let validator = self.load(&location)?.map(Arc::new);

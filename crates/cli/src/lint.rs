@@ -7,7 +7,7 @@ use crate::catalog;
 use crate::codes;
 use crate::files;
 use crate::input::InputObject;
-use crate::locate::{DocumentLocator, Locatable, Location, LocationQuery, locate_all};
+use crate::locate::{DocumentLocator, Locatable, Location, LocationQuery, LocationVisitor, locate_all};
 use crate::policy::{self, Directives, Fingerprint, Policy};
 use crate::problem::{ExitStatus, Problem, note};
 use crate::render::{self, RenderedItem, Report};
@@ -15,7 +15,7 @@ use crate::report::{Finding, Issue, ReportItem, ReportSubject, Severity, count};
 use crate::stream;
 use crate::walk;
 use advice::Advice;
-use scantling_merge::patch;
+use scantling_admit::Warning;
 use scantling_schema::definition::{Accepted, ValidationContext};
 use scantling_schema::rules::Environments;
 use serde::Serialize;
@@ -179,16 +179,16 @@ impl DefinitionReport {
 }
 
 impl Locatable for DefinitionReport {
-    fn visit_locations(&mut self, visit: &mut dyn FnMut(&Option<LocationQuery>, &mut Option<Location>)) {
+    fn visit_locations(&mut self, visit: &mut LocationVisitor<'_>) {
         for issue in &mut self.errors {
             issue.visit_locations(visit);
         }
         self.warning_positions.resize(self.warning_queries.len(), None);
-        for (query, location) in self.warning_queries.iter().zip(&mut self.warning_positions) {
+        for (query, location) in self.warning_queries.iter_mut().zip(&mut self.warning_positions) {
             visit(query, location);
         }
         for advice in &mut self.advice {
-            visit(&advice.query, &mut advice.location);
+            visit(&mut advice.query, &mut advice.location);
         }
     }
 }
@@ -259,8 +259,12 @@ impl Linter<'_> {
         let mut all = std::mem::take(&mut item.advice);
         all.retain_mut(|advice| {
             let line = advice.location.as_ref().map(|at| at.line);
-            let finding = item.fingerprint(advice);
-            match self.policy.severity(&finding, advice.severity, directives, line) {
+            let finding = (advice.code, &*item.file);
+            let fingerprint = || item.fingerprint(advice);
+            match self
+                .policy
+                .severity(finding, advice.severity, (directives, line), fingerprint)
+            {
                 Some(severity) => {
                     advice.severity = severity;
                     true
@@ -283,11 +287,17 @@ impl Linter<'_> {
             name: object.name().to_owned(),
             accepted: false,
             errors: Vec::new(),
-            warnings: patch::warnings(&object.found_in_text),
+            warnings: Vec::new(),
             advice: Vec::new(),
             warning_positions: Vec::new(),
             warning_queries: Vec::new(),
         };
+        let mut warnings: Vec<Warning> = object
+            .found_in_text
+            .iter()
+            .cloned()
+            .map(Warning::Finding)
+            .collect();
         let index = object.index.clone();
         let entry = match catalog::entry(file, object, self.flags.target) {
             Ok(entry) => entry,
@@ -299,13 +309,8 @@ impl Linter<'_> {
                 return item;
             }
         };
-        item.warnings.extend(entry.api.deprecation().map(str::to_owned));
-        item.warnings.extend(
-            entry
-                .unknown
-                .iter()
-                .map(|field| format!("unknown field \"{field}\"")),
-        );
+        warnings.extend(entry.api.deprecation().map(|text| Warning::Text(text.to_owned())));
+        warnings.extend(entry.unknown.iter().cloned().map(Warning::Finding));
         let setting = ValidationContext {
             api: entry.api,
             gates: self.flags.target.feature_gates,
@@ -314,10 +319,10 @@ impl Linter<'_> {
         match Accepted::create(entry.definition.clone(), &setting) {
             Ok(acceptance) => {
                 item.accepted = true;
-                item.warnings.extend(acceptance.warnings);
+                warnings.extend(acceptance.warnings.into_iter().map(Warning::Text));
                 let condition = acceptance.accepted.non_structural_condition();
                 let text = condition.map(|c| format!("the condition {} will be set: {}", c.ty, c.message));
-                item.warnings.extend(text);
+                warnings.extend(text.map(Warning::Text));
             }
             Err(errors) => {
                 let issue = |e| Issue::new(e, locator.field(&index, &entry.written(e.field())));
@@ -325,11 +330,9 @@ impl Linter<'_> {
             }
         }
         item.advice = advice::advice(&entry, &self.environments, locator, &index);
-        item.warning_queries = item
-            .warnings
-            .iter()
-            .map(|text| locator.message(&index, text))
-            .collect();
+        let query = |warning| locator.warning(&index, warning);
+        item.warning_queries = warnings.iter().map(query).collect();
+        item.warnings = warnings.iter().map(ToString::to_string).collect();
         item
     }
 }

@@ -1,6 +1,6 @@
-//! Large lists, cut into their elements: each is then decoded on its own, on any core, and none waits for the others.
+//! Splits large lists into their elements, which are then decoded independently on all cores.
 //!
-//! A list is cut only where that gives what decoding it as a whole would give; anything unusual leaves it whole.
+//! A list is split only if the result equals decoding it as a whole; anything unusual stays unsplit.
 
 use crate::input::{Document, Notation, ParentList};
 use crate::split;
@@ -8,14 +8,14 @@ use scantling_value::{Limits, json, yaml};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Lists below this size are not worth the search.
+/// Smaller lists are not worth splitting.
 const LARGE: usize = 256 << 10;
 
-/// What is decoded at once: a document, or an element of a list.
+/// A unit of decoding: a document, or an element of a list.
 #[derive(Debug)]
 pub(crate) struct DocumentPart<'a> {
     document: Document<'a>,
-    /// The column of the dash before an element in YAML's block notation.
+    /// The column of the dash before an element in YAML's block style.
     dash: Option<usize>,
 }
 
@@ -25,7 +25,7 @@ impl DocumentPart<'_> {
         self.document.text.len()
     }
 
-    /// Does work for the document, or for the element as if it were one, in its place.
+    /// Calls a function with the document, or with the element as if it were a document, at its position.
     pub(crate) fn with<T>(&self, work: impl Fn(&Document<'_>) -> T) -> T {
         let Some(dash) = self.dash else {
             return work(&self.document);
@@ -44,7 +44,7 @@ impl DocumentPart<'_> {
     }
 }
 
-/// The documents, with large lists cut.
+/// Splits large lists in documents.
 pub(crate) fn cut(documents: Vec<Document<'_>>) -> Vec<DocumentPart<'_>> {
     let mut all = Vec::with_capacity(documents.len());
     for document in documents {
@@ -61,11 +61,11 @@ pub(crate) fn cut(documents: Vec<Document<'_>>) -> Vec<DocumentPart<'_>> {
     all
 }
 
-/// Where the elements of a list stand.
+/// The positions of the elements of a list.
 struct Elements {
-    /// Each of them.
+    /// The range of each element.
     ranges: Vec<Range<usize>>,
-    /// What is to be replaced by an empty list for the rest to make sense.
+    /// The range to replace by an empty list, so that the rest of the document parses.
     all: Range<usize>,
     dash: Option<usize>,
 }
@@ -110,7 +110,7 @@ fn elements<'a>(document: &Document<'a>) -> Option<Vec<DocumentPart<'a>>> {
     Some(cuts)
 }
 
-/// The elements of the `items` of a JSON object.
+/// The elements of `items` in a JSON object.
 fn in_json(text: &[u8]) -> Option<Elements> {
     let open = skip_space(text, 0);
     let mut at = (text.get(open)? == &b'{').then_some(open + 1)?;
@@ -155,7 +155,7 @@ fn skip_space(text: &[u8], at: usize) -> usize {
     at + rest.iter().take_while(|b| b.is_ascii_whitespace()).count()
 }
 
-/// Where the value ends that begins at a place.
+/// The end of the value that begins at an offset.
 fn value_end(text: &[u8], at: usize) -> Option<usize> {
     let rest = text.get(at..)?;
     let length = match rest.first()? {
@@ -169,9 +169,9 @@ fn value_end(text: &[u8], at: usize) -> Option<usize> {
     Some(at + length)
 }
 
-/// The elements of the `items` of a mapping in block notation, if each of them begins with a field.
+/// The elements of `items` in a block mapping, if each begins with a field.
 fn in_yaml(text: &[u8]) -> Option<Elements> {
-    // An anchor in one element could be meant in another.
+    // An anchor in one element could be referenced in another.
     if memchr::memmem::find(text, b" &").is_some() {
         return None;
     }
@@ -192,7 +192,7 @@ fn in_yaml(text: &[u8]) -> Option<Elements> {
                 found.push(at);
             }
             Some(_) if indent > column => {}
-            // With dashes below the name itself, the list ends with the next name.
+            // If dashes are at the column of the key, the next key ends the list.
             Some(_) if indent == 0 => break,
             Some(_) => return None,
         }
@@ -202,13 +202,13 @@ fn in_yaml(text: &[u8]) -> Option<Elements> {
     let ranges: Vec<Range<usize>> = found.iter().copied().zip(ends).map(|(a, b)| a..b).collect();
     (!ranges.is_empty()).then_some(Elements {
         ranges,
-        // The end of the line belongs to the name.
+        // The line break belongs to the key.
         all: start.saturating_sub(1)..at,
         dash,
     })
 }
 
-/// Where the line after `items:` begins.
+/// The start of the line after `items:`.
 fn begin_of_items(text: &[u8]) -> Option<usize> {
     const NAME: &[u8] = b"items:";
     let starts = memchr::memmem::find_iter(text, NAME);
@@ -220,7 +220,7 @@ fn begin_of_items(text: &[u8]) -> Option<usize> {
     only_space.then_some(after + length + 1)
 }
 
-/// Whether an element begins as objects do: `- apiVersion: …`.
+/// Checks that an element begins like an object: `- apiVersion: …`.
 fn begins_with_field(content: &[u8]) -> Option<()> {
     let field = content.strip_prefix(b"- ")?;
     let name = field.iter().take_while(|b| b.is_ascii_alphabetic()).count();
@@ -240,7 +240,7 @@ mod tests {
     use std::fmt::Write as _;
     use std::sync::Arc;
 
-    /// The objects of a text, each with the place of its `spec`, and how many cuts they came from.
+    /// The objects of a text, each with the position of its `spec`, and the number of parts they came from.
     fn objects(text: &str, notation: Notation) -> (usize, String) {
         let file: Arc<str> = "f".into();
         let (documents, problems) = split::split(&file, text.as_bytes(), notation, Start::default());
@@ -264,7 +264,7 @@ mod tests {
         (cuts.len(), out)
     }
 
-    /// The same with so much space that the list is large; the space must not matter.
+    /// The same with enough whitespace to make the list large, which must not matter.
     fn large(text: &str, notation: Notation) -> (usize, String) {
         let (count, small) = objects(text, notation);
         assert_eq!(count, 1);
@@ -273,7 +273,7 @@ mod tests {
         (count, large)
     }
 
-    /// A text with so much space at its end that it is large. What comes after the last bracket of JSON is not its.
+    /// A text padded at its end to be large. Padding after the last bracket of JSON does not count.
     fn padded(text: &str, notation: Notation) -> String {
         let space = "\n".repeat(LARGE);
         match notation {
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn elements_are_what_they_are_in_the_whole() {
+    fn split_elements_equal_decoded_ones() {
         let cases = [
             (
                 Notation::Json,
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_unusual_stays_whole() {
+    fn unusual_lists_are_not_split() {
         let cases = [
             (Notation::Json, "{\"kind\": \"A\", \"items\": [{}, {}]}"),
             (

@@ -1,7 +1,8 @@
 //! Locations of findings in files.
 
 use crate::input::{Document, Notation, Start};
-use scantling_value::{FieldError, Limits, Path, PathBuf, Position, Segment, Value};
+use scantling_admit::Warning;
+use scantling_value::{FieldError, Finding, Limits, PathBuf, Position, Segment, Value};
 use serde::Serialize;
 use std::cell::OnceCell;
 use std::sync::{Arc, OnceLock};
@@ -30,13 +31,13 @@ pub(crate) enum LocationQuery {
     Line(usize),
 }
 
-/// Up to this many paths are looked up one by one.
-const FEW: usize = 8;
+/// Takes what to look up for a finding, and where to store the location.
+pub(crate) type LocationVisitor<'v> = dyn FnMut(&mut Option<LocationQuery>, &mut Option<Location>) + 'v;
 
 /// A report item with findings whose locations are looked up.
 pub(crate) trait Locatable {
     /// Visits each finding: what to look up, and where to store the location.
-    fn visit_locations(&mut self, visit: &mut dyn FnMut(&Option<LocationQuery>, &mut Option<Location>));
+    fn visit_locations(&mut self, visit: &mut LocationVisitor<'_>);
 }
 
 /// Looks up locations in a document.
@@ -68,11 +69,10 @@ impl<'d> DocumentLocator<'d> {
 
     /// Returns the query for a path in one of the objects.
     pub(crate) fn path(&self, index: &[usize], path: &PathBuf) -> Option<LocationQuery> {
-        let above = index
-            .iter()
-            .flat_map(|n| [Segment::Field("items"), Segment::Index(*n)]);
-        let steps: Vec<Segment<'_>> = above.chain(path.segments()).collect();
-        Some(LocationQuery::Path(append(&Path::ROOT, &steps)))
+        let steps: Vec<Segment<'_>> = above(index).collect();
+        Some(LocationQuery::Path(
+            steps.into_iter().chain(path.segments()).collect(),
+        ))
     }
 
     /// Returns the query for a field of one of the objects, written as in messages.
@@ -80,35 +80,42 @@ impl<'d> DocumentLocator<'d> {
         self.path(index, &path_in(field, self.object(index)))
     }
 
-    /// Returns the query for a server's message: about an unknown or duplicate field, or beginning with a field.
+    /// Returns the query for a server's message, which begins with a field.
     pub(crate) fn message(&self, index: &[usize], text: &str) -> Option<LocationQuery> {
-        let path = path_in_message(text, self.object(index));
-        if path.segments().next().is_some() {
-            return self.path(index, &path);
+        let field = text.split(": ").next().unwrap_or_default();
+        let path = path_in(field, self.object(index));
+        path.segments().next()?;
+        self.path(index, &path)
+    }
+
+    /// Returns the query for an unknown or duplicate field.
+    pub(crate) fn finding(&self, index: &[usize], finding: &Finding) -> Option<LocationQuery> {
+        match finding {
+            Finding::DuplicateKey { line, .. } => Some(LocationQuery::Line(*line)),
+            finding => self.path(index, finding.field()?),
         }
-        // YAML's strict decoder names lines: `line 6: key "size" already set in map`.
-        let number = text.strip_prefix("line ")?.split(':').next()?;
-        number.parse().ok().map(LocationQuery::Line)
+    }
+
+    /// Returns the query for a warning.
+    pub(crate) fn warning(&self, index: &[usize], warning: &Warning) -> Option<LocationQuery> {
+        match warning {
+            Warning::Finding(finding) => self.finding(index, finding),
+            Warning::Text(text) => self.message(index, text),
+        }
     }
 
     /// Returns the location of each query.
     pub(crate) fn locations(&self, queries: &[Option<LocationQuery>]) -> Vec<Option<Location>> {
-        let paths = queries.iter().flatten();
-        let paths: Vec<PathBuf> = paths
-            .filter_map(|query| match query {
-                LocationQuery::Path(path) => Some(path.clone()),
-                LocationQuery::Line(_) => None,
-            })
-            .collect();
+        let paths = queries.iter().flatten().filter_map(|query| match query {
+            LocationQuery::Path(path) => Some(path),
+            LocationQuery::Line(_) => None,
+        });
+        let paths: Vec<&PathBuf> = paths.collect();
         let document = self.document;
         let positions = match (document.notation, paths.as_slice()) {
             (_, []) => Vec::new(),
-            // For a few paths, searching the text is cheaper than parsing it.
-            (Notation::Json, few) if few.len() <= FEW => few
-                .iter()
-                .map(|path| Position::in_json(document.text, path))
-                .collect(),
-            _ => Position::all_in_yaml(document.text, &paths, Limits::SERVER),
+            (Notation::Json, paths) => Position::all_in_json(document.text, paths),
+            (Notation::Yaml, paths) => Position::all_in_yaml(document.text, paths, Limits::SERVER),
         };
         let mut positions = positions.into_iter();
         let lines = OnceCell::new();
@@ -125,13 +132,16 @@ impl<'d> DocumentLocator<'d> {
 pub(crate) fn locate_all<T: Locatable>(locator: &DocumentLocator<'_>, items: &mut [T]) {
     let mut queries = Vec::new();
     for item in items.iter_mut() {
-        item.visit_locations(&mut |query, _| queries.push(query.clone()));
+        item.visit_locations(&mut |query, _| queries.push(query.take()));
     }
     let mut locations = locator.locations(&queries).into_iter();
     for item in items {
         item.visit_locations(&mut |_, location| *location = locations.next().flatten());
     }
 }
+
+/// So many characters of a long line are kept before and after a position.
+const AROUND: usize = 1024;
 
 impl Location {
     /// Returns the location of a position in a text that begins at `start` in its file.
@@ -142,11 +152,28 @@ impl Location {
 
     fn on_line(line: &[u8], start: Start, at: Position) -> Self {
         let missing = if at.line == 1 { start.column } else { 0 };
+        // Of a very long line, the part around the position.
+        let cut = match line.len() > 4 * AROUND {
+            true => at.column.saturating_sub(AROUND),
+            false => 0,
+        };
+        let shown = match line.len() > 4 * AROUND {
+            true if line.is_ascii() => {
+                let rest = line.get(cut..).unwrap_or_default();
+                String::from_utf8_lossy(rest.get(..2 * AROUND).unwrap_or(rest)).into_owned()
+            }
+            true => String::from_utf8_lossy(line)
+                .chars()
+                .skip(cut)
+                .take(2 * AROUND)
+                .collect(),
+            false => String::from_utf8_lossy(line).trim_end().to_owned(),
+        };
         Location {
             line: at.line + start.line,
             column: at.column + missing,
-            text: String::from_utf8_lossy(line).trim_end().to_owned(),
-            missing,
+            text: shown,
+            missing: missing + cut,
         }
     }
 }
@@ -209,17 +236,6 @@ impl SourceText {
     }
 }
 
-fn path_in_message(text: &str, object: &Value) -> PathBuf {
-    let quoted = ["unknown field ", "duplicate field "]
-        .iter()
-        .find_map(|prefix| text.strip_prefix(prefix))
-        .map(|rest| rest.trim_matches('"'));
-    path_in(
-        quoted.unwrap_or_else(|| text.split(": ").next().unwrap_or_default()),
-        object,
-    )
-}
-
 /// Returns the location of the first character of a line that is not a space.
 fn line_location(document: &Document<'_>, lines: &[&[u8]], line: usize) -> Option<Location> {
     let text = lines.get(line.checked_sub(1)?)?;
@@ -258,7 +274,7 @@ pub(crate) fn path_in(text: &str, object: &Value) -> PathBuf {
         found.push(segment);
         (value, rest) = (next, after);
     }
-    append(&Path::ROOT, &found)
+    found.into_iter().collect()
 }
 
 fn after_member<'t>(text: &'t str, name: &str) -> Option<&'t str> {
@@ -277,16 +293,11 @@ fn after_index(text: &str) -> Option<(usize, &str)> {
     Some((index.parse().ok()?, rest))
 }
 
-fn append(path: &Path<'_>, rest: &[Segment<'_>]) -> PathBuf {
-    match rest.split_first() {
-        Some((first, rest)) => append(&path.push(*first), rest),
-        None => PathBuf::from(path),
-    }
-}
-
-/// Returns a path of segments.
-pub(crate) fn path_from(segments: &[Segment<'_>]) -> PathBuf {
-    append(&Path::ROOT, segments)
+/// The steps to an object of a document; `index` is its position in a list.
+pub(crate) fn above(index: &[usize]) -> impl Iterator<Item = Segment<'static>> {
+    index
+        .iter()
+        .flat_map(|n| [Segment::Field("items"), Segment::Index(*n)])
 }
 
 /// The value at a path.

@@ -39,6 +39,7 @@ mod tools;
 mod upgrade;
 mod validate;
 mod walk;
+mod wrap;
 
 use clap::CommandFactory as _;
 use std::process::ExitCode;

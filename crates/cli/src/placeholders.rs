@@ -4,8 +4,8 @@ use crate::args::Variable;
 use scantling_value::Value;
 use std::borrow::Cow;
 
-/// Replaces variables as Flux does after a build: `${NAME}`, `${NAME:-default}`, `${NAME:=default}`. `$${NAME}` stands for
-/// the text `${NAME}`. A variable without value and default stays as it is.
+/// Replaces variables as Flux does after a build: `${NAME}`, `${NAME:-default}`, `${NAME:=default}`.
+/// `$${NAME}` is the literal text `${NAME}`. A variable without value and default stays unchanged.
 pub(crate) fn substitute<'t>(text: &'t [u8], variables: &[Variable]) -> Cow<'t, [u8]> {
     if variables.is_empty() || memchr::memmem::find(text, b"${").is_none() {
         return Cow::Borrowed(text);
@@ -67,7 +67,7 @@ fn parse(text: &str) -> Option<VariableReference<'_>> {
     is_name.then_some(VariableReference { name, default, rest })
 }
 
-/// Whether a value, or a value in it, contains a variable or an encrypted text, so that it is not what a cluster gets.
+/// Returns whether a value contains a variable or encrypted text, so that it is not final.
 pub(crate) fn is_unresolved(value: &Value) -> bool {
     match value {
         Value::String(text) => text.starts_with("ENC[") || has_variable(text),

@@ -36,7 +36,7 @@ pub(crate) struct PathOverride {
 }
 
 impl PathOverride {
-    /// Whether the override applies to a file.
+    /// Returns whether the override applies to a file.
     pub(crate) fn matches(&self, file: &str) -> bool {
         // Patterns begin with the directory of the configuration.
         std::path::absolute(file).is_ok_and(|file| self.paths.is_match(file))
@@ -83,21 +83,21 @@ impl Policy {
         })
     }
 
-    /// Returns the severity of a finding, or `None` if it is not to be reported. `line` is its line in the document that
-    /// `directives` belong to.
+    /// Returns the severity of a finding in a file, or `None` if it is not to be reported. `line` is its line in the
+    /// document that `directives` belong to.
     pub(crate) fn severity(
         &self,
-        finding: &Fingerprint,
+        (code, file): (&str, &str),
         default: Severity,
-        directives: &Directives,
-        line: Option<usize>,
+        (directives, line): (&Directives, Option<usize>),
+        fingerprint: impl FnOnce() -> Fingerprint,
     ) -> Option<Severity> {
-        let code = finding.code.as_str();
         let selected = self.select.is_empty() || self.select.iter().any(|prefix| code.starts_with(prefix));
-        if !selected || directives.ignore(code, line) || self.baseline.contains(finding) {
+        let is_known = || !self.baseline.is_empty() && self.baseline.contains(&fingerprint());
+        if !selected || directives.ignore(code, line) || is_known() {
             return None;
         }
-        let overrides = self.overrides.iter().filter(|o| o.matches(&finding.file));
+        let overrides = self.overrides.iter().filter(|o| o.matches(file));
         let all = self
             .severities
             .iter()
@@ -220,7 +220,7 @@ impl Directives {
         Directives(found)
     }
 
-    /// Whether there are no such comments.
+    /// Returns whether there are no such comments.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -1,4 +1,4 @@
-//! Problems that keep a command from its work, and exit codes.
+//! Problems that end a command, and exit codes.
 
 use crate::locate::Location;
 use anstyle::{AnsiColor, Style};
@@ -13,9 +13,9 @@ pub(crate) enum ExitStatus {
     Success,
     /// There are findings.
     Findings,
-    /// The command line is wrong.
+    /// The command line is invalid.
     Usage,
-    /// Something could not be read or loaded.
+    /// An input could not be read or loaded.
     Unreadable,
 }
 
@@ -49,14 +49,14 @@ impl ExitStatus {
     }
 }
 
-/// Something that could not be read, loaded or done: what, where, and what may help.
+/// An operation that failed: what, where, and advice.
 #[derive(Debug)]
 pub(crate) struct Problem {
     what: String,
     hint: Option<String>,
     exit_status: ExitStatus,
     input: Option<Box<InputProblem>>,
-    /// Why the input may be skipped if the user did not name it.
+    /// The reason why the input may be skipped if the user did not name it.
     skip_reason: Option<&'static str>,
 }
 
@@ -128,7 +128,7 @@ impl Problem {
         self.hint.as_deref()
     }
 
-    /// A wrong command line.
+    /// An invalid command line.
     pub(crate) fn usage(what: impl Into<String>) -> Self {
         Problem {
             exit_status: ExitStatus::Usage,

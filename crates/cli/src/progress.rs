@@ -1,4 +1,4 @@
-//! How far long work has come.
+//! Progress of long work.
 
 use crate::files::InputSource;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -7,13 +7,13 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Shorter work is over before anything could be read.
+/// Shorter work shows no progress.
 const SHORT: Duration = Duration::from_millis(500);
 
-/// A bar on standard error, where that is a terminal, results go elsewhere and the work is long.
+/// A progress bar on standard error, if that is a terminal, the output is redirected and the work is long.
 pub(crate) struct ByteProgress {
     begun: Instant,
-    /// The bytes that are done, and all of them.
+    /// The bytes done, and the total.
     done: AtomicU64,
     all: u64,
     bar: OnceLock<ProgressBar>,
@@ -37,7 +37,7 @@ impl ByteProgress {
         }
     }
 
-    /// So much more is done.
+    /// Adds processed bytes.
     pub(crate) fn advance(&self, bytes: usize) {
         if !self.seen {
             return;

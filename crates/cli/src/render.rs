@@ -1,7 +1,7 @@
-//! Rendering of reports.
+//! Renders reports.
 //!
-//! Each item is rendered on the core that found it. The pieces are written in order and not kept, except by formats that
-//! need all of them first.
+//! Each item is rendered on the core that produced it. The pieces are written in order and dropped, except
+//! for formats that need all of them first.
 
 mod github;
 mod junit;

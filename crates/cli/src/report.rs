@@ -1,6 +1,6 @@
 //! Reports of commands, in the form that all renderers take.
 
-use crate::locate::{Location, LocationQuery};
+use crate::locate::{Location, LocationQuery, LocationVisitor};
 use crate::problem::{InputProblem, Problem};
 use scantling_value::FieldError;
 use serde::Serialize;
@@ -15,10 +15,10 @@ pub(crate) struct Issue {
     pub(crate) reason: String,
     /// The text.
     pub(crate) message: String,
-    /// Where the field is.
+    /// The location of the field.
     #[serde(flatten)]
     pub(crate) location: Option<Location>,
-    /// How the location is looked up.
+    /// The query for the location.
     #[serde(skip)]
     pub(crate) query: Option<LocationQuery>,
     /// The value, if the message does not contain it.
@@ -35,7 +35,7 @@ pub(crate) struct Issue {
     pub(crate) help: Option<String>,
 }
 
-/// Another location that an error is about, and how it is looked up.
+/// Another location that an error refers to, and the query for it.
 #[derive(Clone, Debug)]
 pub(crate) struct RelatedLocation {
     pub(crate) query: Option<LocationQuery>,
@@ -53,13 +53,10 @@ impl Issue {
     }
 
     /// Visits the locations, for [`Locatable`](crate::locate::Locatable).
-    pub(crate) fn visit_locations(
-        &mut self,
-        visit: &mut dyn FnMut(&Option<LocationQuery>, &mut Option<Location>),
-    ) {
-        visit(&self.query, &mut self.location);
+    pub(crate) fn visit_locations(&mut self, visit: &mut LocationVisitor<'_>) {
+        visit(&mut self.query, &mut self.location);
         for related in &mut self.related {
-            visit(&related.query, &mut related.location);
+            visit(&mut related.query, &mut related.location);
         }
     }
 
@@ -168,7 +165,7 @@ impl Finding {
 pub(crate) struct ReportSubject {
     /// The file.
     pub(crate) file: Arc<str>,
-    /// Where in the file, if known.
+    /// The location in the file, if known.
     pub(crate) location: Option<Location>,
     /// Its name: `CronTab default/a`.
     pub(crate) name: String,

@@ -1,15 +1,15 @@
-//! The rules of a schema: what each is estimated to cost, and which bounds would make it cost less.
+//! The rules of a schema: their estimated costs, and bounds that would lower them.
 
-use scantling_schema::document::Schema;
 use scantling_schema::rules::{Environments, Expression, PreviouslyAccepted, Shapes, View, compile};
-use scantling_schema::structural::{Interner, Structural, Type};
-use scantling_value::{Map, Value};
+use scantling_schema::structural::{Additional, Structural, Type};
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-/// The most that an expression may be estimated to cost, over all the values it may be evaluated for.
+/// The maximum estimated cost of an expression, over all values it may be evaluated for.
 pub(crate) const RULE_LIMIT: u64 = 10_000_000;
-/// The most that all expressions of a schema together may.
+/// The maximum estimated cost of all expressions of a schema.
 pub(crate) const SCHEMA_LIMIT: u64 = 100_000_000;
 
 /// A step from a schema to one below it.
@@ -21,6 +21,17 @@ pub(crate) enum SchemaStep {
     Items,
     /// `.additionalProperties`
     Additional,
+}
+
+impl SchemaStep {
+    /// Returns the schema that the step leads to.
+    pub(crate) fn below<'s>(&self, schema: &'s Structural) -> Option<&'s Arc<Structural>> {
+        match self {
+            SchemaStep::Property(name) => schema.property(name),
+            SchemaStep::Items => schema.items.as_ref(),
+            SchemaStep::Additional => schema.additional_schema(),
+        }
+    }
 }
 
 /// Returns the field that steps lead to, as users write it: `spec.rules[].filters[].type`. The root is empty.
@@ -54,57 +65,83 @@ pub(crate) fn schema_path(steps: &[SchemaStep]) -> String {
     out
 }
 
-/// A rule, and what is known of it.
+/// A rule and its estimated cost.
 #[derive(Clone, Debug)]
 pub(crate) struct EstimatedRule {
-    /// Where it stands.
+    /// The schema that has the rule.
     pub(crate) at: Vec<SchemaStep>,
-    /// Its place in the list of rules there.
+    /// Its index in the list of rules.
     pub(crate) index: usize,
     /// The expression.
     pub(crate) text: String,
-    /// Whether it says what is wrong in words.
+    /// True if it has a message.
     pub(crate) has_message: bool,
-    /// What one evaluation is estimated to cost at most.
+    /// The maximum estimated cost of one evaluation.
     pub(crate) cost: u64,
     /// The estimator's bound on the number of values in one request, wherever the rule is.
     pub(crate) cardinality: u64,
-    /// How often the rule is evaluated at most.
+    /// The maximum number of evaluations.
     pub(crate) evaluations: u64,
-    /// What all evaluations together cost at most: what the limits are about.
+    /// The maximum cost of all evaluations, to which the limits apply.
     pub(crate) total: u64,
     /// The cost of its message expression.
     pub(crate) message_cost: u64,
-    /// Why it does not compile.
+    /// The compile error, if any.
     pub(crate) error: Option<String>,
-    /// Whether it compares with the state before an update.
+    /// True if it reads the old value.
     pub(crate) uses_old_self: bool,
 }
 
 /// All rules of a schema, from the root down.
 pub(crate) fn rules(schema: &Arc<Structural>, environments: &Environments) -> Vec<EstimatedRule> {
-    let mut shapes = Shapes::new();
-    let view = View::of_resource(schema, &mut shapes);
     let mut collector = RuleCollector {
         environments,
-        shapes,
+        shapes: Shapes::new(),
+        with_rules: BTreeMap::new(),
         at: Vec::new(),
         found: Vec::new(),
     };
-    collector.node(schema, &view, Some(1));
+    collector.node(schema, None, Some(1));
     collector.found
 }
 
 struct RuleCollector<'a> {
     environments: &'a Environments,
     shapes: Shapes,
+    /// Whether a schema, or one below it, has rules; by address.
+    with_rules: BTreeMap<usize, bool>,
     at: Vec<SchemaStep>,
     found: Vec<EstimatedRule>,
 }
 
 impl RuleCollector<'_> {
-    fn node(&mut self, schema: &Arc<Structural>, view: &View, times: Option<u64>) {
-        if let Some(shape) = view.shape()
+    fn has_rules(&mut self, schema: &Arc<Structural>) -> bool {
+        if !schema.rules.is_empty() {
+            return true;
+        }
+        let address = Arc::as_ptr(schema).addr();
+        if let Some(known) = self.with_rules.get(&address) {
+            return *known;
+        }
+        let properties = schema.properties.iter().map(|(_, property)| property);
+        let mut below = properties.chain(&schema.items).chain(schema.additional_schema());
+        let has_rules = below.any(|schema| self.has_rules(schema));
+        self.with_rules.insert(address, has_rules);
+        has_rules
+    }
+
+    /// Visits a schema. `view` is the view of rules above it, if there are any.
+    fn node(&mut self, schema: &Arc<Structural>, view: Option<View>, times: Option<u64>) {
+        if !self.has_rules(schema) {
+            return;
+        }
+        let view = match view {
+            None if schema.rules.is_empty() => None,
+            None if self.at.is_empty() => Some(View::of_resource(schema, &mut self.shapes)),
+            None => Some(View::of_schema(schema, &mut self.shapes)),
+            view => view,
+        };
+        if let Some(shape) = view.as_ref().and_then(View::shape)
             && !schema.rules.is_empty()
         {
             let compiled = compile(&schema.rules, shape, self.environments, PreviouslyAccepted::None);
@@ -132,19 +169,22 @@ impl RuleCollector<'_> {
             }
         }
         for (name, property) in &schema.properties {
-            let view = view.property(name, property, &mut self.shapes);
-            self.below(SchemaStep::Property(name.to_string()), property, &view, times);
+            let view = view
+                .as_ref()
+                .map(|v| v.property(name, property, &mut self.shapes));
+            self.below(SchemaStep::Property(name.to_string()), property, view, times);
         }
         let entries = times.zip(max_entries(schema)).map(|(a, b)| a.saturating_mul(b));
         if let Some(items) = &schema.items {
-            self.below(SchemaStep::Items, items, &view.entry(), entries);
+            self.below(SchemaStep::Items, items, view.as_ref().map(View::entry), entries);
         }
         if let Some(values) = schema.additional_schema() {
-            self.below(SchemaStep::Additional, values, &view.entry(), entries);
+            let view = view.as_ref().map(View::entry);
+            self.below(SchemaStep::Additional, values, view, entries);
         }
     }
 
-    fn below(&mut self, step: SchemaStep, schema: &Arc<Structural>, view: &View, times: Option<u64>) {
+    fn below(&mut self, step: SchemaStep, schema: &Arc<Structural>, view: Option<View>, times: Option<u64>) {
         self.at.push(step);
         self.node(schema, view, times);
         self.at.pop();
@@ -163,31 +203,25 @@ fn max_entries(schema: &Structural) -> Option<u64> {
 /// A bound on the size of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Bound {
-    /// The schema that has it, or lacks it.
+    /// The schema that has or lacks it.
     pub(crate) at: Vec<SchemaStep>,
     /// `maxItems`, `maxProperties` or `maxLength`.
     pub(crate) keyword: &'static str,
-    /// What it is; none where it is missing.
+    /// The current value; `None` if missing.
     pub(crate) now: Option<u64>,
 }
 
-/// The bounds of all lists, maps and strings that bear on the cost of a rule: those above its place, and those below
-/// it.
+/// The bounds of all lists, maps and strings that affect the cost of a rule: those above it and below it.
 fn bounds(schema: &Structural, rule_at: &[SchemaStep]) -> Vec<Bound> {
     let (mut found, mut here) = (Vec::new(), schema);
     for (depth, step) in rule_at.iter().enumerate() {
-        let next = match step {
-            SchemaStep::Property(name) => here.property(name),
-            SchemaStep::Items => here.items.as_ref(),
-            SchemaStep::Additional => here.additional_schema(),
-        };
-        // A record has each of its fields once; lists and maps have any number of entries.
+        // An object has each of its fields once; lists and maps have any number of entries.
         if matches!(step, SchemaStep::Items | SchemaStep::Additional)
             && let Some(at) = rule_at.get(..depth)
         {
             found.extend(bound(here, at));
         }
-        match next {
+        match step.below(here) {
             Some(next) => here = next,
             None => return found,
         }
@@ -214,7 +248,7 @@ fn collect(schema: &Structural, at: &mut Vec<SchemaStep>, found: &mut Vec<Bound>
     }
 }
 
-/// The bound of a schema whose values can be of any size.
+/// The bound of a schema whose values can have any size.
 fn bound(schema: &Structural, at: &[SchemaStep]) -> Option<Bound> {
     let limits = schema.validation.as_deref();
     let (keyword, now) = match schema.ty? {
@@ -234,51 +268,39 @@ fn bound(schema: &Structural, at: &[SchemaStep]) -> Option<Bound> {
     })
 }
 
-/// Formats whose texts have a length that rules are charged for instead of a bound.
+/// Formats with a fixed assumed length in the cost model.
 fn is_short(format: &str) -> bool {
     matches!(format, "date" | "date-time" | "duration")
 }
 
-/// Bounds that make a rule fit into its limit.
+/// Bounds that bring a rule below its limit.
 #[derive(Clone, Debug)]
 pub(crate) struct BoundHint {
-    /// Set all of these…
+    /// The bounds to set.
     pub(crate) bounds: Vec<Bound>,
-    /// …to this, or less.
+    /// The maximum value for each of them.
     pub(crate) value: u64,
 }
 
-/// Why a rule does not fit into its limit, and what would change that.
+/// The reasons why a rule exceeds its limit, and proposed changes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Remedy {
-    /// The missing bounds that bear on its cost.
+    /// The missing bounds that affect its cost.
     pub(crate) unbounded: Vec<Bound>,
-    /// Bounds that make it fit: each missing one alone that suffices, or else all that help, together. Where that is not
-    /// enough, bounds that are there have to become smaller as well.
+    /// The proposed bounds: each single missing one that suffices, otherwise all that help, together. If that
+    /// is not enough, existing bounds must be lowered as well.
     pub(crate) hints: Vec<BoundHint>,
 }
 
-/// Finds out what would make a rule fit.
-pub(crate) fn remedy(
-    document: &Value,
-    schema: &Structural,
-    rule: &EstimatedRule,
-    environments: &Environments,
-) -> Remedy {
-    let Some(document) = reduced(document, &rule.at, rule.index) else {
-        return Remedy::default();
-    };
+/// Finds bounds that bring a rule below its limit.
+pub(crate) fn remedy(schema: &Arc<Structural>, rule: &EstimatedRule, environments: &Environments) -> Remedy {
     let mut bounds = bounds(schema, &rule.at);
     bounds.sort_by_key(|bound| !rule.may_look_at(&bound.at));
-    let search = BoundSearch {
-        document,
-        rule,
-        environments,
-    };
+    let search = BoundSearch::new(schema, rule, environments);
     let missing = || bounds.iter().filter(|b| b.now.is_none());
     let mut unbounded = search.helping(missing());
     if unbounded.is_empty() {
-        // No single one helps where the cost is beyond all numbers.
+        // If the cost saturates, no single bound helps.
         let looked_at = missing().filter(|b| rule.may_look_at(&b.at));
         unbounded = looked_at.take(MAX_CANDIDATES).cloned().collect();
     }
@@ -301,8 +323,7 @@ pub(crate) struct Saving {
 
 /// The missing bounds that would lower the estimated cost of a rule by at least `worth`.
 pub(crate) fn savings(
-    document: &Value,
-    schema: &Structural,
+    schema: &Arc<Structural>,
     rule: &EstimatedRule,
     environments: &Environments,
     worth: u64,
@@ -310,35 +331,18 @@ pub(crate) fn savings(
     if rule.total < worth {
         return Vec::new();
     }
-    let Some(document) = reduced(document, &rule.at, rule.index) else {
-        return Vec::new();
-    };
-    let search = BoundSearch {
-        document,
-        rule,
-        environments,
-    };
     let mut missing = bounds(schema, &rule.at);
     missing.retain(|bound| bound.now.is_none());
     missing.sort_by_key(|bound| !rule.may_look_at(&bound.at));
-    let saving = |bound: Bound| {
-        let value = match bound.keyword {
-            "maxLength" => 256,
-            _ => 64,
-        };
-        let total = search.total(std::slice::from_ref(&bound), value)?;
-        let saved = rule.total.checked_sub(total).filter(|saved| *saved >= worth)?;
-        Some(Saving { bound, value, saved })
-    };
-    missing
-        .into_iter()
-        .take(MAX_CANDIDATES)
-        .filter_map(saving)
-        .collect()
+    missing.truncate(MAX_CANDIDATES);
+    let mut found = Vec::new();
+    BoundSearch::new(schema, rule, environments).savings(&missing, worth, &mut found);
+    found
 }
 
 impl EstimatedRule {
-    /// Whether the rule names the fields on the way to a place. One that compares whole objects looks at others, too.
+    /// Returns whether the rule names the fields of a path. A rule that compares whole objects reads others,
+    /// too.
     fn may_look_at(&self, at: &[SchemaStep]) -> bool {
         at.iter().skip(self.at.len()).all(|step| match step {
             SchemaStep::Property(name) => {
@@ -349,23 +353,60 @@ impl EstimatedRule {
     }
 }
 
-/// So many bounds are tried out for a rule.
+/// The maximum number of bounds tried for a rule.
 const MAX_CANDIDATES: usize = 24;
-/// No bound above this is worth setting: requests are not that large.
+/// Larger bounds are pointless: requests are not that large.
 const MAX_BOUND: u64 = 3 << 20;
 
 struct BoundSearch<'a> {
-    /// The schema, without what does not bear on the rule.
-    document: Value,
+    schema: &'a Arc<Structural>,
     rule: &'a EstimatedRule,
     environments: &'a Environments,
+    /// Most of the schema is the same in every estimate.
+    shapes: RefCell<Shapes>,
+    /// The number of estimates so far.
+    estimates: Cell<usize>,
 }
 
-impl BoundSearch<'_> {
+impl<'a> BoundSearch<'a> {
+    fn new(schema: &'a Arc<Structural>, rule: &'a EstimatedRule, environments: &'a Environments) -> Self {
+        BoundSearch {
+            schema,
+            rule,
+            environments,
+            shapes: RefCell::default(),
+            estimates: Cell::default(),
+        }
+    }
+
+    /// Finds the bounds that save enough. If all of some bounds together do not, none of them does.
+    fn savings(&self, bounds: &[Bound], worth: u64, found: &mut Vec<Saving>) {
+        let value = |bound: &Bound| match bound.keyword {
+            "maxLength" => 256,
+            _ => 64,
+        };
+        let total = self.total(bounds.iter().map(|bound| (bound, value(bound))));
+        let saved = total.and_then(|total| self.rule.total.checked_sub(total));
+        let Some(saved) = saved.filter(|saved| *saved >= worth && !bounds.is_empty()) else {
+            return;
+        };
+        if let [bound] = bounds {
+            found.push(Saving {
+                bound: bound.clone(),
+                value: value(bound),
+                saved,
+            });
+            return;
+        }
+        let (first, second) = bounds.split_at(bounds.len() / 2);
+        self.savings(first, worth, found);
+        self.savings(second, worth, found);
+    }
+
     /// The bounds that make the rule cost less.
     fn helping<'b>(&self, bounds: impl Iterator<Item = &'b Bound>) -> Vec<Bound> {
         let helps = |b: &&Bound| {
-            let total = self.total(std::slice::from_ref(b), 1);
+            let total = self.total(std::iter::once((*b, 1)));
             total.is_some_and(|t| t < self.rule.total)
         };
         bounds.take(MAX_CANDIDATES).filter(helps).cloned().collect()
@@ -383,7 +424,10 @@ impl BoundSearch<'_> {
 
     /// The largest value of the bounds with which the rule fits.
     fn largest(&self, bounds: Vec<Bound>) -> Option<BoundHint> {
-        let fits = |value: u64| self.total(&bounds, value).is_some_and(|t| t <= RULE_LIMIT);
+        let fits = |value: u64| {
+            let total = self.total(bounds.iter().map(|bound| (bound, value)));
+            total.is_some_and(|t| t <= RULE_LIMIT)
+        };
         if !fits(1) {
             return None;
         }
@@ -399,92 +443,73 @@ impl BoundSearch<'_> {
         Some(BoundHint { bounds, value: good })
     }
 
-    /// What the rule costs if these bounds are set; those that are smaller already stay.
-    fn total(&self, bounds: &[Bound], value: u64) -> Option<u64> {
-        let mut document = self.document.clone();
-        for bound in bounds {
-            let schema = descend(&mut document, &bound.at)?;
-            let value = bound.now.map_or(value, |now| value.min(now));
-            schema.insert(bound.keyword, Value::Int(i64::try_from(value).ok()?));
+    /// The cost of the rule with these bounds; smaller existing ones stay.
+    fn total<'b>(&self, bounds: impl Iterator<Item = (&'b Bound, u64)>) -> Option<u64> {
+        self.estimates.set(self.estimates.get() + 1);
+        let mut schema = Arc::clone(self.schema);
+        for (bound, value) in bounds {
+            schema = bounded(&schema, &bound.at, bound, value)?;
         }
-        let structural = Schema::new(&document).structural(&mut Interner::new()).ok()?;
-        let all = rules(&structural, self.environments);
-        all.iter()
-            .find(|r| r.at == self.rule.at && r.index == 0)
-            .map(|r| r.total)
-    }
-}
-
-/// The schema with one rule alone, and above it with nothing but the way to it: costs are found many times over.
-fn reduced(document: &Value, steps: &[SchemaStep], index: usize) -> Option<Value> {
-    let mut members = document.as_object()?.clone();
-    let rules = members.remove("x-kubernetes-validations");
-    let Some((step, rest)) = steps.split_first() else {
-        let mut here = Value::Object(members);
-        strip_rules(&mut here);
-        let rule = rules?.as_array()?.get(index)?.clone();
-        here.as_object_mut()?
-            .insert("x-kubernetes-validations", Value::Array(vec![rule]));
-        return Some(here);
-    };
-    let below = below(&members, step).and_then(|below| reduced(below, rest, index))?;
-    for keyword in ["properties", "items", "additionalProperties"] {
-        members.remove(keyword);
-    }
-    match step {
-        SchemaStep::Property(name) => {
-            let properties = Map::from_iter([(name.as_str(), below)]);
-            members.insert("properties", Value::Object(properties));
+        let (mut here, mut times) = (&schema, Some(1u64));
+        for step in &self.rule.at {
+            if !matches!(step, SchemaStep::Property(_)) {
+                times = times.zip(max_entries(here)).map(|(a, b)| a.saturating_mul(b));
+            }
+            here = step.below(here)?;
         }
-        SchemaStep::Items => {
-            members.insert("items", below);
-        }
-        SchemaStep::Additional => {
-            members.insert("additionalProperties", below);
-        }
-    }
-    Some(Value::Object(members))
-}
-
-fn below<'v>(members: &'v Map, step: &SchemaStep) -> Option<&'v Value> {
-    match step {
-        SchemaStep::Property(name) => members.get("properties")?.get(name),
-        SchemaStep::Items => members.get("items"),
-        SchemaStep::Additional => members.get("additionalProperties"),
-    }
-}
-
-fn strip_rules(schema: &mut Value) {
-    let Some(members) = schema.as_object_mut() else {
-        return;
-    };
-    members.remove("x-kubernetes-validations");
-    if let Some(properties) = members.get_mut("properties").and_then(Value::as_object_mut) {
-        properties.iter_mut().for_each(|(_, schema)| strip_rules(schema));
-    }
-    for keyword in ["items", "additionalProperties"] {
-        if let Some(schema) = members.get_mut(keyword) {
-            strip_rules(schema);
-        }
-    }
-}
-
-fn descend<'v>(document: &'v mut Value, steps: &[SchemaStep]) -> Option<&'v mut Map> {
-    let mut here = document;
-    for step in steps {
-        let members = here.as_object_mut()?;
-        here = match step {
-            SchemaStep::Property(name) => members.get_mut("properties")?.as_object_mut()?.get_mut(name)?,
-            SchemaStep::Items => members.get_mut("items")?,
-            SchemaStep::Additional => members.get_mut("additionalProperties")?,
+        let mut shapes = self.shapes.borrow_mut();
+        let shape = match self.rule.at.is_empty() {
+            true => shapes.of_resource(here)?,
+            false => shapes.of_schema(here)?,
         };
+        let rule = here.rules.get(self.rule.index)?;
+        let compiled = compile(
+            std::slice::from_ref(rule),
+            &shape,
+            self.environments,
+            PreviouslyAccepted::None,
+        );
+        let compiled = compiled.first()?;
+        let once = compiled.rule.as_ref()?.as_ref().ok()?.max_cost;
+        Some(once.saturating_mul(times.unwrap_or(compiled.max_cardinality)))
     }
-    here.as_object_mut()
+}
+
+/// Returns a schema with a bound at the end of some steps.
+fn bounded(schema: &Structural, steps: &[SchemaStep], bound: &Bound, value: u64) -> Option<Arc<Structural>> {
+    let mut schema = schema.clone();
+    match steps.split_first() {
+        Some((step, rest)) => {
+            let below = match step {
+                SchemaStep::Property(name) => {
+                    let mut properties = schema.properties.iter_mut();
+                    properties.find_map(|(known, below)| (known == name).then_some(below))?
+                }
+                SchemaStep::Items => schema.items.as_mut()?,
+                SchemaStep::Additional => match schema.additional.as_mut()? {
+                    Additional::Schema(values) => values,
+                    Additional::Any(_) => return None,
+                },
+            };
+            *below = bounded(below, rest, bound, value)?;
+        }
+        None => {
+            let limits = schema.validation.get_or_insert_default();
+            let limit = match bound.keyword {
+                "maxItems" => &mut limits.max_items,
+                "maxProperties" => &mut limits.max_properties,
+                _ => &mut limits.max_length,
+            };
+            let value = bound.now.map_or(value, |now| value.min(now));
+            *limit = Some(i64::try_from(value).ok()?);
+        }
+    }
+    Some(Arc::new(schema))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{RULE_LIMIT, remedy, rules};
+    use super::{RULE_LIMIT, SchemaStep, remedy, rules};
     use proptest::prelude::*;
     use scantling_admit::Gates;
     use scantling_cel::kubernetes::KubernetesVersion;
@@ -492,9 +517,9 @@ mod tests {
     use scantling_schema::document::Schema;
     use scantling_schema::rules::Environments;
     use scantling_schema::structural::Interner;
-    use scantling_value::{Limits, Value, json};
+    use scantling_value::{Limits, Map, Value, json};
 
-    /// Whether a cluster finds a rule of the schema too dear.
+    /// Returns whether a cluster refuses a rule of the schema for its cost.
     fn is_too_dear(schema: &Value, environments: &Environments) -> bool {
         let definition = format!(
             r#"{{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {{"name":
@@ -567,7 +592,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(24))]
 
-        /// A cluster accepts a rule with the bound that is proposed, and refuses it with the next larger one.
+        /// A cluster accepts a rule with the proposed bound, and refuses it with the next larger one.
         #[test]
         fn proposed_bounds_are_the_largest_that_fit(
             rule in 0..3usize,
@@ -582,14 +607,14 @@ mod tests {
             let rule = &rules[0];
             prop_assert_eq!(rule.total > RULE_LIMIT, is_too_dear(&document, &environments));
             if rule.total > RULE_LIMIT {
-                let found = remedy(&document, &structural, rule, &environments).hints;
+                let found = remedy(&structural, rule, &environments).hints;
                 prop_assert!(!found.is_empty());
                 for hint in found {
                     for (value, dear) in [(hint.value, false), (hint.value + 1, true)] {
                         let mut document = document.clone();
                         for bound in &hint.bounds {
                             let value = bound.now.map_or(value, |now| value.min(now));
-                            let schema = super::descend(&mut document, &bound.at).unwrap();
+                            let schema = descend(&mut document, &bound.at);
                             schema.insert(bound.keyword, Value::Int(i64::try_from(value).unwrap()));
                         }
                         prop_assert_eq!(is_too_dear(&document, &environments), dear, "{:?} {}", hint, value);
@@ -599,13 +624,29 @@ mod tests {
         }
     }
 
-    /// The bounds that are missing, and those that are proposed.
+    fn descend<'v>(document: &'v mut Value, steps: &[SchemaStep]) -> &'v mut Map {
+        let mut here = document.as_object_mut().unwrap();
+        for step in steps {
+            let below = match step {
+                SchemaStep::Property(name) => here
+                    .get_mut("properties")
+                    .and_then(Value::as_object_mut)
+                    .and_then(|p| p.get_mut(name)),
+                SchemaStep::Items => here.get_mut("items"),
+                SchemaStep::Additional => here.get_mut("additionalProperties"),
+            };
+            here = below.unwrap().as_object_mut().unwrap();
+        }
+        here
+    }
+
+    /// The missing bounds, and the proposed ones.
     fn remedied(document: &str) -> String {
         let environments = Environments::for_version(KubernetesVersion::new(1, 37));
         let document = json::decode(document.as_bytes(), Limits::SAFE).unwrap();
         let structural = Schema::new(&document).structural(&mut Interner::new()).unwrap();
         let rules = rules(&structural, &environments);
-        let remedy = remedy(&document, &structural, &rules[0], &environments);
+        let remedy = remedy(&structural, &rules[0], &environments);
         let spelled = |b: &super::Bound| format!("{}{}", super::schema_path(&b.at), b.keyword);
         let unbounded: Vec<String> = remedy.unbounded.iter().map(spelled).collect();
         let hints = remedy.hints.iter().map(|hint| {
@@ -619,9 +660,43 @@ mod tests {
         )
     }
 
-    /// Of many fields, those count that the rule looks at.
+    /// Advice on a rule that no bound makes cheaper costs one estimate, and a single bound is found in a few.
     #[test]
-    fn many_other_fields_do_not_matter() {
+    fn savings_take_few_estimates() {
+        let environments = Environments::for_version(KubernetesVersion::new(1, 37));
+        let fields: Vec<String> = (0..24)
+            .map(|n| format!(r#""a{n}": {{"type": "string"}}"#))
+            .collect();
+        for (rule, expected, most) in [
+            // The fields are named, but only their presence is read.
+            ("[1, 2, 3].all(x, x > 0) && !(has(self.a0) && has(self.a1))", 0, 1),
+            ("self.a5.matches('^a+$')", 1, 11),
+        ] {
+            let document = format!(
+                r#"{{"type": "object", "properties": {{{}}}, "x-kubernetes-validations": [{{"rule": {}}}]}}"#,
+                fields.join(", "),
+                Value::from(rule).to_json()
+            );
+            let document = json::decode(document.as_bytes(), Limits::SAFE).unwrap();
+            let structural = Schema::new(&document).structural(&mut Interner::new()).unwrap();
+            let rules = rules(&structural, &environments);
+            let bounds = super::bounds(&structural, &[]);
+            assert_eq!(bounds.len(), 24);
+            let search = super::BoundSearch::new(&structural, &rules[0], &environments);
+            let mut found = Vec::new();
+            search.savings(&bounds, 1, &mut found);
+            assert_eq!(found.len(), expected, "{rule}: {found:?}");
+            assert!(
+                search.estimates.get() <= most,
+                "{rule}: {}",
+                search.estimates.get()
+            );
+        }
+    }
+
+    /// Only fields that the rule reads count.
+    #[test]
+    fn unrelated_fields_do_not_affect_proposals() {
         let others: Vec<String> = (0..60)
             .map(|n| format!("\"a{n}\": {{\"type\": \"string\"}}"))
             .collect();
@@ -633,7 +708,7 @@ mod tests {
         expect_test::expect![".properties[z]maxItems; .properties[z]maxItems <= 1413"].assert_eq(&found);
     }
 
-    /// Costs beyond all numbers come down once everything has a bound.
+    /// Saturated costs become finite once everything has a bound.
     #[test]
     fn lists_of_lists_of_lists_need_all_their_bounds() {
         let mut schema = r#"{"type": "string"}"#.to_owned();

@@ -11,7 +11,6 @@ use crate::render;
 use crate::validate::validator::apply_request_context;
 use generate::Generator;
 use scantling_admit::{AdmitOptions, NewObjectMeta, Request, Resource, WriteOperation, admit};
-use scantling_schema::definition::ApiVersion;
 use scantling_schema::meta::Scope;
 use scantling_value::{FieldError, Map, Value};
 pub(crate) use write::facts;
@@ -49,8 +48,7 @@ fn sample(catalog: &Catalog, entry: &CatalogEntry, flags: &args::Sample) -> Resu
         return Err(entry.unusable("its kind is not in the catalog"));
     };
     let resource = catalog.usable(found)?;
-    let document = entry.definition.encode(ApiVersion::V1);
-    let schema = schema_of(&document, &version.name);
+    let schema = spec.schema_of(version).map(|schema| &**schema);
     let kind = SampleKind {
         resource,
         options: AdmitOptions {
@@ -72,22 +70,14 @@ fn sample(catalog: &Catalog, entry: &CatalogEntry, flags: &args::Sample) -> Resu
     })
 }
 
-/// The schema of a version; none allows everything.
-fn schema_of<'v>(crd: &'v Value, version: &str) -> Option<&'v Value> {
-    let mut versions = crd.list_at(["spec", "versions"]).iter();
-    versions
-        .find(|v| v.get_str("name") == version)
-        .and_then(|v| v.at(["schema", "openAPIV3Schema"]))
-}
-
-/// The kind that a sample is made for.
+/// The kind of a sample.
 struct SampleKind<'a> {
     resource: &'a Resource,
     options: AdmitOptions<'a>,
 }
 
 impl SampleKind<'_> {
-    /// What every object of the kind begins with.
+    /// The fields that every object of the kind begins with.
     fn head(&self, api_version: &str, kind: &str) -> Map {
         let mut metadata = Map::new();
         metadata.insert("name", "example".into());
@@ -101,7 +91,7 @@ impl SampleKind<'_> {
         head
     }
 
-    /// Why a cluster refuses an object; empty if it accepts it.
+    /// The errors of an object; empty if a cluster accepts it.
     fn errors(&self, object: &Value) -> Vec<FieldError> {
         let meta = NewObjectMeta {
             uid: "00000000-0000-0000-0000-000000000000".into(),

@@ -16,43 +16,43 @@ use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
 
-/// The allocator's setting of how long it keeps what was freed, in milliseconds.
+/// The allocator setting for how long it keeps freed memory, in milliseconds.
 const KEEP_FREE: &str = "MIMALLOC_PURGE_DELAY";
-/// What one small request frees is what the next one takes, whatever is set here; of what a definition takes, nothing
-/// waits for the next.
+/// A short time suffices: small requests reuse freed memory at once, and the memory of a CRD is rarely
+/// reused.
 const KEEP_FREE_MILLIS: &str = "1";
 
-/// The largest file with certificates or a key that is read.
+/// The maximum size of a file with certificates or a key.
 const MAX_CERTIFICATE_BYTES: u64 = 16 << 20;
 
-/// How often free memory goes back to the system.
+/// The interval in which free memory is returned to the system.
 const GIVE_BACK: Duration = Duration::from_secs(2);
 
 /// Serves until it is told to stop.
 pub(crate) fn run(flags: &args::Serve) -> Result<ExitStatus, Problem> {
     set_allocator();
     log_to_standard_error(flags.logging_format, flags.verbosity);
-    // Every connection is a file: as many as this process may have.
+    // Every connection is a file: raise the limit as far as allowed.
     if let Err(e) = rlimit::increase_nofile_limit(u64::MAX) {
         tracing::warn!(error = %e, "the limit on open files stays as it is");
     }
     let runtime = crate::runtime()?;
     let served = runtime.block_on(serve(flags));
-    // Work that still runs is abandoned: its clients are gone.
+    // Running work is abandoned: its clients are gone.
     runtime.shutdown_timeout(ABANDON_TIMEOUT);
-    // The last reference carries everything over to the state at rest.
+    // Dropping the last reference makes the last checkpoint.
     served.map(drop)?;
     Ok(ExitStatus::Success)
 }
 
-/// The time that abandoned work gets to notice that its client is gone.
+/// The time that abandoned work has to notice that its client is gone.
 const ABANDON_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The time after the grace period at which the process ends in any case. Acknowledged writes are on disk.
+/// The time after the grace period at which the process ends in any case. Acknowledged writes are durable.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Resolves once the process is told to stop. From then on, it ends within a limit, even if no thread of the server has
-/// time for that; a second signal ends it at once.
+/// Resolves when the process is told to stop. From then on it ends within a limit, even if no thread of the
+/// server is free; a second signal ends it at once.
 fn stop_signal(limit: Duration) -> Result<oneshot::Receiver<()>, Problem> {
     let failed = |e| Problem::new("cannot catch signals", e);
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -111,6 +111,9 @@ async fn serve(flags: &args::Serve) -> Result<Arc<dyn Store>, Problem> {
         strict_transport_security_directives: flags.strict_transport_security_directives.clone(),
         etcd_prefix: flags.etcd_prefix.clone(),
         feature_gates: flags.feature_gates.iter().cloned().collect(),
+        crds_only: flags.crds_only,
+        enable_admission_plugins: flags.enable_admission_plugins.clone(),
+        disable_admission_plugins: flags.disable_admission_plugins.clone(),
         shutdown_grace_period: flags.shutdown_grace_period,
         connections: ConnectionLimits {
             max_connections: flags.max_connections.map(NonZeroUsize::get),
@@ -127,7 +130,7 @@ async fn serve(flags: &args::Serve) -> Result<Arc<dyn Store>, Problem> {
         ..Config::default()
     };
     let store = store(flags, directory.as_deref()).await?;
-    // Caught from now on: a signal that comes while the server starts ends it in order, too.
+    // Installed early: a signal during the start also stops it gracefully.
     let limit = [
         flags.shutdown_delay_duration,
         flags.shutdown_grace_period,
@@ -163,7 +166,7 @@ async fn serve(flags: &args::Serve) -> Result<Arc<dyn Store>, Problem> {
     Ok(store)
 }
 
-/// A file that goes with the process, unless that is killed.
+/// A file that is removed when the process ends, unless it is killed.
 struct TemporaryFile(PathBuf);
 
 impl Drop for TemporaryFile {
@@ -174,11 +177,11 @@ impl Drop for TemporaryFile {
     }
 }
 
-/// Has the allocator keep what was freed for a short time only.
+/// Makes the allocator keep freed memory only for a short time.
 ///
-/// It keeps memory because that is often wanted again, for a second if it is not told otherwise: long enough for a
-/// burst of requests to take new memory where what others have freed would do. It takes its settings from the
-/// environment, before the program begins; so the program begins again. If it cannot, it is larger for a while.
+/// By default it keeps it for a second, so a burst of requests takes new memory instead of reusing freed
+/// memory. The allocator reads its settings from the environment before the program starts, so the program
+/// restarts itself. If that fails, it just uses more memory.
 fn set_allocator() {
     if std::env::var_os(KEEP_FREE).is_some() {
         return;
@@ -195,20 +198,20 @@ fn set_allocator() {
         .exec();
 }
 
-/// Gives memory that is free back to the system, for ever.
+/// Returns free memory to the system periodically.
 ///
-/// The allocator looks at what was freed only when it is asked for more: what a burst of requests took, it would keep
-/// until the next one. It looks at it when a thread ends, too.
+/// The allocator checks freed memory only when it allocates or when a thread ends, so after a burst of
+/// requests it would keep the memory until the next one.
 async fn give_back() {
     let mut time = tokio::time::interval(GIVE_BACK);
     loop {
         time.tick().await;
-        // If there can be no thread, there is more to worry about than this.
+        // If no thread can be started, this is the least problem.
         let _ = std::thread::Builder::new().spawn(|| std::hint::black_box(Vec::<u8>::with_capacity(1)));
     }
 }
 
-/// The directory that everything is kept in.
+/// The data directory.
 fn data_directory(flags: &args::Serve) -> Result<PathBuf, Problem> {
     let home = || {
         let base = std::env::var_os("XDG_DATA_HOME").map(PathBuf::from);
@@ -231,8 +234,8 @@ fn data_directory(flags: &args::Serve) -> Result<PathBuf, Problem> {
     Ok(directory)
 }
 
-/// Whether a directory is there for this server alone. One that others use, too, such as `/tmp`, stays open to them; what
-/// the server keeps in it is closed in any case.
+/// Returns whether a directory belongs to this server alone. A shared one such as `/tmp` stays accessible to
+/// others; the server's files in it are private in any case.
 fn holds_nothing_else(directory: &Path) -> std::io::Result<bool> {
     let known = ["store", "pki", "kubeconfig"];
     for entry in std::fs::read_dir(directory)? {

@@ -1,18 +1,18 @@
-//! Where the documents of a file begin and end.
+//! Splits a file into documents.
 
 use crate::input::{Document, Notation, Start, undecodable};
 use crate::problem::Problem;
 use scantling_value::yaml;
 use std::sync::Arc;
 
-/// The documents of a whole file.
+/// Splits a whole file.
 pub(crate) fn documents<'a>(file: &'a Arc<str>, bytes: &'a [u8]) -> (Vec<Document<'a>>, Vec<Problem>) {
     let bytes = without_mark(bytes);
     let (notation, first) = begin(bytes, InputEnd::Here);
     let notation = notation.unwrap_or(Notation::Yaml);
     let whole = first.is_some_and(|end| bytes.get(end..).is_some_and(|rest| rest.trim_ascii().is_empty()));
     if notation == Notation::Json && whole {
-        // Most files hold one document: it need not be searched for its end once more.
+        // Most files have one document, whose end need not be searched.
         let document = Document {
             file,
             text: bytes,
@@ -25,28 +25,28 @@ pub(crate) fn documents<'a>(file: &'a Arc<str>, bytes: &'a [u8]) -> (Vec<Documen
     split(file, bytes, notation, Start::default())
 }
 
-/// Whether a text goes on after what is known of it.
+/// Whether the input ends after the known text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum InputEnd {
     /// It ends there.
     Here,
-    /// There is more.
+    /// It continues.
     Later,
 }
 
-/// A text without the mark that some editors put before it.
+/// Removes a byte order mark.
 pub(crate) fn without_mark(bytes: &[u8]) -> &[u8] {
     bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes)
 }
 
-/// How a file is written, by its beginning; none where more of it must be seen.
+/// Detects the notation of a file from its beginning; `None` if more is needed.
 pub(crate) fn notation(bytes: &[u8], end: InputEnd) -> Option<Notation> {
     begin(bytes, end).0
 }
 
-/// How a file is written, and where its first document ends if that is an object or a list of JSON. It is JSON if
-/// nothing but objects whose keys are quoted stand one after the other: a flow mapping of YAML looks different, and so
-/// do documents of JSON between the separators of YAML.
+/// Detects the notation of a file, and the end of its first document if that is a JSON object or list. It is
+/// JSON if it consists only of consecutive objects with quoted keys; YAML flow mappings and JSON between YAML
+/// separators are YAML.
 fn begin(bytes: &[u8], end: InputEnd) -> (Option<Notation>, Option<usize>) {
     let begun = bytes.trim_ascii_start();
     let Some(inside) = begun.strip_prefix(b"{") else {
@@ -72,7 +72,7 @@ fn begin(bytes: &[u8], end: InputEnd) -> (Option<Notation>, Option<usize>) {
     (notation, Some(length))
 }
 
-/// The documents of a text that ends with the last of them.
+/// Splits a text that ends with its last document.
 pub(crate) fn split<'a>(
     file: &'a Arc<str>,
     bytes: &'a [u8],
@@ -82,7 +82,7 @@ pub(crate) fn split<'a>(
     split_at(file, bytes, notation, start, &[])
 }
 
-/// The same for a text of which it is known where documents of JSON end.
+/// The same for a text whose JSON document ends are known.
 pub(crate) fn split_at<'a>(
     file: &'a Arc<str>,
     bytes: &'a [u8],
@@ -134,7 +134,7 @@ pub(crate) fn split_at<'a>(
     (documents, problems)
 }
 
-/// Where the whole documents of a text end that goes on later; of YAML, where the last of them ends.
+/// The ends of the complete documents of a text that continues; for YAML, only the end of the last one.
 pub(crate) fn whole_documents(bytes: &[u8], notation: Notation) -> Vec<usize> {
     match notation {
         Notation::Yaml => memchr::memmem::rfind(bytes, b"\n---")
@@ -157,8 +157,8 @@ pub(crate) fn lines(text: &[u8]) -> usize {
     memchr::memchr_iter(b'\n', text).count()
 }
 
-/// The length of the first JSON value, with the space before it. What does not begin as an object or a list ends with
-/// its line: whoever decodes it says what is wrong.
+/// The length of the first JSON value, with the whitespace before it. Anything but an object or a list ends
+/// with its line; the decoder reports the error.
 pub(crate) fn value_end(bytes: &[u8]) -> Option<usize> {
     let start = bytes.iter().position(|b| !b.is_ascii_whitespace())?;
     if !matches!(bytes.get(start), Some(b'{' | b'[')) {
@@ -182,7 +182,7 @@ pub(crate) fn value_end(bytes: &[u8]) -> Option<usize> {
     }
 }
 
-/// Where the quote stands that ends the JSON string whose first one stands at a place.
+/// The position of the closing quote of a JSON string, given that of the opening one.
 pub(crate) fn string_end(bytes: &[u8], open: usize) -> Option<usize> {
     let mut at = open + 1;
     loop {
@@ -202,7 +202,7 @@ mod tests {
     use std::sync::Arc;
 
     #[test]
-    fn notations_are_told_by_the_beginning() {
+    fn json_and_yaml_are_detected_by_the_first_character() {
         let cases = [
             ("{\"a\": 1}", Some(Json)),
             ("  {}\n{}", Some(Json)),
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn values_end_where_their_brackets_do() {
+    fn values_end_at_their_closing_bracket() {
         let cases = [
             (" {\"a\": \"}\\\"\"} {}", Some(13)),
             ("[{}, [1]]x", Some(9)),
@@ -237,19 +237,19 @@ mod tests {
     }
 
     #[test]
-    fn documents_know_their_lines() {
+    fn documents_have_line_offsets() {
         let file: Arc<str> = "f".into();
         let lines = |text: &str, notation| -> Vec<usize> {
             let (documents, _) = split(&file, text.as_bytes(), notation, Start { line: 10, column: 0 });
             documents.iter().map(|d| d.start.line).collect()
         };
-        // The line ends between two values belong to the second one.
+        // Line breaks between two values belong to the second one.
         assert_eq!(lines("{}\n{\n}\n{}\n", Json), [10, 10, 12]);
         assert_eq!(lines("a: 1\n---\nb: 1\n", Yaml), [10, 12]);
     }
 
     #[test]
-    fn blocks_end_with_a_document() {
+    fn blocks_end_at_document_boundaries() {
         assert_eq!(whole_documents(b"{} {} {", Json), [2, 5]);
         assert_eq!(whole_documents(b"a: 1\n---\nb: 1\n", Yaml), [5]);
         assert_eq!(whole_documents(b"a: 1\nb: 1\n", Yaml), [0usize; 0]);

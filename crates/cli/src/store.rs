@@ -1,4 +1,4 @@
-//! `scantling store`: looking after the data directory of a server that does not run.
+//! `scantling store`: maintains the data directory of a stopped server.
 
 use crate::args::{Store, StoreCommand};
 use crate::problem::{ExitStatus, Problem};
@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io::{BufReader, BufWriter, Read, Write};
 use std::path::Path;
 
-/// Does what is asked.
+/// Runs the command.
 pub(crate) fn run(flags: &Store) -> Result<ExitStatus, Problem> {
     let directory = flags.data_dir.join("store");
     match &flags.command {
@@ -55,7 +55,7 @@ fn write(directory: &Path, file: &Path) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Whether a name is that of a pipe or a device, which is written to rather than replaced.
+/// Returns whether a file is a pipe or a device, which is written to rather than replaced.
 fn is_stream(file: &Path) -> bool {
     file.metadata()
         .is_ok_and(|data| !data.is_file() && !data.is_dir())

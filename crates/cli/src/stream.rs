@@ -1,4 +1,4 @@
-//! Work on every document of some files: on all cores, with a bounded part of them in memory, in their order.
+//! Processes every document of some files: in parallel, in order, and with bounded memory.
 
 use crate::files::{self, InputSource};
 use crate::input::{Document, Notation, Start};
@@ -10,15 +10,15 @@ use rayon::prelude::*;
 use std::io::Read;
 use std::sync::Arc;
 
-/// So much of a large file is worked on at once.
+/// The size of a block of a large file.
 const BLOCK: usize = 4 << 20;
-/// So many small files are worked on at once, and so many bytes of them.
+/// The number and total size of small files in a group.
 const GROUP: (usize, u64) = (1024, 16 << 20);
-/// From so many documents on, those of one file are shared out among the cores.
+/// From this number on, the documents of one file are distributed over the cores.
 const SHARED: usize = 8;
 
-/// Does work for every document, and hands on what comes of it in the order of the documents. While one part of the
-/// documents is worked on, the results of the part before it are handed on and the part after it is read.
+/// Calls a function with every document, and passes on the results in document order. While one part is
+/// processed, the results of the previous part are passed on and the next part is read.
 pub(crate) fn each_document<T: Send>(
     sources: &[InputSource],
     work: impl Fn(&Document<'_>) -> T + Sync,
@@ -61,13 +61,13 @@ pub(crate) fn each_document<T: Send>(
     problems
 }
 
-/// What is worked on at once.
+/// A unit of work.
 enum WorkUnit<'s> {
-    /// Small files, which whoever works on them reads.
+    /// Small files, read by the worker.
     Files(&'s [InputSource]),
-    /// Whole documents of a large one.
+    /// Complete documents of a large file.
     Block(Block),
-    /// What cannot be read.
+    /// An input that cannot be read.
     Problem(Problem),
 }
 
@@ -76,7 +76,7 @@ struct Block {
     bytes: Vec<u8>,
     notation: Notation,
     start: Start,
-    /// Where its documents end, as far as that is known.
+    /// The known ends of its documents.
     ends: Vec<usize>,
 }
 
@@ -131,11 +131,11 @@ fn all<T: Send>(
     done
 }
 
-/// The parts, one after the other.
+/// Produces units of work.
 struct Feed<'s> {
-    /// Those that are not begun.
+    /// The remaining inputs.
     sources: &'s [InputSource],
-    /// What is left of a large file.
+    /// The rest of a large file.
     blocks: Option<Blocks<'s>>,
 }
 
@@ -180,11 +180,11 @@ impl<'s> Iterator for Feed<'s> {
     }
 }
 
-/// A large file, cut between its documents.
+/// A large file, split between its documents.
 struct Blocks<'s> {
     file: &'s Arc<str>,
     reader: Box<dyn Read + Send + 's>,
-    /// What is read, and not handed out.
+    /// The bytes that are read but not yet passed on.
     rest: Vec<u8>,
     start: Start,
     notation: Option<Notation>,
@@ -238,7 +238,7 @@ impl<'s> Blocks<'s> {
                     ends,
                 }));
             }
-            // A document of this size needs more.
+            // A document larger than a block.
             wanted = self.rest.len().saturating_mul(2);
         }
     }

@@ -1,5 +1,6 @@
 //! `scantling test`: table tests for CRDs.
 
+mod branches;
 mod coverage;
 mod openshift;
 mod run;
@@ -15,7 +16,7 @@ use crate::problem::{ExitStatus, Problem};
 use crate::render::Report;
 use crate::report::{Finding, ReportItem, ReportSubject, Severity, count};
 use crate::stream;
-use coverage::Coverage;
+use coverage::{Coverage, CoveragePlan};
 use rayon::prelude::*;
 use run::{CaseOutcome, CaseRunner};
 use scantling_value::{Limits, Value, yaml};
@@ -36,7 +37,7 @@ pub(crate) fn run(flags: &args::Test) -> Result<ExitStatus, Problem> {
     }
 }
 
-/// How often `--watch` looks for changes.
+/// The interval in which `--watch` polls for changes.
 const POLL: Duration = Duration::from_millis(300);
 
 /// Waits until a file below the given paths changes.
@@ -121,7 +122,7 @@ struct FileResults {
     problems: Vec<Problem>,
 }
 
-/// A CRD under test, and the catalog that holds it.
+/// A CRD under test, and its catalog.
 struct TestTarget {
     /// The manifest, for suites that run against several.
     title: String,
@@ -132,11 +133,11 @@ struct TestTarget {
 struct Tests<'a> {
     flags: &'a args::Test,
     shared: &'a Catalog,
-    /// The files that are named: they are test files whatever they are called.
+    /// The files named by the user: they are test files whatever their names.
     explicit: Vec<PathBuf>,
 }
 
-/// What a case is run against.
+/// The target of a case.
 enum Against<'a> {
     Shared(&'a Catalog),
     Own(&'a TestTarget),
@@ -150,7 +151,7 @@ impl<'a> Against<'a> {
         }
     }
 
-    /// The CRD, where the suite runs against several.
+    /// The CRD, if the suite runs against several.
     fn document(&self) -> Option<&'a Value> {
         match self {
             Against::Shared(_) => None,
@@ -168,7 +169,7 @@ impl<'a> Against<'a> {
 }
 
 impl Tests<'_> {
-    /// Whether a file is a test file.
+    /// Returns whether a file is a test file.
     fn is_test_file(&self, file: &str) -> bool {
         const ENDS: [&str; 6] = [
             ".test.yaml",
@@ -226,7 +227,7 @@ impl Tests<'_> {
         results
     }
 
-    /// The CRDs that a suite names; none if it uses those of `--crds`.
+    /// The CRDs that a suite names; `None` if it uses those of `--crds`.
     fn targets(&self, file: &str, suite: &Suite) -> Result<Vec<TestTarget>, Vec<Problem>> {
         if suite.crds.is_empty() {
             return Ok(Vec::new());
@@ -312,10 +313,17 @@ impl Tests<'_> {
         let mut updates = Vec::new();
         for against in &against {
             results.items.extend(self.refused_crds(document, suite, against));
+            let plan = match self.coverage_plan(against.catalog()) {
+                Ok(plan) => plan,
+                Err(why) => {
+                    results.problems.push(Problem::in_file(document.file, None, why));
+                    None
+                }
+            };
             let runs: Vec<(CaseOutcome, Coverage)> = suite
                 .cases
                 .par_iter()
-                .map(|case| self.case(case, against))
+                .map(|case| self.case(case, against, plan.as_ref()))
                 .collect();
             for ((case, (outcome, covered)), place) in suite.cases.iter().zip(runs).zip(&places) {
                 results.coverage.add(covered);
@@ -351,7 +359,8 @@ impl Tests<'_> {
         }
     }
 
-    /// The CRDs of a suite that a cluster refuses. Its cases run all the same: they show what the rest of the CRD does.
+    /// The CRDs of a suite that a cluster refuses. Its cases still run, because they show what the rest of
+    /// the CRD does.
     fn refused_crds(&self, document: &Document<'_>, suite: &Suite, against: &Against<'_>) -> Vec<CaseReport> {
         let catalog = against.catalog();
         let refused = catalog.entries().iter().filter_map(|entry| {
@@ -370,7 +379,20 @@ impl Tests<'_> {
         refused.collect()
     }
 
-    fn case(&self, case: &TestCase, against: &Against<'_>) -> (CaseOutcome, Coverage) {
+    /// The constraints of CRDs, if coverage is requested.
+    fn coverage_plan(&self, catalog: &Catalog) -> Result<Option<CoveragePlan>, String> {
+        match self.flags.coverage {
+            true => CoveragePlan::new(catalog, self.flags.target).map(Some),
+            false => Ok(None),
+        }
+    }
+
+    fn case(
+        &self,
+        case: &TestCase,
+        against: &Against<'_>,
+        plan: Option<&CoveragePlan>,
+    ) -> (CaseOutcome, Coverage) {
         let (catalog, document) = (against.catalog(), against.document());
         let initial = match self.initial_catalog(case, catalog, document) {
             Ok(initial) => initial,
@@ -382,16 +404,22 @@ impl Tests<'_> {
                 return (outcome, Coverage::default());
             }
         };
-        let outcome = CaseRunner {
+        let runner = CaseRunner {
             catalog,
             initial: initial.as_ref(),
             gates: self.flags.target.feature_gates,
-        }
-        .run(case);
-        let covered = match self.flags.coverage {
-            true => coverage::of_case(catalog, case, &outcome),
-            false => Coverage::default(),
         };
+        let outcome = runner.run(case);
+        let Some(plan) = plan else {
+            return (outcome, Coverage::default());
+        };
+        let variants = plan.branches.as_ref().map(|branches| CaseRunner {
+            catalog: &branches.catalog,
+            initial: Some(initial.as_ref().unwrap_or(catalog)),
+            ..runner
+        });
+        let variants = variants.map_or_else(Vec::new, |runner| runner.run(case).errors);
+        let covered = plan.of_case(case, &outcome, &variants);
         (outcome, covered)
     }
 
@@ -427,7 +455,7 @@ struct CaseReport {
     suite: String,
     name: String,
     passed: bool,
-    /// Whether the case expects a message of an older release of Kubernetes.
+    /// True if the case expects a message of an older release of Kubernetes.
     older_message: bool,
     failures: Vec<String>,
     cel_cost: u64,
@@ -470,7 +498,7 @@ impl ReportItem for CaseReport {
 struct TestSummary {
     passed: usize,
     failed: usize,
-    /// Among those that passed: the cases that expect a message of an older release.
+    /// The number of passed cases that expect a message of an older release.
     older_messages: usize,
 }
 

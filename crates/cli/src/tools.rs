@@ -1,4 +1,4 @@
-//! Programs that are run for their output: git, kustomize, helm.
+//! Runs other programs for their output: git, kustomize, helm.
 
 use crate::files::{self, InputSource, Limited};
 use crate::problem::Problem;
@@ -21,7 +21,7 @@ pub(crate) fn output(program: &str, arguments: &[&str], limit: u64) -> Result<Ve
             _ => Problem::new(format!("cannot run `{title}`"), e),
         })?;
     let failed = |e: &dyn std::fmt::Display| Problem::new(format!("`{title}` failed"), e);
-    // Both streams are read at the same time: a full pipe would stop the program.
+    // Both streams are read in parallel: a full pipe would block the program.
     let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
     let (bytes, errors) = std::thread::scope(|scope| {
         let errors =
@@ -51,7 +51,7 @@ pub(crate) fn output(program: &str, arguments: &[&str], limit: u64) -> Result<Ve
 /// The size limit of error messages.
 const MAX_ERROR_BYTES: u64 = 1 << 20;
 
-/// Whether a program can be run.
+/// Returns whether a program can be run.
 fn is_installed(program: &str) -> bool {
     let paths = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&paths).any(|folder| folder.join(program).is_file())

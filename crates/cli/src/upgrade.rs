@@ -1,4 +1,4 @@
-//! `scantling upgrade`: compares two sets of CRDs, and checks what the new one does to existing objects.
+//! `scantling upgrade`: compares two sets of CRDs, and checks the effect on existing objects.
 
 mod changes;
 mod compatibility;
@@ -34,7 +34,7 @@ pub(crate) fn run(flags: &args::Upgrade) -> Result<ExitStatus, Problem> {
     problems.extend(more);
     let cluster = cluster::asked_for(&flags.cluster)?;
     let (mut before, mut after) = (
-        Catalog::new(flags.target, Texts::Kept),
+        Catalog::new(flags.target_before(), Texts::Kept),
         Catalog::new(flags.target, Texts::Kept),
     );
     problems.extend(after.load(&to, OtherObjects::Listed));
@@ -104,7 +104,7 @@ pub(crate) fn run(flags: &args::Upgrade) -> Result<ExitStatus, Problem> {
         }
         for object in &skipped {
             note(&format!(
-                "{object}: skipped: neither set of CRDs defines its kind"
+                "{object}: skipped: its kind is not built in, and neither set of CRDs defines it"
             ));
         }
     }
@@ -121,9 +121,9 @@ struct UpgradeSummary {
     ok: usize,
     ratcheted: usize,
     refused: usize,
-    /// Objects of kinds that neither set of CRDs defines.
+    /// Objects of unknown kinds.
     skipped: usize,
-    /// Whether a finding makes the command fail.
+    /// True if a finding makes the command fail.
     #[serde(skip)]
     failed: bool,
 }

@@ -7,7 +7,7 @@ use crate::catalog::{Catalog, OtherObjects, StoredObjects, Texts};
 use crate::cluster;
 use crate::files;
 use crate::json_schemas::JsonSchemas;
-use crate::locate::{Locatable, Location, LocationQuery};
+use crate::locate::{Locatable, Location, LocationQuery, LocationVisitor};
 use crate::problem::{ExitStatus, Problem, hint, note, warn};
 use crate::render::{self, RenderedItem, Report};
 use crate::report::{Finding, Issue, ReportItem, ReportSubject, Severity, UNDEFINED, count};
@@ -165,10 +165,10 @@ pub(crate) struct ObjectReport {
     pub(crate) checked: bool,
     pub(crate) errors: Vec<Issue>,
     pub(crate) warnings: Vec<String>,
-    /// The locations of the warnings, if any is known.
+    /// The locations of the warnings, if known.
     #[serde(skip_serializing_if = "no_location")]
     pub(crate) warning_positions: Vec<Option<Location>>,
-    /// How the locations of the warnings are looked up.
+    /// The queries for the locations of the warnings.
     #[serde(skip)]
     pub(crate) warning_queries: Vec<Option<LocationQuery>>,
     pub(crate) cel_cost: u64,
@@ -178,7 +178,7 @@ pub(crate) struct ObjectReport {
     pub(crate) stored: Option<Value>,
     #[serde(skip)]
     pub(crate) update: bool,
-    /// Whether only a JSON schema was available.
+    /// True if only a JSON schema was available.
     #[serde(skip)]
     pub(crate) json_schema: bool,
     /// The CRD that it was validated against.
@@ -212,12 +212,12 @@ impl ObjectReport {
 }
 
 impl Locatable for ObjectReport {
-    fn visit_locations(&mut self, visit: &mut dyn FnMut(&Option<LocationQuery>, &mut Option<Location>)) {
+    fn visit_locations(&mut self, visit: &mut LocationVisitor<'_>) {
         for issue in &mut self.errors {
             issue.visit_locations(visit);
         }
         self.warning_positions.resize(self.warning_queries.len(), None);
-        for (query, location) in self.warning_queries.iter().zip(&mut self.warning_positions) {
+        for (query, location) in self.warning_queries.iter_mut().zip(&mut self.warning_positions) {
             visit(query, location);
         }
     }
@@ -236,7 +236,7 @@ struct ValidateSummary {
     accepted: usize,
     refused: usize,
     warnings: usize,
-    /// How many of those that were refused could not be checked, because their CRD is invalid.
+    /// The number of refused objects that could not be checked, because their CRD is invalid.
     #[serde(rename = "notChecked")]
     not_checked: usize,
     skipped: usize,
@@ -245,7 +245,7 @@ struct ValidateSummary {
     skipped_files: usize,
     /// The number of CRDs in use.
     definitions: usize,
-    /// How many of those that were refused are of kinds without a CRD.
+    /// The number of refused objects of kinds without a CRD.
     #[serde(skip)]
     undefined: usize,
     /// The number of objects for which only a JSON schema was available.
@@ -277,7 +277,7 @@ impl ValidateSummary {
         self.json_schema += other.json_schema;
     }
 
-    /// Says what users may not expect.
+    /// Prints hints about unexpected results.
     fn remark(&self, problems: &[Problem]) {
         if self.accepted + self.refused == 0 && problems.is_empty() {
             warn(&format!("no object was checked ({} skipped)", self.skipped));
@@ -324,7 +324,7 @@ impl ValidateSummary {
     }
 }
 
-/// An object as texts name it: `CronTab jobs/backup`.
+/// The name of an object in messages: `CronTab jobs/backup`.
 pub(crate) fn title(kind: &str, namespace: &str, name: &str) -> String {
     let name = if name.is_empty() { "(no name)" } else { name };
     match namespace {

@@ -1,4 +1,4 @@
-//! Search of directories for manifests.
+//! Searches directories for manifests.
 
 use crate::args::ReadFlags;
 use crate::files::{self, InputSource};
@@ -12,16 +12,16 @@ use std::sync::Arc;
 
 /// The extensions of manifests.
 const MANIFESTS: [&str; 3] = ["yaml", "yml", "json"];
-/// Directories that are never searched unless `--no-ignore` is given. Hidden ones are left out as well.
+/// Directories that are never searched without `--no-ignore`. Hidden ones are skipped as well.
 const IGNORED: [&str; 1] = ["!node_modules/"];
-/// The file with patterns of files to leave out.
+/// The file with patterns of files to skip.
 const IGNORE_FILE: &str = ".scantlingignore";
 /// The names that kustomize reads a kustomization from.
 const KUSTOMIZATIONS: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "Kustomization"];
 /// The size limit of a kustomization that is searched for patches.
 const MAX_KUSTOMIZATION_BYTES: u64 = 1 << 20;
 
-/// The result of a search. Files that are no manifests, although their name looks like one, are problems that may be
+/// The result of a search. Files that are not manifests despite their extension are problems that may be
 /// skipped.
 #[derive(Default)]
 pub(crate) struct FoundFiles {
@@ -105,7 +105,8 @@ fn excluded(directory: &Path, flags: &ReadFlags) -> Result<Override, ignore::Err
     patterns.build()
 }
 
-/// Whether an entry is a manifest by its name. Links to directories are not followed: they could lead in a circle.
+/// Returns whether an entry is a manifest, by its name. Links to directories are not followed, because of
+/// cycles.
 fn is_manifest(entry: &DirEntry) -> bool {
     let path = entry.path();
     let extension = path.extension().and_then(|e| e.to_str());
@@ -115,12 +116,12 @@ fn is_manifest(entry: &DirEntry) -> bool {
     is_file && extension.is_some_and(|e| MANIFESTS.contains(&e))
 }
 
-/// Which directories are Helm charts.
+/// The directories that are Helm charts.
 #[derive(Default)]
 struct Charts(BTreeMap<PathBuf, bool>);
 
 impl Charts {
-    /// Whether a file is a template of a chart: it is below `templates` in a directory with a `Chart.yaml`.
+    /// Returns whether a file is a template of a chart: it is below `templates` in a directory with a `Chart.yaml`.
     fn is_template(&mut self, path: &Path) -> bool {
         let mut above = path.ancestors().skip(1);
         above.any(|folder| {
@@ -175,7 +176,7 @@ fn kustomize_patches(manifests: &[PathBuf]) -> BTreeSet<PathBuf> {
     found
 }
 
-/// A path without `.` and, as far as there are components to take away, `..`.
+/// Joins paths lexically, resolving `.` and `..`.
 fn lexically_joined(directory: &Path, file: &str) -> PathBuf {
     let mut joined = directory.to_owned();
     for component in Path::new(file).components() {
@@ -192,8 +193,8 @@ fn lexically_joined(directory: &Path, file: &str) -> PathBuf {
     joined
 }
 
-/// Divides problems: those that keep the command from its work, and files that are skipped because nobody named them and
-/// they do not look like manifests.
+/// Separates problems from files that are skipped because the user did not name them and they do not look
+/// like manifests.
 pub(crate) fn skip_other_files(
     problems: Vec<Problem>,
     sources: &[InputSource],

@@ -1,4 +1,4 @@
-//! Definitions and objects that come from a cluster.
+//! CRDs and objects from a cluster.
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may panic")]
 
 #[path = "support/server.rs"]
@@ -9,7 +9,7 @@ use server::TestServer;
 use std::path::Path;
 use std::process::Command;
 
-/// More than fit on one page.
+/// More than one page.
 const OBJECTS: usize = 501;
 
 fn run(arguments: &[&str]) -> (String, String, i32) {
@@ -29,7 +29,7 @@ fn run(arguments: &[&str]) -> (String, String, i32) {
 }
 
 #[test]
-fn a_cluster_is_read_where_one_is_named() {
+fn a_named_cluster_is_read() {
     let server = TestServer::start();
     server.fill(OBJECTS);
     let kubeconfig = server.kubeconfig.to_str().unwrap();
@@ -74,7 +74,7 @@ fn a_cluster_is_read_where_one_is_named() {
     assert_eq!((err.as_str(), code), ("", 1));
     assert!(out.contains("spec.cronSpec: Invalid value"), "{out}");
 
-    // The stored object is the one of the cluster, where that is asked for: the image may not change.
+    // With the flag, the old object comes from the cluster: the image may not change.
     let changed = "examples/crontab/changed.yaml";
     let (out, err, code) = run(&["validate", "--kubeconfig", kubeconfig, changed]);
     assert_eq!((err.as_str(), code), ("", 0), "{out}");
@@ -86,7 +86,7 @@ fn a_cluster_is_read_where_one_is_named() {
         "{out}"
     );
     assert!(out.contains("= old: {"), "{out}");
-    // What is not there is created, and what files say of the past counts more.
+    // Objects that do not exist are created, and `--old` takes precedence.
     let (out, err, code) = run(&[&update[..], &[invalid, "-o", "json"]].concat());
     assert_eq!((err.as_str(), code), ("", 1), "{out}");
     let (out, err, code) = run(&[&update[..], &["--old", changed, changed]].concat());
@@ -95,7 +95,7 @@ fn a_cluster_is_read_where_one_is_named() {
     assert_eq!(code, 2);
     assert!(err.contains("--old-from-cluster needs a cluster"), "{err}");
 
-    // The flags replace what the file says, one by one.
+    // Flags override the kubeconfig one by one.
     for (arguments, wanted) in [
         (
             &["--kubeconfig", kubeconfig, "--token", "wrong"][..],

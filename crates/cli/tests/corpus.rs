@@ -1,4 +1,4 @@
-//! Real definitions and objects through the program: the same answers as Kubernetes' own code gave.
+//! Runs the CLI on real CRDs and objects: the results must equal those of Kubernetes' own code.
 //!
 //! Reads `../shared/conformance/corpus/open.jsonl.gz` beside the workspace: all of it in optimised builds
 //! (`cargo test --release -p scantling --test corpus`), a part in others, which are some twenty times slower.
@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::process::Command;
 
-/// Of so many definitions, one is taken.
+/// The sampling interval of CRDs.
 const STRIDE: usize = if cfg!(debug_assertions) { 16 } else { 1 };
 
 fn corpus() -> Option<Vec<Value>> {
@@ -24,7 +24,7 @@ fn corpus() -> Option<Vec<Value>> {
 }
 
 #[test]
-fn definitions_are_judged_as_by_kubernetes() {
+fn corpus_definitions_match_kubernetes() {
     let Some(corpus) = corpus() else {
         return;
     };
@@ -66,14 +66,14 @@ fn definitions_are_judged_as_by_kubernetes() {
 }
 
 #[test]
-fn objects_are_judged_as_by_kubernetes() {
+fn corpus_objects_match_kubernetes() {
     let Some(corpus) = corpus() else {
         return;
     };
     let (mut objects, mut updates) = (0, 0);
     let mut left: Vec<&Value> = corpus.iter().collect();
     while !left.is_empty() {
-        // Of each kind, one definition at a time.
+        // One CRD of each kind at a time.
         let mut kinds = BTreeSet::new();
         let (round, later): (Vec<&Value>, Vec<&Value>) = left.into_iter().partition(|case| {
             let spec = &case["crd"]["spec"];
@@ -112,7 +112,7 @@ fn creates(round: &[&Value]) -> usize {
 
 fn changes(round: &[&Value]) -> usize {
     let (mut before, mut after, mut wanted) = (Vec::new(), Vec::new(), Vec::new());
-    // Updates are given names of their own, which makes a difference to rules that look at names.
+    // Updates have other names, which matters to rules that read the name.
     let judges_names = |case: &Value| case["crd"].to_string().contains("self.metadata.name");
     for case in round.iter().filter(|case| !judges_names(case)) {
         for update in list(&case["updates"]) {
@@ -151,7 +151,7 @@ fn changes(round: &[&Value]) -> usize {
     let items = list(&report["items"]);
     assert_eq!(items.len(), wanted.len());
     for (item, update) in items.iter().zip(&wanted) {
-        // Objects of the corpus may lack metadata; these were given some.
+        // Objects of the corpus may lack metadata, which was added here.
         let mut wanted = texts(&update["errors"]);
         wanted.retain(|error| error != "metadata: Required value");
         assert_eq!(errors(item), wanted, "{item}");
@@ -178,8 +178,8 @@ fn run(directory: &Path, arguments: &[&str]) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// Whether the corpus says the same of an object; it says nothing of an object's own metadata, and errors there keep
-/// rules from running.
+/// Returns whether the corpus has the same result for an object; it does not cover metadata, and errors there
+/// keep rules from running.
 fn object(sample: &Value, item: &Value) -> bool {
     let (found, wanted) = (errors(item), texts(&sample["errors"]));
     if found
@@ -194,7 +194,7 @@ fn object(sample: &Value, item: &Value) -> bool {
         sample["celCost"].as_u64().or(Some(0)),
         "{item}"
     );
-    // The corpus has metadata as they were sent.
+    // The corpus has metadata as sent.
     let plain = |object: &Value| {
         let mut object = object.clone();
         object.as_object_mut().unwrap().remove("metadata");
@@ -204,7 +204,7 @@ fn object(sample: &Value, item: &Value) -> bool {
     true
 }
 
-/// The errors as a server words them, sorted, without what differs from run to run.
+/// The errors in kube-apiserver's wording, sorted, without values that differ between runs.
 fn errors(item: &Value) -> Vec<String> {
     let text = |e: &Value| {
         format!(
@@ -225,7 +225,7 @@ fn texts(value: &Value) -> Vec<String> {
 }
 
 fn plain(text: &str) -> String {
-    // Of rules that cost the same, Kubernetes names some, and not always the same ones.
+    // Of rules with equal cost, Kubernetes names an arbitrary subset.
     if let Some((_, said)) = text.split_once(".rule: Forbidden: contributed to ") {
         return said.to_owned();
     }

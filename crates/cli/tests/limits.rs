@@ -20,7 +20,7 @@ fn text(path: &Path) -> &str {
 }
 
 #[test]
-fn inputs_that_never_end_are_refused_with_the_flag() {
+fn endless_inputs_are_refused() {
     let directory = tempfile::tempdir().expect("a directory");
     let sparse = directory.path().join("sparse.yaml");
     let file = File::create(&sparse).expect("a file");
@@ -78,7 +78,7 @@ fn a_file_of_exactly_the_limit_is_read() {
 }
 
 #[test]
-fn directories_have_a_limit_too() {
+fn directory_size_is_limited() {
     let directory = tempfile::tempdir().expect("a directory");
     for n in 0..20 {
         std::fs::write(directory.path().join(format!("{n}.txt")), "").expect("a file");
@@ -96,7 +96,7 @@ fn directories_have_a_limit_too() {
 }
 
 #[test]
-fn a_kubeconfig_ends() {
+fn kubeconfig_size_is_limited() {
     let directory = tempfile::tempdir().expect("a directory");
     let sparse = directory.path().join("config");
     let file = File::create(&sparse).expect("a file");

@@ -1,4 +1,4 @@
-//! What runs longer than a question: the server, its store, sessions; and what shells and terminals are given.
+//! Long-running commands: the server, its store, sessions; shell completion and terminals.
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 #[path = "support/program.rs"]
@@ -14,7 +14,7 @@ fn text(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn a_server_leaves_a_store_that_can_be_checked_and_moved() {
+fn a_stopped_server_leaves_a_valid_store() {
     let directory = tempfile::tempdir().unwrap();
     let data = directory.path().join("data");
     let mut child = scantling()
@@ -69,7 +69,7 @@ fn a_server_leaves_a_store_that_can_be_checked_and_moved() {
 }
 
 #[test]
-fn modes_of_authorization_are_named() {
+fn authorization_modes_are_listed() {
     let output = scantling()
         .args(["serve", "--authorization-mode", "RBAC"])
         .output()
@@ -83,7 +83,7 @@ fn modes_of_authorization_are_named() {
 }
 
 #[test]
-fn a_session_remembers() {
+fn the_repl_keeps_variables() {
     let home = tempfile::tempdir().unwrap();
     let mut command = scantling();
     command
@@ -105,7 +105,7 @@ fn a_session_remembers() {
 }
 
 #[test]
-fn shells_can_complete() {
+fn shell_completion() {
     for (shell, mark) in [
         ("bash", "complete -F _scantling"),
         ("zsh", "#compdef scantling"),
@@ -131,7 +131,7 @@ fn shells_can_complete() {
 }
 
 #[test]
-fn colours_and_progress_are_for_terminals() {
+fn no_colours_or_progress_without_a_terminal() {
     let colours = |environment: &[(&str, &str)]| {
         let output = scantling()
             .args([

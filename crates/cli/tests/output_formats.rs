@@ -87,7 +87,7 @@ fn every_format_of_every_command() {
 }
 
 #[test]
-fn yaml_says_what_json_says() {
+fn yaml_equals_json() {
     for arguments in every_command() {
         let limits = scantling_value::Limits::SERVER;
         let json = scantling_value::json::decode(output(arguments, "json").as_bytes(), limits).unwrap();
@@ -114,7 +114,7 @@ fn sarif_schema() -> Option<Value> {
     let manifest = Path::new(package["manifest_path"].as_str().unwrap());
     let schema = std::fs::read(manifest.parent().unwrap().join("src/schema.json")).unwrap();
     let mut schema: Value = serde_json::from_slice(&schema).unwrap();
-    // The pattern has a bracket too many, which its errata took away; we name no language.
+    // The published pattern has a bracket too many, which an erratum removed; our output has no language.
     for of in ["run", "toolComponent"] {
         let language = schema
             .pointer_mut(&format!("/definitions/{of}/properties/language"))
@@ -127,7 +127,7 @@ fn sarif_schema() -> Option<Value> {
 }
 
 #[test]
-fn sarif_keeps_to_its_schema() {
+fn sarif_matches_its_schema() {
     let Some(schema) = sarif_schema() else {
         return;
     };
@@ -144,7 +144,7 @@ fn sarif_keeps_to_its_schema() {
             .map(|e| format!("{}: {e}", e.instance_path()))
             .collect();
         assert!(errors.is_empty(), "{arguments}: {errors:?}");
-        // What a schema cannot say: results are of rules that the log knows, and say something.
+        // Beyond the schema: results refer to rules in the log and have a message.
         let run = &log["runs"][0];
         let rules = run["tool"]["driver"]["rules"].as_array().unwrap();
         let rules: BTreeSet<&str> = rules.iter().map(|r| r["id"].as_str().unwrap()).collect();
@@ -163,8 +163,8 @@ fn sarif_keeps_to_its_schema() {
     assert!(results > 50, "{results}");
 }
 
-/// What the schema of Jenkins' xUnit plugin (`junit-10.xsd`) says of the elements that we write: which stand in them, and
-/// their attributes, with `!` before those that must be there.
+/// The elements of the schema of Jenkins' xUnit plugin (`junit-10.xsd`) that we write: their children, and
+/// their attributes, with `!` before required ones.
 const JUNIT: [(&str, &[&str], &[&str]); 5] = [
     (
         "testsuites",
@@ -201,7 +201,7 @@ const JUNIT: [(&str, &[&str], &[&str]); 5] = [
 ];
 
 #[test]
-fn junit_keeps_to_its_schema() {
+fn junit_matches_its_schema() {
     let mut cases = 0;
     for arguments in every_command() {
         let text = output(arguments, "junit");
@@ -266,12 +266,12 @@ fn element(arguments: &str, node: roxmltree::Node<'_, '_>) {
     for needed in attributes.iter().filter_map(|a| a.strip_prefix('!')) {
         assert!(node.has_attribute(needed), "{arguments}: {name} lacks {needed}");
     }
-    // Readers that take one failure of a case are not to miss the others.
+    // Readers that accept one failure per case must not miss the others.
     let failures = node.children().filter(|child| child.has_tag_name("failure"));
     assert!(failures.count() <= 1, "{arguments}");
 }
 
-/// A command, the kind of its report, where the items are, and what each key of an item holds.
+/// A command, the kind of its report, the path of its items, and the type of each key of an item.
 type Report = (
     &'static str,
     &'static str,
@@ -279,7 +279,7 @@ type Report = (
     &'static [(&'static str, &'static str)],
 );
 
-/// The keys of each report and what they hold, as other programs rely on them. There may be more.
+/// The keys of each report and their types, as other programs rely on them. There may be more.
 const CONTRACT: [Report; 4] = [
     (
         "lint",
@@ -342,7 +342,7 @@ const CONTRACT: [Report; 4] = [
 ];
 
 #[test]
-fn json_keeps_to_its_contract() {
+fn json_matches_its_documented_schema() {
     for arguments in every_command() {
         let command = arguments.split(' ').next().unwrap();
         let (_, kind, items, keys) = CONTRACT.iter().find(|(c, ..)| *c == command).unwrap();

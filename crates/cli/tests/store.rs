@@ -1,11 +1,11 @@
-//! `scantling store`: backups, moves, and what it says when they cannot be.
+//! `scantling store`: backup, restore, and errors.
 #![expect(clippy::expect_used, reason = "a test may panic")]
 
 use scantling_store::{EmbeddedConfig, EmbeddedStore, Store, Write};
 use std::path::Path;
 use std::process::Command;
 
-/// Runs the program; answers with both outputs and the exit code.
+/// Runs the CLI; returns its output and exit code.
 fn run(data: &Path, command: &str, file: Option<&Path>) -> (String, i32) {
     let output = Command::new(env!("CARGO_BIN_EXE_scantling"))
         .args(["store", "--data-dir"])
@@ -18,7 +18,7 @@ fn run(data: &Path, command: &str, file: Option<&Path>) -> (String, i32) {
     (text.into_owned(), output.status.code().unwrap_or(-1))
 }
 
-/// A data directory with a store of some objects, left as a server leaves it.
+/// A data directory with some objects, as a stopped server leaves it.
 fn filled(objects: usize) -> tempfile::TempDir {
     let data = tempfile::tempdir().expect("a directory");
     let store = open(data.path());
@@ -39,7 +39,7 @@ fn open(data: &Path) -> EmbeddedStore {
 }
 
 #[test]
-fn a_backup_becomes_the_same_store_elsewhere() {
+fn backup_and_restore() {
     let (old, new) = (filled(20), tempfile::tempdir().expect("a directory"));
     let [backup, again] = ["backup", "again"].map(|name| old.path().join(name));
     let (text, code) = run(old.path(), "export", Some(&backup));
@@ -52,7 +52,7 @@ fn a_backup_becomes_the_same_store_elsewhere() {
     let read = |path| std::fs::read(path).expect("a backup");
     assert!(read(&backup) == read(&again));
 
-    // What is there is never overwritten.
+    // Existing data is never overwritten.
     for data in [&old, &new] {
         let (text, code) = run(data.path(), "import", Some(&backup));
         assert!(code == 3 && text.contains("it holds a store already"), "{text}");
@@ -61,7 +61,7 @@ fn a_backup_becomes_the_same_store_elsewhere() {
 }
 
 #[test]
-fn a_store_in_use_is_left_alone() {
+fn a_store_in_use_is_refused() {
     let data = filled(3);
     let backup = data.path().join("backup");
     let store = open(data.path());
@@ -78,7 +78,7 @@ fn a_store_in_use_is_left_alone() {
 }
 
 #[test]
-fn damage_is_said() {
+fn damage_is_reported() {
     let data = filled(3);
     let store = data.path().join("store");
     let (backup, other) = (data.path().join("backup"), data.path().join("other"));
@@ -86,7 +86,7 @@ fn damage_is_said() {
     let state = store.join("state.redb");
     let bytes = std::fs::read(&state).expect("a state");
 
-    // A state that is cut short, one that is empty, and none.
+    // A truncated database, an empty one, and none.
     std::fs::write(&state, &bytes[..bytes.len() / 2]).expect("it is written");
     for (command, file) in [("check", None), ("export", Some(other.as_path()))] {
         let (text, code) = run(data.path(), command, file);
@@ -105,7 +105,7 @@ fn damage_is_said() {
         assert!(code == 3 && text.contains(said), "{text}");
     }
 
-    // A backup that is cut short makes no store.
+    // A truncated backup is refused.
     let lines = std::fs::read_to_string(&backup).expect("a backup");
     let cut: String = lines.lines().take(3).map(|line| format!("{line}\n")).collect();
     std::fs::write(&backup, cut).expect("it is written");
@@ -123,7 +123,7 @@ fn mode(path: &Path) -> u32 {
 }
 
 #[test]
-fn a_journal_that_was_cut_is_said_where_and_what_to_do() {
+fn a_truncated_journal_is_reported_with_its_remedy() {
     let data = filled(200);
     let journal = data.path().join("store/journal-0000000000000001");
     let file = std::fs::File::options().write(true).open(&journal);
@@ -137,7 +137,7 @@ fn a_journal_that_was_cut_is_said_where_and_what_to_do() {
 }
 
 #[test]
-fn damaged_pages_are_one_line() {
+fn damaged_pages_are_reported_on_one_line() {
     let data = filled(50);
     let state = data.path().join("store/state.redb");
     let bytes = std::fs::read(&state).expect("a state");
@@ -147,7 +147,7 @@ fn damaged_pages_are_one_line() {
         damaged[at..end].iter_mut().for_each(|byte| *byte ^= 0x5a);
         std::fs::write(&state, &damaged).expect("it is written");
         let (text, code) = run(data.path(), "check", None);
-        // Pages that nothing is stored in may hold anything.
+        // Unused pages may contain anything.
         assert!(code == 0 || code == 3, "page {at}: {text}");
         assert_eq!(text.lines().count(), 1, "page {at}: {text}");
         assert!(!text.contains("panicked"), "page {at}: {text}");
@@ -202,7 +202,7 @@ fn exports_and_stores_are_private() {
 }
 
 #[test]
-fn malformed_imports_are_said_where() {
+fn malformed_imports_are_located() {
     let cases: &[(&[u8], &str)] = &[
         (b"", "line 1 of the backup is not as it was written: the backup ends too early"),
         (b"{\"format\":1,\"revision\":}\n", "line 1 of the backup is not as it was written: column 24: "),

@@ -45,7 +45,7 @@ fn slow(directory: &Path) {
 }
 
 #[test]
-fn long_work_shows_its_progress() {
+fn long_work_shows_progress() {
     let directory = tempfile::tempdir().unwrap();
     slow(directory.path());
     let program = env!("CARGO_BIN_EXE_scantling");
@@ -68,7 +68,7 @@ fn long_work_shows_its_progress() {
 }
 
 #[test]
-fn colours_are_shown_unless_they_are_not_wanted() {
+fn colours_can_be_disabled() {
     let arguments = [
         "validate",
         "--crds",
@@ -111,7 +111,7 @@ fn enter(terminal: &mut PtySession, keys: &str, wanted: &str) {
 }
 
 #[test]
-fn sessions_complete_and_remember() {
+fn repl_completion_and_history() {
     let home = tempfile::tempdir().unwrap();
     let mut terminal = session(home.path());
     let terminal = &mut terminal;

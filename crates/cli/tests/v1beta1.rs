@@ -59,7 +59,7 @@ fn check(arguments: &str, input: &str, code: i32, wanted: &Expect) {
 }
 
 #[test]
-fn lint_accepts_what_a_server_accepts() {
+fn lint_agrees_with_kube_apiserver() {
     check(
         "lint --skip SCT -",
         LOOSE,
@@ -207,7 +207,7 @@ fn upgrades_are_updates() {
 }
 
 #[test]
-fn versions_that_cannot_be_used_leave_others_their_cost() {
+fn unusable_versions_do_not_hide_costs_of_others() {
     let schema = "{type: object, properties: {s: {type: string, maxLength: 5, \
         x-kubernetes-validations: [{rule: self != '', message: m}]}}}";
     let definition = v1("", schema)

@@ -1,6 +1,7 @@
-//! Runs every command of the README and of the pages in `docs/` and holds its output against the one that the page shows.
+//! Runs every command of the README and of the pages in `docs/`, and compares its output with the page.
 //!
-//! After a change, `UPDATE_EXPECT=1 cargo test -p scantling --test walkthrough` writes the new output into the pages.
+//! After a change, `UPDATE_EXPECT=1 cargo test -p scantling --test walkthrough` writes the new output into
+//! the pages.
 
 #![expect(
     clippy::unwrap_used,
@@ -22,28 +23,28 @@ use std::path::Path;
 use std::process::Command;
 
 #[test]
-fn the_first_look_shows_what_the_program_prints() {
+fn readme_examples() {
     check("README.md");
 }
 
 #[test]
-fn the_walk_through_shows_what_the_program_prints() {
+fn walkthrough_examples() {
     check("docs/walkthrough.md");
 }
 
 #[test]
-fn the_page_on_features_of_our_own_shows_what_the_program_prints() {
+fn beyond_kubernetes_examples() {
     check("docs/beyond-kubernetes.md");
 }
 
 #[test]
-fn the_page_on_authoring_shows_what_the_program_prints() {
+fn authoring_examples() {
     check("docs/authoring.md");
 }
 
-/// The definition is what controller-gen wrote, with the patch applied.
+/// The CRD is the output of controller-gen with the patch applied.
 #[test]
-fn the_example_for_markers_is_up_to_date() {
+fn marker_example_is_current() {
     let read = |name: &str| {
         let path = Path::new(env!("CARGO_MANIFEST_DIR"))
             .join("../../examples/markers")
@@ -93,7 +94,7 @@ fn check(page: &str) {
     }
 }
 
-/// What a command prints, and its exit code where that is not zero.
+/// The output of a command, and its exit code if it is not zero.
 fn output(root: &Path, command: &str, server: &TestServer) -> String {
     let output = Command::new("sh")
         .arg("-c")

@@ -1,4 +1,4 @@
-//! What rules cost that run for objects.
+//! Measures the cost of rules on real objects.
 
 use crate::args;
 use crate::catalog::Catalog;
@@ -18,15 +18,15 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// What one rule cost.
+/// The measured cost of one rule.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Measured {
-    /// How often it ran.
+    /// The number of evaluations.
     pub(super) evaluations: u64,
-    /// The dearest run.
+    /// The most expensive evaluation.
     pub(super) max_cost: u64,
-    /// All runs.
+    /// The sum of all evaluations.
     pub(super) total_cost: u64,
 }
 
@@ -38,7 +38,7 @@ impl Measured {
     }
 }
 
-/// What the rules of an object cost.
+/// The cost of the rules of an object.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ObjectCost {
@@ -64,10 +64,10 @@ impl ReportItem for ObjectCost {
     }
 }
 
-/// A rule: definition, version, path of its schema, index.
+/// Identifies a rule: CRD, version, path of its schema, index.
 type RuleKey = (String, String, String, usize);
 
-/// All that was measured.
+/// All measurements.
 #[derive(Debug, Default)]
 pub(super) struct Measurements {
     rules: BTreeMap<RuleKey, Measured>,
@@ -75,13 +75,13 @@ pub(super) struct Measurements {
 }
 
 impl Measurements {
-    /// What a rule cost.
+    /// The cost of a rule.
     pub(super) fn rule(&self, name: &str, version: &str, path: &str, index: usize) -> Measured {
         let key = (name.to_owned(), version.to_owned(), path.to_owned(), index);
         self.rules.get(&key).copied().unwrap_or_default()
     }
 
-    /// Creates all objects in some files.
+    /// Measures all objects in some files.
     pub(super) fn measure_files(
         &mut self,
         catalog: &Catalog,
@@ -106,7 +106,7 @@ impl Measurements {
         problems
     }
 
-    /// Creates all objects that a cluster has of the definitions.
+    /// Measures all objects of the CRDs in a cluster.
     pub(super) fn measure_cluster(
         &mut self,
         catalog: &Catalog,
@@ -131,7 +131,7 @@ impl Measurements {
     }
 }
 
-/// What came of one object.
+/// The measurements of one object.
 type ObjectMeasurement = (ObjectCost, BTreeMap<RuleKey, Measured>);
 
 fn validator(catalog: &Catalog, target: args::TargetFlags) -> Validator<'_> {

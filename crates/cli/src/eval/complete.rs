@@ -7,17 +7,17 @@ use scantling_cel::shape::{Shape, ShapeKind};
 use scantling_value::{Map, Value};
 use std::sync::Arc;
 
-/// What a line can begin with beside an expression.
+/// The commands of a session.
 const COMMANDS: [&str; 4] = [":cost ", ":load ", ":quit", ":type "];
-/// What an expression can begin with.
+/// The variables of expressions.
 const VARIABLES: [&str; 2] = ["oldSelf", "self"];
 
 /// Completes the names of fields.
 #[derive(Helper, Highlighter, Hinter, Validator)]
 pub(super) struct FieldCompleter {
-    /// What expressions see.
+    /// The shape of `self`.
     shape: Arc<Shape>,
-    /// What is there, for places of which no schema tells.
+    /// The loaded value, for fields without a schema.
     value: Option<Arc<Value>>,
 }
 
@@ -29,7 +29,7 @@ impl FieldCompleter {
         }
     }
 
-    /// Where the word begins that stands before the end of a text, and what it could become.
+    /// Returns the start of the word before the cursor, and its completions.
     fn candidates(&self, before: &str) -> (usize, Vec<String>) {
         let begun_at = before.rfind(|c| !is_name(c)).map_or(0, |n| n + 1);
         let (chain, begun) = before.split_at_checked(begun_at).unwrap_or((before, ""));
@@ -41,7 +41,7 @@ impl FieldCompleter {
         (begun_at, fitting.collect())
     }
 
-    /// What an expression stands for that ends a text: `self.spec.env[0]`.
+    /// Resolves the expression at the end of a text: `self.spec.env[0]`.
     fn below(&self, text: &str) -> Option<CompletionScope<'_>> {
         let text = text.trim_end();
         if let Some(inside) = text.strip_suffix(']') {
@@ -64,7 +64,7 @@ fn is_name(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-/// Where the bracket stands that the one after a text closes.
+/// The position of the bracket that matches the one after a text.
 fn open_bracket(text: &str) -> Option<usize> {
     let mut depth = 0usize;
     for (at, c) in text.char_indices().rev() {
@@ -78,7 +78,7 @@ fn open_bracket(text: &str) -> Option<usize> {
     None
 }
 
-/// A place that an expression leads to.
+/// The value that an expression leads to.
 struct CompletionScope<'n> {
     shape: Option<&'n Shape>,
     value: Option<&'n Value>,

@@ -1,4 +1,4 @@
-//! A session: one expression after the other.
+//! An interactive session.
 
 use super::Session;
 use super::complete::FieldCompleter;
@@ -20,7 +20,7 @@ pub(super) fn run(session: &mut Session) -> Result<(), Problem> {
     editor.set_helper(Some(FieldCompleter::new(session)));
     let history = std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".scantling_history"));
     if let Some(history) = &history {
-        // The first session has none.
+        // The first session has no history.
         let _ = editor.load_history(history);
     }
     println!("{HELP}");
@@ -33,7 +33,7 @@ pub(super) fn run(session: &mut Session) -> Result<(), Problem> {
                 }
                 editor.set_helper(Some(FieldCompleter::new(session)));
             }
-            // As in a shell: the line is given up, not the session.
+            // As in a shell: the line is discarded, not the session.
             Err(ReadlineError::Interrupted) => {}
             Err(ReadlineError::Eof) => break,
             Err(e) => return Err(failed(e)),
@@ -47,7 +47,7 @@ pub(super) fn run(session: &mut Session) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Does what a line says; false where it ends the session.
+/// Executes a line; returns false if it ends the session.
 fn obey(session: &mut Session, line: &str) -> bool {
     let (command, rest) = match line.strip_prefix(':') {
         Some(command) => command

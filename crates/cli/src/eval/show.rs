@@ -1,9 +1,9 @@
-//! Values of expressions as text, in the notation of the language.
+//! Formats values in CEL syntax.
 
 use scantling_cel::val::{Arena, Val};
 use scantling_value::Value;
 
-/// The text of a value.
+/// Formats a value.
 pub(super) fn show<'a>(value: Val<'a>, arena: &'a Arena) -> String {
     let entry = |v: Result<Val<'a>, _>| match v {
         Ok(v) => show(v, arena),

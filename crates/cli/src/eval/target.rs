@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 /// A field of a CRD and of objects of its kind or, without a CRD, any document.
 pub(super) struct EvalTarget {
-    /// What expressions see.
+    /// The shape that expressions see.
     pub(super) shape: Arc<Shape>,
     resource: Option<Arc<Resource>>,
     at: String,
@@ -62,7 +62,7 @@ impl EvalTarget {
     }
 }
 
-/// The steps of a path such as `spec.rules[].filters[0]['a.b']`; `[]` is the step to the first element of a list.
+/// The segments of a path such as `spec.rules[].filters[0]['a.b']`; `[]` is the first element of a list.
 fn steps(at: &str) -> Vec<&str> {
     let (mut steps, mut rest) = (Vec::new(), at.trim_start_matches('.'));
     while !rest.is_empty() {
@@ -125,7 +125,7 @@ fn resource(crd: &Path, flags: &args::Eval) -> Result<Arc<Resource>, Problem> {
     Ok(Arc::clone(resource))
 }
 
-/// Returns what expressions see at a field of a schema.
+/// Returns the shape of a field of a schema.
 fn shape(resource: &Resource, at: &str) -> Result<Arc<Shape>, Problem> {
     let mut schema = Arc::clone(resource.plan.root().schema());
     let mut shapes = Shapes::new();

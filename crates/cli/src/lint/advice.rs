@@ -5,7 +5,7 @@ mod rules;
 mod versions;
 
 use crate::catalog::CatalogEntry;
-use crate::locate::{DocumentLocator, Location, LocationQuery, path_from};
+use crate::locate::{DocumentLocator, Location, LocationQuery, above};
 use crate::report::Severity;
 use crate::rules::{
     Bound, EstimatedRule, RULE_LIMIT, SCHEMA_LIMIT, Saving, SchemaStep, field_path, schema_path,
@@ -16,7 +16,7 @@ use scantling_schema::plan::PlanCompiler;
 use scantling_schema::prune::{self, NullPolicy, UnknownFields};
 use scantling_schema::rules::Environments;
 use scantling_schema::structural::{Interner, Mutability, Structural, Type};
-use scantling_value::{PathBuf, Segment, Value};
+use scantling_value::{Finding, PathBuf, Segment};
 use serde::Serialize;
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -57,7 +57,7 @@ pub(super) fn advice(
     let mut all: Vec<Advice> = entry
         .unknown
         .iter()
-        .filter_map(|field| behind_a_gate(field, locator, index))
+        .filter_map(|finding| behind_a_gate(finding.unknown_field()?, locator, index))
         .collect();
     let mut interner = Interner::new();
     let schemas: Vec<_> = spec
@@ -66,7 +66,7 @@ pub(super) fn advice(
         .map(|version| {
             let document = spec.schema_of(version)?;
             let schema = Schema::new(document).structural(&mut interner).ok()?;
-            Some((version, document, schema))
+            Some((version, schema))
         })
         .collect();
     let converts = spec
@@ -75,28 +75,26 @@ pub(super) fn advice(
         .is_some_and(|c| &*c.strategy == "Webhook");
     let mut compiler = None;
     for (n, schema) in schemas.iter().enumerate() {
-        let Some((version, document, schema)) = schema else {
+        let Some((version, schema)) = schema else {
             continue;
         };
         let mut advisor = Advisor {
             root: entry.schema_field(n),
-            root_segments: entry.schema_segments(n),
+            root_segments: above(index).chain(entry.schema_segments(n)).collect(),
             version: version.name.to_string(),
-            locator,
-            index,
             all: &mut all,
             compiler: &mut compiler,
         };
         let rules = crate::rules::rules(schema, environments);
         advisor.costs(&rules);
-        advisor.bounds(document, schema, &rules, environments);
+        advisor.bounds(schema, &rules, environments);
         advisor.node(schema, &mut Vec::new());
         advisor.status(
             spec.subresources_of(version).is_some_and(|s| s.status),
             schema,
             version,
         );
-        for (other, _, others) in schemas.iter().flatten().filter(|_| !converts && version.served) {
+        for (other, others) in schemas.iter().flatten().filter(|_| !converts && version.served) {
             for (at, text) in versions::lost(version, schema, other, others) {
                 advisor.add("SCT0601", &at, text);
             }
@@ -132,12 +130,10 @@ fn behind_a_gate(field: &PathBuf, locator: &DocumentLocator<'_>, index: &[usize]
 }
 
 struct Advisor<'a> {
-    /// The field of the schema in the CRD, and the same as segments.
+    /// The field of the schema in the CRD, and the path to it in the document.
     root: String,
     root_segments: Vec<Segment<'static>>,
     version: String,
-    locator: &'a DocumentLocator<'a>,
-    index: &'a [usize],
     all: &'a mut Vec<Advice>,
     /// Compiles the schemas of defaults. Most CRDs have none, and creating a compiler takes as long as some of them.
     compiler: &'a mut Option<PlanCompiler>,
@@ -194,7 +190,7 @@ impl Advisor<'_> {
             path: field_path(at),
             message: message.into(),
             location: None,
-            query: self.locator.path(self.index, &path_from(&segments)),
+            query: Some(LocationQuery::Path(segments.into_iter().collect())),
         });
     }
 
@@ -229,17 +225,11 @@ impl Advisor<'_> {
         }
     }
 
-    /// MissingSchemas bounds, the largest saving first.
-    fn bounds(
-        &mut self,
-        document: &Value,
-        schema: &Structural,
-        rules: &[EstimatedRule],
-        environments: &Environments,
-    ) {
+    /// Advice on missing bounds, the largest saving first.
+    fn bounds(&mut self, schema: &Arc<Structural>, rules: &[EstimatedRule], environments: &Environments) {
         let mut all: Vec<Saving> = Vec::new();
         for rule in rules {
-            for saving in crate::rules::savings(document, schema, rule, environments, WORTH_BOUNDING) {
+            for saving in crate::rules::savings(schema, rule, environments, WORTH_BOUNDING) {
                 match all.iter_mut().find(|other| other.bound == saving.bound) {
                     Some(other) => other.saved = other.saved.saturating_add(saving.saved),
                     None => all.push(saving),
@@ -366,9 +356,14 @@ impl Advisor<'_> {
         } else {
             prune::ValueRole::Part
         };
-        let unknown = prune::prune(plan.root(), &mut kept, place, &options).into_texts();
+        let unknown = prune::prune(plan.root(), &mut kept, place, &options);
         if kept != *default.0 {
-            let what = match unknown.as_slice() {
+            let fields: Vec<String> = unknown
+                .iter()
+                .filter_map(Finding::unknown_field)
+                .map(PathBuf::listed)
+                .collect();
+            let what = match fields.as_slice() {
                 [] => "its nulls".to_owned(),
                 fields => fields.join(", "),
             };

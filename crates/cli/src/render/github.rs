@@ -3,7 +3,7 @@
 use crate::report::{ReportSubject, Severity};
 use std::fmt::Write as _;
 
-/// What was found, as workflow commands, one on each line.
+/// Renders findings as workflow commands, one per line.
 pub(super) fn render(subject: &ReportSubject) -> String {
     let mut out = String::new();
     for finding in &subject.findings {

@@ -1,14 +1,14 @@
 //! JUnit XML: a suite for each file, a case for each object.
 //!
-//! Elements and attributes are those that the schema of Jenkins' xUnit plugin knows. Some readers take no more than one
-//! failure of a case: all errors of an object stand in one. Nothing here takes time worth telling, but some readers
-//! demand it.
+//! Elements and attributes are those of the schema of Jenkins' xUnit plugin. Some readers accept only one
+//! failure per case, so all errors of an object are in one. Times are zero, because some readers require
+//! them.
 
 use super::RenderedItem;
 use crate::report::{Finding, ReportSubject, Severity};
 use std::fmt::Write as _;
 
-/// The whole report.
+/// Renders the report.
 pub(super) fn document(command: &str, pieces: &[RenderedItem]) -> String {
     let file = |p: &RenderedItem| p.facts.as_ref().map(|k| k.file.clone()).unwrap_or_default();
     let failed = |p: &&RenderedItem| p.facts.as_ref().is_some_and(|k| k.failed);
@@ -40,9 +40,9 @@ pub(super) fn document(command: &str, pieces: &[RenderedItem]) -> String {
     out
 }
 
-/// One case.
+/// Renders one case.
 pub(super) fn case(subject: &ReportSubject) -> String {
-    // A file that cannot be read has no object to name.
+    // An unreadable file has no object name.
     let name = if subject.name.is_empty() {
         &*subject.file
     } else {
@@ -95,7 +95,7 @@ fn placed(file: &str, finding: &Finding) -> String {
     }
 }
 
-/// Text for XML. Characters that XML cannot hold are replaced.
+/// Escapes text for XML. Characters that XML does not allow are replaced.
 fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

@@ -4,7 +4,7 @@ use super::RenderedItem;
 use crate::report::{CostRow, Finding, ReportSubject, Severity};
 use std::fmt::Write as _;
 
-/// More rows are not shown: comments have a size limit.
+/// The maximum number of rows: comments have a size limit.
 const MAX_ROWS: usize = 100;
 /// The number of characters of a bar.
 const BAR: usize = 10;
@@ -132,7 +132,7 @@ fn change(cost: &CostRow) -> String {
     }
 }
 
-/// Text in a cell of a table.
+/// Escapes text for a table cell.
 fn cell(text: &str) -> String {
     let text = text
         .replace('&', "&amp;")
@@ -141,7 +141,7 @@ fn cell(text: &str) -> String {
     text.replace('\r', "").replace('\n', "<br>")
 }
 
-/// Code in a cell of a table.
+/// Formats code in a table cell.
 fn code(text: &str) -> String {
     let text = text.replace('|', "\\|").replace(['\r', '\n'], " ");
     let fence = if text.contains('`') { "``" } else { "`" };

@@ -6,10 +6,10 @@ use crate::problem::Problem;
 use crate::report::{Finding, ReportSubject, Severity};
 use serde_json::{Value, json};
 
-/// Where a run's results stand in the log.
+/// The position of a run's results in the log.
 const RESULTS: &str = "\"results\": []";
 
-/// The whole log.
+/// Renders the log.
 pub(super) fn document(pieces: &[RenderedItem]) -> Result<String, Problem> {
     let rules: Vec<Value> = codes_of(pieces).into_iter().map(rule).collect();
     let log = json!({
@@ -38,7 +38,7 @@ pub(super) fn document(pieces: &[RenderedItem]) -> Result<String, Problem> {
     Ok(filled + "\n")
 }
 
-/// A code, with its page where it has one.
+/// A code, with its page if it has one.
 fn rule(code: &str) -> Value {
     match codes::find(code).and_then(|code| code.page.split_once("\n\n")) {
         Some((title, text)) => json!({
@@ -50,7 +50,7 @@ fn rule(code: &str) -> Value {
     }
 }
 
-/// The results for one subject, without the brackets of their list.
+/// The results for one subject, without the brackets of the list.
 pub(super) fn results(subject: &ReportSubject) -> Result<String, Problem> {
     let mut texts = Vec::with_capacity(subject.findings.len());
     for finding in &subject.findings {
@@ -79,7 +79,7 @@ fn result(subject: &ReportSubject, finding: &Finding) -> Value {
     })
 }
 
-/// A path as a relative reference; what comes from a cluster has an address.
+/// A path as a relative reference; objects of a cluster have a URL.
 fn uri(path: &str) -> String {
     if path.starts_with("https://") || path.starts_with("http://") {
         return path.to_owned();

@@ -1,4 +1,4 @@
-//! Text for people: each finding with its line.
+//! Human-readable text: each finding with its line.
 
 use crate::args::Output;
 use crate::locate::Location;
@@ -21,7 +21,7 @@ pub(super) struct Palette {
 }
 
 impl Palette {
-    /// Uses colours on a terminal, unless `NO_COLOR` or a similar variable says otherwise.
+    /// Uses colours on a terminal, unless `NO_COLOR` or a similar variable is set.
     pub(super) fn for_standard_output() -> Self {
         let width = if std::io::stdout().is_terminal() {
             terminal_size::terminal_size().map(|(width, _)| usize::from(width.0))
@@ -46,6 +46,13 @@ impl Palette {
                 width,
             },
         }
+    }
+
+    /// The number of characters of a line that are shown after a line number: lines of generated files can be very long.
+    fn excerpt_width(&self, number: usize) -> usize {
+        // A bar, two spaces and two ellipses.
+        self.width
+            .map_or(160, |width| width.saturating_sub(number + 5).max(40))
     }
 
     fn style(&self, level: Severity) -> Style {
@@ -109,7 +116,7 @@ fn finding(out: &mut String, subject: &ReportSubject, finding: &Finding, palette
     } else {
         String::new()
     };
-    // Messages of a server may have several lines.
+    // kube-apiserver's messages may have several lines.
     let text = finding.text.replace('\n', "\n      ");
     let head = out.rsplit('\n').next().map_or(0, str::len) + level.len() + code.len() + 4;
     let text = fit(&subject.titled(&text), head, palette.width);
@@ -117,7 +124,8 @@ fn finding(out: &mut String, subject: &ReportSubject, finding: &Finding, palette
     if let Some(place) = &finding.location {
         let number = place.line.to_string();
         let margin = " ".repeat(number.len());
-        let (line, before) = excerpt(&place.text, place.column.saturating_sub(place.missing + 1));
+        let at = place.column.saturating_sub(place.missing + 1);
+        let (line, before) = excerpt(&place.text, at, palette.excerpt_width(number.len()));
         let _ = writeln!(out, "{faint}{margin} |{faint:#}");
         let _ = writeln!(out, "{faint}{number} |{faint:#} {line}");
         let _ = writeln!(out, "{faint}{margin} |{faint:#} {before}{style}^{style:#}");
@@ -137,16 +145,19 @@ fn origin(out: &mut String, subject: &ReportSubject, place: Option<&Location>) {
 
 fn note(out: &mut String, note: &str, palette: &Palette) {
     let faint = palette.faint;
+    let note = fit(note, NOTE_HEAD, palette.width);
     let _ = writeln!(out, "{faint}  ={faint:#} {note}");
 }
 
-/// A text on a terminal has at most this many lines; the rest is elided.
+/// The maximum number of lines of a text on a terminal; the rest is elided.
 const MAX_LINES: usize = 6;
+/// The width of the prefix of a note.
+const NOTE_HEAD: usize = 4;
 /// The indentation of further lines.
 const INDENT: &str = "      ";
 
-/// Breaks a text between words, so that it fits the terminal; `head` is the width of what stands before it. Without a
-/// terminal, the text stays as it is: other programs read it.
+/// Wraps a text to the width of the terminal; `head` is the width of its prefix. Without a terminal, the text
+/// is unchanged: other programs read it.
 fn fit(text: &str, head: usize, width: Option<usize>) -> String {
     let Some(width) = width.filter(|width| *width >= 40) else {
         return text.to_owned();
@@ -165,7 +176,7 @@ fn fit(text: &str, head: usize, width: Option<usize>) -> String {
             (used, lines) = (INDENT.len(), lines + 1);
         }
         if size > width - used {
-            // One long value: its beginning is enough.
+            // For one long value, the beginning is enough.
             out.extend(word.chars().take(width.saturating_sub(used + 1)));
             out.push_str("… ");
             used = width;
@@ -178,12 +189,9 @@ fn fit(text: &str, head: usize, width: Option<usize>) -> String {
     out
 }
 
-/// The number of characters of a line that are shown: lines of generated files can be very long.
-const WIDTH: usize = 160;
-
 /// The part of a line around one of its characters, and the space before that character.
-fn excerpt(line: &str, at: usize) -> (String, String) {
-    // A terminal is not to obey what stands in a file.
+fn excerpt(line: &str, at: usize, width: usize) -> (String, String) {
+    // Control characters of a file must not reach the terminal.
     let tame = |c: char| {
         if c.is_control() && c != '\t' {
             '\u{fffd}'
@@ -192,19 +200,19 @@ fn excerpt(line: &str, at: usize) -> (String, String) {
         }
     };
     let count = line.chars().count();
-    let start = if count <= WIDTH || at < WIDTH * 3 / 4 {
+    let start = if count <= width || at < width * 3 / 4 {
         0
     } else {
-        at - WIDTH / 2
+        at - width / 2
     };
     let mut visible = String::from(if start > 0 { "…" } else { "" });
-    visible.extend(line.chars().skip(start).take(WIDTH).map(tame));
+    visible.extend(line.chars().skip(start).take(width).map(tame));
     let before = at - start.min(at) + usize::from(start > 0);
-    if start + WIDTH < count {
+    if start + width < count {
         visible.push('…');
     }
     let space = visible.chars().take(before).map(|c| match c {
-        // A caret stands right only below the same tabs.
+        // A caret is aligned only below the same tabs.
         '\t' => "\t".to_owned(),
         c => " ".repeat(c.width().unwrap_or(0)),
     });
@@ -217,7 +225,7 @@ mod tests {
     use super::{excerpt, fit};
 
     #[test]
-    fn carets_stand_below_their_character() {
+    fn carets_are_below_their_character() {
         let long = format!("{}x{}", "a".repeat(300), "b".repeat(300));
         let cases = [
             ("a: b", 3, "a: b".to_owned(), "   ".to_owned()),
@@ -234,7 +242,7 @@ mod tests {
             ),
         ];
         for (line, at, visible, space) in cases {
-            assert_eq!(excerpt(line, at), (visible, space), "{line}");
+            assert_eq!(excerpt(line, at, 160), (visible, space), "{line}");
         }
     }
 

@@ -1,14 +1,14 @@
 //! Finds valid objects of a schema.
 //!
-//! Values follow from the keywords of their schema. What rules and alternatives (`anyOf`, `oneOf`) ask for is found by
-//! trial: fields are added near the errors until the object is valid.
+//! Values are derived from the keywords of their schema. Rules and alternatives (`anyOf`, `oneOf`) are
+//! satisfied by trial: fields are added near the errors until the object is valid.
 
 use scantling_cel::ast::{Expr, ExprKind, Literal};
 use scantling_cel::syntax::{ParseOptions, parse};
 use scantling_value::{FieldError, Map, Segment, Value};
 use std::collections::BTreeSet;
 
-/// The most objects that are tried.
+/// The maximum number of objects that are tried.
 const MAX_TRIALS: usize = 4_000;
 
 /// Validates an object.
@@ -21,7 +21,7 @@ pub(super) struct Generator<'a> {
 }
 
 impl<'a> Generator<'a> {
-    /// A generator of objects that begin with `head`.
+    /// Creates a generator of objects that begin with `head`.
     pub(super) fn new(schema: Option<&'a Value>, head: Map, validate: Validate<'a>) -> Self {
         Generator {
             schema,
@@ -30,7 +30,7 @@ impl<'a> Generator<'a> {
         }
     }
 
-    /// The smallest valid object that was found, or what is wrong with the best one.
+    /// Returns the smallest valid object found, or the errors of the best one.
     pub(super) fn smallest(&self) -> Result<Value, String> {
         let mut object = Value::Object(self.head.clone());
         if let (Some(schema), Some(members)) = (self.schema, object.as_object_mut())
@@ -43,7 +43,7 @@ impl<'a> Generator<'a> {
         self.repaired(object)
     }
 
-    /// A valid object with as many fields as fit together.
+    /// Returns a valid object with as many fields as possible.
     pub(super) fn full(&self) -> Result<Value, String> {
         let mut object = self.smallest()?;
         let Some(schema) = self.schema else {
@@ -66,7 +66,7 @@ impl<'a> Generator<'a> {
             for candidate in self.candidates(&object, &errors) {
                 trials += 1;
                 let remaining = (self.validate)(&candidate);
-                // Other errors instead of these are progress, too, unless they were there before.
+                // Different errors are progress, too, unless they occurred before.
                 let is_new = remaining.len() <= before && !seen.contains(&texts(&remaining));
                 if remaining.len() < before || is_new {
                     better = Some((candidate, remaining));
@@ -91,7 +91,7 @@ impl<'a> Generator<'a> {
             return candidates;
         };
         for name in literals(schema) {
-            // Kinds with one object have a rule about its name.
+            // Singleton kinds have a rule about the name.
             let mut candidate = object.clone();
             if let Some(place) = value_at_mut(&mut candidate, &[Step::name("metadata"), Step::name("name")]) {
                 *place = name.into();
@@ -212,7 +212,7 @@ fn value_at_mut<'v>(value: &'v mut Value, at: &[Step]) -> Option<&'v mut Value> 
     })
 }
 
-/// Adds a value to the object or list around it.
+/// Inserts a value into its parent object or list.
 fn insert(object: &mut Value, at: &[Step], value: Value) -> Option<()> {
     let (last, above) = at.split_last()?;
     let around = value_at_mut(object, above)?;
@@ -225,7 +225,7 @@ fn insert(object: &mut Value, at: &[Step], value: Value) -> Option<()> {
     Some(())
 }
 
-/// Other values in the place of one: with one more field, or another choice.
+/// Variants of a value: with one more field, or another choice.
 fn changes(schema: &Value, value: &Value) -> Vec<Value> {
     match value {
         Value::Object(members) => {
@@ -263,7 +263,7 @@ fn changes(schema: &Value, value: &Value) -> Vec<Value> {
     }
 }
 
-/// The values of a schema that are worth a try.
+/// The values of a schema that are worth trying.
 fn alternatives(schema: &Value) -> Vec<Value> {
     let choices = schema.list("enum");
     if !choices.is_empty() {
@@ -283,7 +283,7 @@ fn alternatives(schema: &Value) -> Vec<Value> {
     }
 }
 
-/// The strings in the rules of a schema: rules often compare a value with one of them.
+/// The string literals in the rules of a schema: rules often compare a value with one of them.
 fn literals(schema: &Value) -> Vec<String> {
     fn collect(expr: &Expr, found: &mut Vec<String>) {
         if let ExprKind::Literal(Literal::String(text)) = &expr.kind {
@@ -307,7 +307,7 @@ fn texts(errors: &[FieldError]) -> Vec<String> {
     errors.iter().map(ToString::to_string).collect()
 }
 
-/// The deepest level of a generated value.
+/// The maximum depth of a generated value.
 const MAX_LEVEL: usize = 48;
 
 /// The object that has the required fields of a schema.
@@ -377,7 +377,7 @@ fn value_of(schema: &Value, level: usize) -> Value {
     }
 }
 
-/// Makes the elements of a list differ.
+/// Makes the elements of a list distinct.
 fn numbered(value: Value, n: i64) -> Value {
     match value {
         value if n == 0 => value,
@@ -423,7 +423,7 @@ fn number_of(schema: &Value) -> f64 {
     }
 }
 
-/// Texts of formats.
+/// Sample strings by format.
 const FORMATS: [(&str, &str); 22] = [
     ("bsonobjectid", "507f1f77bcf86cd799439011"),
     ("byte", "ZXhhbXBsZQ=="),
@@ -465,7 +465,7 @@ fn string_of(schema: &Value) -> String {
     {
         let text = super::write::shortest_match(&tree);
         let missing = least.saturating_sub(text.chars().count());
-        // Where the pattern ends in a repetition, its last character may be repeated.
+        // If the pattern ends in a repetition, its last character may be repeated.
         let last: String = text.chars().last().into_iter().collect();
         return format!("{text}{}", last.repeat(missing));
     }

@@ -1,9 +1,10 @@
 //! Writes samples.
 
+use crate::wrap::push_wrapped;
 use regex_syntax::hir::{Class, Hir, HirKind};
 use scantling_value::{Map, Value, yaml};
 
-/// An object as YAML, with the fields that people look at first at the top.
+/// Writes an object as YAML, with the most important fields first.
 pub(super) fn plain(object: &Value) -> String {
     ordered(object)
         .into_iter()
@@ -69,7 +70,7 @@ fn write_member(
                     }
                     other => text.push_str(&format!("{pad}  {}\n", scalar(other))),
                 }
-                // The dash stands in front of the first line that is not a comment.
+                // The dash precedes the first line that is not a comment.
                 let mut has_dash = false;
                 for line in text.lines() {
                     let is_comment = line.trim_start().starts_with('#');
@@ -130,22 +131,7 @@ fn write_absent(object: &Value, schema: Option<&Value>, indent: usize, out: &mut
 }
 
 fn write_comment(schema: &Value, required: bool, pad: &str, out: &mut String) {
-    const WIDTH: usize = 96;
-    let description: Vec<&str> = schema.get_str("description").split_whitespace().collect();
-    let mut line = String::new();
-    for word in description {
-        if !line.is_empty() && pad.len() + 2 + line.len() + 1 + word.len() > WIDTH {
-            out.push_str(&format!("{pad}# {line}\n"));
-            line.clear();
-        }
-        if !line.is_empty() {
-            line.push(' ');
-        }
-        line.push_str(word);
-    }
-    if !line.is_empty() {
-        out.push_str(&format!("{pad}# {line}\n"));
-    }
+    push_wrapped(schema.get_str("description").trim(), &format!("{pad}# "), out);
     let facts = facts(schema, required);
     if !facts.is_empty() {
         out.push_str(&format!("{pad}# ({facts})\n"));
@@ -204,7 +190,7 @@ fn key(name: &str) -> String {
     }
 }
 
-/// The shortest text that a regular expression matches, as far as its parts can be chosen one by one.
+/// The shortest match of a regular expression, as far as its parts can be chosen independently.
 pub(super) fn shortest_match(tree: &Hir) -> String {
     match tree.kind() {
         HirKind::Empty | HirKind::Look(_) => String::new(),

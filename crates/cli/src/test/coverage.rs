@@ -2,42 +2,72 @@
 //!
 //! A rule, bound or pattern is exercised by a case that breaks it; a value of an enumeration by an object that has it.
 
+use super::branches::BranchCatalog;
 use super::run::CaseOutcome;
 use super::suite::{CaseWrite, NewState, TestCase};
+use crate::args::TargetFlags;
 use crate::catalog::Catalog;
 use crate::report::{Finding, ReportItem, ReportSubject, Severity};
-use scantling_schema::definition::ApiVersion;
-use scantling_schema::names::group_version;
 use scantling_value::{FieldError, Segment, Value};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// A kind under test: its `apiVersion` and kind.
-type KindKey = (String, String);
+pub(crate) type KindKey = (String, String);
 
-/// The constraints that were met, and those that there are.
+/// The constraints of the CRDs of a suite.
+#[derive(Debug)]
+pub(crate) struct CoveragePlan {
+    kinds: BTreeMap<KindKey, KindPlan>,
+    /// The CRDs with variants of their rules, if a rule has branches.
+    pub(crate) branches: Option<BranchCatalog>,
+}
+
+#[derive(Debug)]
+struct KindPlan {
+    file: Arc<str>,
+    schema: Arc<Value>,
+    constraints: Arc<BTreeSet<Constraint>>,
+}
+
+/// The constraints of each schema of a kind.
+type Schemas = Vec<Arc<BTreeSet<Constraint>>>;
+
+/// The exercised constraints, and all constraints.
 #[derive(Debug, Default)]
 pub(crate) struct Coverage {
-    /// By kind: its file, and the constraints of its schema.
-    kinds: BTreeMap<KindKey, (Arc<str>, BTreeSet<Constraint>)>,
+    /// By kind: its file, and the constraints of its schemas.
+    kinds: BTreeMap<KindKey, (Arc<str>, Schemas)>,
     exercised: BTreeSet<(KindKey, Constraint)>,
 }
 
 /// A constraint of a schema.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Constraint {
+pub(crate) struct Constraint {
     /// The field: `spec.rules[].type`.
     field: String,
-    /// The keyword, or the rule.
+    /// The keyword, the rule, or a branch of a rule.
     keyword: &'static str,
-    /// The rule's text, or the value of the keyword.
+    /// The text of the rule or branch, or the value of the keyword.
     text: String,
-    /// The message of a rule; empty where it is computed.
+    /// The message of a rule, empty if it is computed; for a branch, its rule.
     message: String,
 }
 
-/// The keywords whose violation is told by a part of the error's text.
+impl Constraint {
+    /// A branch of a rule.
+    pub(crate) fn branch(field: &str, text: &str, rule: &str) -> Self {
+        Constraint {
+            field: field.to_owned(),
+            keyword: "branch",
+            text: text.to_owned(),
+            message: rule.to_owned(),
+        }
+    }
+}
+
+/// The keywords whose violation is recognized by a part of the error message.
 const BOUNDS: [(&str, &str); 12] = [
     ("minimum", "should be greater than"),
     ("maximum", "should be less than"),
@@ -53,12 +83,82 @@ const BOUNDS: [(&str, &str); 12] = [
     ("required", "Required value"),
 ];
 
+impl CoveragePlan {
+    /// Collects the constraints of CRDs.
+    pub(crate) fn new(catalog: &Catalog, target: TargetFlags) -> Result<Self, String> {
+        let branches = BranchCatalog::new(catalog, target)?;
+        let mut kinds = BTreeMap::new();
+        for entry in catalog.entries() {
+            let spec = &entry.definition.spec;
+            for version in spec.versions() {
+                let Some(schema) = spec.schema_of(version) else {
+                    continue;
+                };
+                let kind = (
+                    format!("{}/{}", spec.group, version.name),
+                    spec.names.kind.to_string(),
+                );
+                let mut constraints = BTreeSet::new();
+                collect(schema, "", &mut constraints);
+                let branches = branches.iter().flat_map(|branches| branches.constraints(&kind));
+                constraints.extend(branches.cloned());
+                let plan = KindPlan {
+                    file: Arc::clone(&entry.file),
+                    schema: Arc::clone(schema),
+                    constraints: constraints.into(),
+                };
+                kinds.insert(kind, plan);
+            }
+        }
+        Ok(CoveragePlan { kinds, branches })
+    }
+
+    /// Returns the constraints that a case exercises. `variants` are the errors of its write under the
+    /// variants of rules.
+    pub(crate) fn of_case(
+        &self,
+        case: &TestCase,
+        outcome: &CaseOutcome,
+        variants: &[FieldError],
+    ) -> Coverage {
+        let mut coverage = Coverage::default();
+        let objects: Vec<&Value> = match &case.write {
+            CaseWrite::Create(object) => vec![object],
+            CaseWrite::Update(old, NewState::Object(new)) => vec![old, new],
+            CaseWrite::Update(old, _) => vec![old],
+        };
+        for object in objects {
+            let kind = (
+                object.get_str("apiVersion").to_owned(),
+                object.get_str("kind").to_owned(),
+            );
+            let Some(plan) = self.kinds.get(&kind) else {
+                continue;
+            };
+            mark_values(&plan.schema, object, "", &kind, &mut coverage);
+            for error in &outcome.errors {
+                mark_error(&plan.constraints, &kind, error, &mut coverage);
+            }
+            let constraints = vec![Arc::clone(&plan.constraints)];
+            coverage.kinds.insert(kind, (Arc::clone(&plan.file), constraints));
+        }
+        if let Some(branches) = &self.branches {
+            coverage.exercised.extend(branches.exercised(variants));
+        }
+        coverage
+    }
+}
+
 impl Coverage {
     /// Adds what another case exercised.
     pub(crate) fn add(&mut self, other: Coverage) {
         for (kind, (file, constraints)) in other.kinds {
-            let entry = self.kinds.entry(kind).or_insert_with(|| (file, BTreeSet::new()));
-            entry.1.extend(constraints);
+            let (_, known) = self.kinds.entry(kind).or_insert_with(|| (file, Vec::new()));
+            for set in constraints {
+                if !known.iter().any(|known| Arc::ptr_eq(known, &set)) {
+                    known.push(set);
+                }
+            }
         }
         self.exercised.extend(other.exercised);
     }
@@ -66,8 +166,9 @@ impl Coverage {
     /// The constraints that no case exercised.
     pub(crate) fn items(&self) -> impl Iterator<Item = Unexercised> {
         self.kinds.iter().flat_map(|(kind, (file, constraints))| {
-            let missing = constraints
-                .iter()
+            let all: BTreeSet<&Constraint> = constraints.iter().flat_map(|set| set.iter()).collect();
+            let missing = all
+                .into_iter()
                 .filter(|constraint| !self.exercised.contains(&(kind.clone(), (*constraint).clone())));
             missing.map(|constraint| Unexercised {
                 file: Arc::clone(file),
@@ -76,48 +177,13 @@ impl Coverage {
                 field: constraint.field.clone(),
                 keyword: constraint.keyword,
                 text: constraint.text.clone(),
+                rule: match constraint.keyword {
+                    "branch" => Some(constraint.message.clone()),
+                    _ => None,
+                },
             })
         })
     }
-}
-
-/// Returns what a case exercises.
-pub(crate) fn of_case(catalog: &Catalog, case: &TestCase, outcome: &CaseOutcome) -> Coverage {
-    let mut coverage = Coverage::default();
-    let objects: Vec<&Value> = match &case.write {
-        CaseWrite::Create(object) => vec![object],
-        CaseWrite::Update(old, NewState::Object(new)) => vec![old, new],
-        CaseWrite::Update(old, _) => vec![old],
-    };
-    for object in objects {
-        let (api_version, name) = (object.get_str("apiVersion"), object.get_str("kind"));
-        let kind = (api_version.to_owned(), name.to_owned());
-        let Some(entry) = catalog.find(api_version, name).map(|found| found.entry) else {
-            continue;
-        };
-        let (_, version) = group_version(api_version);
-        let document = entry.definition.encode(ApiVersion::V1);
-        let Some(schema) = schema_of(&document, version) else {
-            continue;
-        };
-        let mut constraints = BTreeSet::new();
-        collect(schema, "", &mut constraints);
-        mark_values(schema, object, "", &kind, &mut coverage);
-        for error in &outcome.errors {
-            mark_error(&constraints, &kind, error, &mut coverage);
-        }
-        coverage
-            .kinds
-            .insert(kind, (Arc::clone(&entry.file), constraints));
-    }
-    coverage
-}
-
-/// The schema of a version.
-fn schema_of<'v>(crd: &'v Value, version: &str) -> Option<&'v Value> {
-    let mut versions = crd.list_at(["spec", "versions"]).iter();
-    let version = versions.find(|v| v.get_str("name") == version)?;
-    version.at(["schema", "openAPIV3Schema"])
 }
 
 /// Collects the constraints of a schema.
@@ -170,7 +236,8 @@ fn collect(schema: &Value, at: &str, constraints: &mut BTreeSet<Constraint>) {
     }
 }
 
-fn join(at: &str, name: &str) -> String {
+/// The path of a field below another.
+pub(crate) fn join(at: &str, name: &str) -> String {
     match at {
         "" => name.to_owned(),
         at => format!("{at}.{name}"),
@@ -212,7 +279,7 @@ fn mark_values(schema: &Value, value: &Value, at: &str, kind: &KindKey, coverage
     }
 }
 
-/// Marks the constraints that an error is about.
+/// Marks the constraints that an error violates.
 fn mark_error(
     constraints: &BTreeSet<Constraint>,
     kind: &KindKey,
@@ -227,6 +294,7 @@ fn mark_error(
             field.starts_with(constraint.field.as_str())
                 && (constraint.message.is_empty() || constraint.message == error.detail())
         }
+        "branch" => false,
         keyword => {
             let is_told = |(name, text): &(&str, &str)| *name == keyword && message.contains(text);
             constraint.field == field && BOUNDS.iter().any(is_told)
@@ -263,6 +331,9 @@ pub(crate) struct Unexercised {
     field: String,
     keyword: &'static str,
     text: String,
+    /// The rule that a branch belongs to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rule: Option<String>,
 }
 
 impl ReportItem for Unexercised {
@@ -273,6 +344,11 @@ impl ReportItem for Unexercised {
         };
         let text = match self.keyword {
             "rule" => format!("{field}: no case breaks the rule `{}`", self.text),
+            "branch" => format!(
+                "{field}: no case depends on `{}` in the rule `{}`",
+                self.text,
+                self.rule.as_deref().unwrap_or_default()
+            ),
             "enum" => format!("{field}: no case has the value {}", self.text),
             "required" => format!("{field}: no case omits this required field"),
             keyword => format!("{field}: no case breaks {keyword}: {}", self.text),

@@ -1,14 +1,14 @@
 //! The test suites of openshift/api: `tests/<crd>/*.testsuite.yaml` beside `zz_generated.crd-manifests`.
 //!
-//! A suite names its CRD and the feature gates that it needs. It runs against every generated manifest of that CRD in
-//! which the gates are as it needs them; `payload-manifests/featuregates` says which gates a manifest has.
+//! A suite names its CRD and the feature gates that it needs. It runs against every generated manifest of
+//! that CRD with matching gates; `payload-manifests/featuregates` lists the gates of a manifest.
 
 use super::suite::{CaseWrite, Expectation, NewState, Suite, TestCase, Verdict};
 use scantling_value::{Limits, Path as FieldPath, Value, yaml};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Whether a document is a suite of this format.
+/// Returns whether a document is a suite of this format.
 pub(crate) fn is_suite(document: &Value) -> bool {
     document.get("crdName").is_some() && document.get("tests").is_some()
 }
@@ -17,7 +17,7 @@ pub(crate) fn is_suite(document: &Value) -> bool {
 pub(crate) struct OpenshiftSuite {
     pub(crate) suite: Suite,
     pub(crate) crd_name: String,
-    /// The version under test; the only one of the CRD if the suite names none.
+    /// The version under test; the only version of the CRD if the suite names none.
     pub(crate) version: Option<String>,
     pub(crate) feature_gates: Vec<String>,
 }
@@ -91,7 +91,7 @@ fn read_case(test: &Value, is_update: bool) -> Result<TestCase, String> {
     })
 }
 
-/// An expected object without the names that the suite's runner takes from the stored one.
+/// An expected object without the names that the suite's runner copies from the stored one.
 fn without_name(mut object: Value) -> Value {
     let metadata = object.as_object_mut().and_then(|o| o.get_mut("metadata"));
     if let Some(metadata) = metadata.and_then(Value::as_object_mut) {
@@ -149,7 +149,8 @@ fn sorted_files(directory: &Path) -> Result<Vec<PathBuf>, String> {
     Ok(files)
 }
 
-/// Whether the feature gates of a manifest are as a suite needs them: enabled, or disabled where the name has a dash.
+/// Returns whether the feature gates of a manifest match a suite: enabled, or disabled if the name has a
+/// dash.
 fn has_gates(
     crd: &Value,
     wanted: &[String],

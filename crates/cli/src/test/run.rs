@@ -21,10 +21,10 @@ pub(crate) struct CaseRunner<'a> {
     pub(crate) gates: Gates,
 }
 
-/// What came of a case.
+/// The outcome of a case.
 #[derive(Debug, Default)]
 pub(crate) struct CaseOutcome {
-    /// What is not as expected.
+    /// The differences from the expectation.
     pub(crate) failures: Vec<String>,
     /// The errors of the last write.
     pub(crate) errors: Vec<FieldError>,
@@ -34,11 +34,11 @@ pub(crate) struct CaseOutcome {
     /// The object as it was stored.
     pub(crate) stored: Option<Value>,
     pub(crate) cost: u64,
-    /// Whether the expected message is one of an older release of Kubernetes.
+    /// True if the expected message is one of an older release of Kubernetes.
     pub(crate) has_older_message: bool,
 }
 
-/// Why a case cannot run: it is wrong, not the CRD.
+/// The reason why a case cannot run: the case is wrong, not the CRD.
 type CannotRun = String;
 
 impl CaseRunner<'_> {
@@ -178,7 +178,7 @@ impl CaseRunner<'_> {
     }
 }
 
-/// What marks the message of a refused status.
+/// The prefix of the message of a refused status.
 const STATUS: &str = "status: ";
 
 impl CaseOutcome {
@@ -195,7 +195,7 @@ impl CaseOutcome {
                 .map_or(&[][..], AdmissionError::errors)
                 .to_vec(),
             message,
-            warnings: outcome.warnings,
+            warnings: outcome.warnings.iter().map(ToString::to_string).collect(),
             cost: outcome.stats.rule_cost,
             has_older_message: false,
             stored: outcome.error.is_none().then_some(outcome.object),
@@ -254,13 +254,13 @@ fn message(resource: &Resource, object: &Value, error: &AdmissionError) -> Strin
             )
         }
         AdmissionError::Immutable(errors) => aggregate(errors.iter()),
-        AdmissionError::Strict(found) => format!("strict decoding error: {}", found.join(", ")),
+        AdmissionError::Strict(found) => format!("strict decoding error: {}", found.strict_error()),
         AdmissionError::Undecodable(why) | AdmissionError::Internal(why) => why.clone(),
         AdmissionError::TooLarge(why) => why.to_string(),
     }
 }
 
-/// What of an outcome is not as expected.
+/// The differences between an outcome and the expectation.
 fn unexpected(expect: &Expectation, outcome: &CaseOutcome) -> Vec<String> {
     let mut failures = Vec::new();
     let accepted = || "expected an error, but the write is accepted".to_owned();
@@ -307,18 +307,17 @@ fn unexpected(expect: &Expectation, outcome: &CaseOutcome) -> Vec<String> {
     failures
 }
 
-/// Whether a case expects a message in the words of an older release of Kubernetes. Those name the type of an invalid value
+/// Returns whether a case expects a message in the words of an older release of Kubernetes. Those name the type of an invalid value
 /// instead of the value, and print duplicate objects in Go's syntax.
 fn expects_older_message(expect: &Expectation, outcome: &CaseOutcome) -> bool {
     let (Verdict::RejectedWith(text) | Verdict::StatusRejectedWith(text)) = &expect.verdict else {
         return false;
     };
-    let mut expected = text
-        .trim()
-        .replace("map[string]interface {}{", "{")
-        .replace("\", \"", "\",\"");
+    // Lists differ in their spaces.
+    let joined = |text: &str| text.replace("\", \"", "\",\"");
+    let mut expected = joined(&text.trim().replace("map[string]interface {}{", "{"));
     for name in [
-        "string", "object", "array", "integer", "number", "boolean", "null",
+        "string", "object", "array", "integer", "number", "boolean", "null", "",
     ] {
         let (whole, start) = (format!("Invalid value: \"{name}\""), format!("\"{name}\": "));
         expected = expected.replace(&format!("{whole}: "), "Invalid value: ");
@@ -339,10 +338,11 @@ fn expects_older_message(expect: &Expectation, outcome: &CaseOutcome) -> bool {
         .find(INVALID)
         .and_then(|at| message.get(..at + INVALID.len()));
     let subject = subject.map_or("", |subject| subject.trim_start_matches(STATUS));
-    !outcome.errors.is_empty() && expected != *text && format!("{subject}{errors}").contains(&expected)
+    let found = joined(&format!("{subject}{errors}"));
+    !outcome.errors.is_empty() && expected != *text && found.contains(&expected)
 }
 
-/// What the message of an invalid object has between the object and its errors.
+/// The text between the object and its errors in the message about an invalid object.
 const INVALID: &str = " is invalid: ";
 
 /// The errors that no pattern expects, and the patterns that no error matches.

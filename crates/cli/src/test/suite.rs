@@ -1,11 +1,11 @@
-//! Test files: cases with what they expect.
+//! Test files: cases with their expectations.
 
 use scantling_value::{Map, Path, PathBuf, Value};
 
 /// A test file.
 #[derive(Debug)]
 pub(crate) struct Suite {
-    /// The name of the suite; empty where the file has none.
+    /// The name of the suite; may be empty.
     pub(crate) name: String,
     /// The CRDs under test, as paths relative to the file.
     pub(crate) crds: Vec<String>,
@@ -16,7 +16,7 @@ pub(crate) struct Suite {
 #[derive(Debug)]
 pub(crate) struct TestCase {
     pub(crate) name: String,
-    /// Where the case stands in its file.
+    /// The path of the case in its file.
     pub(crate) at: PathBuf,
     /// A JSON patch of the CRD under which the object before the update was stored.
     pub(crate) initial_crd_patch: Option<Value>,
@@ -33,7 +33,7 @@ pub(crate) enum CaseWrite {
     Update(Value, NewState),
 }
 
-/// The state that an update asks for.
+/// The requested state of an update.
 #[derive(Debug)]
 pub(crate) enum NewState {
     /// This object. Its status is written afterwards, if it has one and the CRD has the subresource.
@@ -48,7 +48,7 @@ pub(crate) enum NewState {
     JsonPatch(Value),
 }
 
-/// What a case expects.
+/// The expectation of a case.
 #[derive(Debug, Default)]
 pub(crate) struct Expectation {
     pub(crate) verdict: Verdict,
@@ -56,25 +56,25 @@ pub(crate) struct Expectation {
     pub(crate) warnings: Option<Vec<String>>,
     /// The object as it is stored. Of its metadata, only the given fields are compared.
     pub(crate) stored: Option<Value>,
-    /// The highest cost of all rules together.
+    /// The maximum cost of all rules together.
     pub(crate) max_cost: Option<u64>,
 }
 
-/// The verdict that a case expects.
+/// The expected verdict of a case.
 #[derive(Debug, Default)]
 pub(crate) enum Verdict {
     /// The write succeeds.
     #[default]
     Accepted,
-    /// The write fails with exactly these errors, in any order; with none given, with any.
+    /// The write fails with exactly these errors, in any order; with any errors if none are given.
     Rejected(Vec<ErrorPattern>),
     /// The write fails, and the message of the `Status` contains this text.
     RejectedWith(String),
-    /// The write succeeds, and the write of the status that follows fails with this text.
+    /// The write succeeds, and the following status write fails with this text.
     StatusRejectedWith(String),
 }
 
-/// What an error must look like.
+/// A pattern of an error.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct ErrorPattern {
     pub(crate) field: Option<String>,
@@ -85,7 +85,7 @@ pub(crate) struct ErrorPattern {
     pub(crate) contains: Option<String>,
 }
 
-/// A mistake in a test file.
+/// An error in a test file.
 #[derive(Debug)]
 pub(crate) struct SuiteError {
     pub(crate) at: PathBuf,
@@ -124,7 +124,7 @@ impl Suite {
     }
 }
 
-/// The members of a case that say what it writes to an old object.
+/// The members of a case that describe the write to an old object.
 const CHANGES: [&str; 5] = ["update", "status", "scale", "mergePatch", "jsonPatch"];
 
 fn read_case(case: &Value, at: &Path<'_>) -> Read<TestCase> {

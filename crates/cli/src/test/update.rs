@@ -62,7 +62,7 @@ pub(crate) fn apply(file: &Path, skipped_lines: usize, updates: &[Update]) -> Re
     let cannot = |e: std::io::Error| format!("cannot update: {e}");
     let text = std::fs::read_to_string(file).map_err(cannot)?;
     let document: String = text.split_inclusive('\n').skip(skipped_lines).collect();
-    let paths: Vec<PathBuf> = updates.iter().map(|update| update.at.clone()).collect();
+    let paths: Vec<&PathBuf> = updates.iter().map(|update| &update.at).collect();
     let positions = Position::all_in_yaml(document.as_bytes(), &paths, Limits::SERVER);
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
     let mut placed: Vec<(Position, &Update)> = Vec::new();

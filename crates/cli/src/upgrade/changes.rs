@@ -111,9 +111,9 @@ impl DefinitionDiff {
     pub(super) fn apply_policy(&mut self, policy: &Policy) {
         let mut changes = std::mem::take(&mut self.changes);
         changes.retain_mut(|change| {
-            let line = change.location.as_ref().map(|at| at.line);
-            let finding = change.fingerprint(self);
-            match policy.severity(&finding, change.severity, &self.directives, line) {
+            let at = (&self.directives, change.location.as_ref().map(|at| at.line));
+            let fingerprint = || change.fingerprint(self);
+            match policy.severity((change.code, &self.file), change.severity, at, fingerprint) {
                 Some(severity) => {
                     change.severity = severity;
                     true
@@ -129,7 +129,7 @@ impl DefinitionDiff {
         self.changes.iter().map(|change| change.fingerprint(self))
     }
 
-    /// Whether there is a change that makes the command fail.
+    /// Returns whether there is a change that makes the command fail.
     pub(super) fn fails(&self, fail_on: FailOn) -> bool {
         self.changes
             .iter()
@@ -424,7 +424,7 @@ impl ChangeList {
     }
 }
 
-/// Whether objects of a version may have a status: the schema declares it, or keeps what it does not declare.
+/// Returns whether objects of a version may have a status: the schema declares it, or keeps what it does not declare.
 fn may_have_status((spec, version): (&Spec, &CrdVersion)) -> bool {
     let Some(schema) = spec.schema_of(version) else {
         return true;
@@ -434,7 +434,7 @@ fn may_have_status((spec, version): (&Spec, &CrdVersion)) -> bool {
         || schema.at(["properties", "status"]).is_some()
 }
 
-/// Whether a schema allows nothing at a path (`.spec.replicas`) that a scale may not have: a whole number from zero to
+/// Returns whether a schema allows nothing at a path (`.spec.replicas`) that a scale may not have: a whole number from zero to
 /// the largest of 32 bits.
 fn is_count(schema: Option<&Arc<Value>>, path: &str) -> bool {
     let mut steps = path.split('.').filter(|step| !step.is_empty());

@@ -27,37 +27,37 @@ impl Compatibility {
     }
 }
 
-/// What the change of a keyword does.
+/// The effect of a changed keyword.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Effect {
-    /// More is taken than before, or the same.
+    /// Accepts more values, or the same.
     Loosens,
-    /// Less is taken.
+    /// Accepts fewer values.
     Tightens,
-    /// What is stored may be lost or be refused whatever is done with it, or clients read or write it differently.
+    /// Stored values may be lost or refused even if unchanged, or clients read or write them differently.
     Breaks,
-    /// More is taken, and rules meet another type.
+    /// Accepts more values, and rules see another type.
     Retypes,
-    /// Less is taken, and rules meet another type.
+    /// Accepts fewer values, and rules see another type.
     TightensAndRetypes,
-    /// Nulls were dropped, and are kept.
+    /// Nulls were dropped, and are now kept.
     KeepsNulls,
-    /// Nulls were kept, and are dropped or, in lists, refused.
+    /// Nulls were kept, and are now dropped or, in lists, refused.
     DropsNulls,
-    /// What is left out is filled in differently.
+    /// Absent values are defaulted differently.
     Defaults(PresenceChange),
-    /// Updates may no longer change what is there.
+    /// Updates may no longer change the value.
     Holds,
 }
 
-/// What becomes of what was left out, or null.
+/// The change of an absent or null value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PresenceChange {
-    /// It was not there, and is.
+    /// It was absent, and is now present.
     Begins,
-    /// It is there as before, with another value.
+    /// It is present as before, with another value.
     Stays,
-    /// It was there, and is not.
+    /// It was present, and is now absent.
     Ends,
 }
 
@@ -81,7 +81,8 @@ pub(super) fn code(keyword: &str) -> &'static str {
     }
 }
 
-/// What it does that a keyword changes from one schema to another; nothing where it says the same in other words.
+/// Returns the effect of a keyword that changes from one schema to another; `None` if the meaning is the
+/// same.
 pub(super) fn effect(keyword: &str, old: &Map, new: &Map) -> Option<Effect> {
     let (before, after) = (old.get(keyword), new.get(keyword));
     let loosens = |loosens: bool| {
@@ -104,7 +105,7 @@ pub(super) fn effect(keyword: &str, old: &Map, new: &Map) -> Option<Effect> {
             (Some(before), Some(after)) => after <= before,
             (None, Some(_)) => false,
         }),
-        // Without a bound there is the one that everything meets.
+        // An absent bound equals the most permissive one.
         "minLength" | "minItems" | "minProperties" => {
             let bound = |v| number(v).unwrap_or(0.0);
             loosens(bound(after) <= bound(before))
@@ -114,7 +115,7 @@ pub(super) fn effect(keyword: &str, old: &Map, new: &Map) -> Option<Effect> {
             (Some(before), Some(after)) => after != 0.0 && before % after == 0.0 && before.fract() == 0.0,
             (None, Some(_)) => false,
         }),
-        // An empty list is none.
+        // An empty list counts as absent.
         "enum" | "anyOf" => {
             let (before, after) = (list(before), list(after));
             loosens(after.is_empty() || (!before.is_empty() && is_within(before, after)))
@@ -131,7 +132,7 @@ pub(super) fn effect(keyword: &str, old: &Map, new: &Map) -> Option<Effect> {
         "type" => Some(match (string(before), string(after)) {
             (Some("integer"), Some("number")) | (Some("integer" | "string"), None) => Effect::Retypes,
             (Some(_), None) if !is_on(new.get(INT_OR_STRING)) => Effect::Retypes,
-            // StoredObjects values of the other type can no longer be applied, as with any other change of the type.
+            // Stored values of the other type can no longer be applied, as with any change of the type.
             (None, Some(_)) if is_on(old.get(INT_OR_STRING)) => Effect::Breaks,
             (Some("number"), Some("integer")) | (None, Some(_)) => Effect::TightensAndRetypes,
             _ => Effect::Breaks,
@@ -146,7 +147,7 @@ pub(super) fn effect(keyword: &str, old: &Map, new: &Map) -> Option<Effect> {
         }
         "nullable" => switched(before, after, Effect::KeepsNulls, Effect::DropsNulls),
         PRESERVE => switched(before, after, Effect::Retypes, Effect::Breaks),
-        // What it takes the place of is a type, or none.
+        // It replaces a type, or none.
         INT_OR_STRING if old.contains_key("type") || new.contains_key("type") => {
             switched(before, after, Effect::Loosens, Effect::Loosens)
         }
@@ -157,19 +158,19 @@ pub(super) fn effect(keyword: &str, old: &Map, new: &Map) -> Option<Effect> {
         | "x-kubernetes-addition-only"
         | "x-kubernetes-deletion-only" => switched(before, after, Effect::Holds, Effect::Loosens),
         "x-kubernetes-list-type" => renamed(before, after, "atomic"),
-        // The keys come and go with the list type, which is reported.
+        // The keys change with the list type, which is reported.
         "x-kubernetes-list-map-keys"
             if old.get("x-kubernetes-list-type") != new.get("x-kubernetes-list-type") =>
         {
             None
         }
         "x-kubernetes-map-type" => renamed(before, after, "granular"),
-        // Keys of lists, unions, and what no structural schema has.
+        // Keys of lists, unions, and keywords outside structural schemas.
         _ => Some(Effect::Breaks),
     }
 }
 
-/// What it does that a switch is turned on or off; it is off where it is not there.
+/// The effect of a boolean keyword that is turned on or off; absent means off.
 fn switched(before: Option<&Value>, after: Option<&Value>, on: Effect, off: Effect) -> Option<Effect> {
     match (is_on(before), is_on(after)) {
         (false, true) => Some(on),
@@ -178,20 +179,20 @@ fn switched(before: Option<&Value>, after: Option<&Value>, on: Effect, off: Effe
     }
 }
 
-/// Whoever applies a part of a list or map meets another topology, unless it is the default in other words.
+/// Applies of parts of a list or map see another merge strategy, unless it is the default written explicitly.
 fn renamed(before: Option<&Value>, after: Option<&Value>, default: &str) -> Option<Effect> {
     let name = |v| string(v).unwrap_or(default).to_owned();
     (name(before) != name(after)).then_some(Effect::Breaks)
 }
 
-/// Whether a schema limits its value as a whole.
+/// Returns whether a schema constrains its value as a whole.
 pub(super) fn limits_whole(schema: &Map) -> bool {
     ["enum", "not", "allOf", "anyOf", "oneOf"]
         .iter()
         .any(|keyword| schema.contains_key(keyword))
 }
 
-/// Whether a schema may refuse what was accepted, because what is a step below it begins or ends to be there.
+/// Returns whether a schema may refuse accepted values because a child becomes present or absent.
 pub(super) fn counts(schema: &Map, step: &SchemaStep, presence: PresenceChange) -> bool {
     let required = || list(schema.get("required"));
     match presence {
@@ -204,7 +205,7 @@ pub(super) fn counts(schema: &Map, step: &SchemaStep, presence: PresenceChange) 
     }
 }
 
-/// What there is of a rule that decides about objects.
+/// The parts of a rule that affect objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct RuleFacts<'a> {
     pub(super) text: &'a str,
@@ -224,7 +225,7 @@ pub(super) fn rules(list: Option<&Value>) -> Vec<RuleFacts<'_>> {
     self::list(list).iter().filter_map(rule).collect()
 }
 
-/// Whether a schema may describe less than its values hold. Lists that have no keys are compared without it.
+/// Returns whether values of a schema may have undeclared fields. Lists without keys are compared without it.
 pub(super) fn holds_undescribed(schema: &Map) -> bool {
     let keyed = string(schema.get("x-kubernetes-list-type")) == Some("map");
     let mut below = schema
@@ -246,12 +247,12 @@ pub(super) const PRESERVE: &str = "x-kubernetes-preserve-unknown-fields";
 pub(super) const EMBEDDED: &str = "x-kubernetes-embedded-resource";
 const INT_OR_STRING: &str = "x-kubernetes-int-or-string";
 
-/// Whether rules see something else than a text because of a format.
+/// Returns whether rules see another type than a string because of a format.
 fn is_typed(format: Option<&Value>) -> bool {
     matches!(string(format), Some("byte" | "date" | "date-time" | "duration"))
 }
 
-/// Whether a switch is on; it is off where it is not there.
+/// Returns whether a boolean keyword is on; absent means off.
 pub(super) fn is_on(value: Option<&Value>) -> bool {
     value.and_then(Value::as_bool) == Some(true)
 }
@@ -268,7 +269,7 @@ fn list(value: Option<&Value>) -> &[Value] {
     value.and_then(Value::as_array).unwrap_or_default()
 }
 
-/// Servers read bounds as floating-point numbers, too.
+/// kube-apiserver also reads bounds as floats.
 fn number(value: Option<&Value>) -> Option<f64> {
     match value {
         Some(Value::Int(n)) => Some(*n as f64),

@@ -1,4 +1,4 @@
-//! What rules look at.
+//! Analyses the fields that rules read.
 
 use super::compatibility::rules;
 use crate::rules::SchemaStep;
@@ -6,18 +6,18 @@ use scantling_cel::ast::{Ast, Expr, ExprKind};
 use scantling_cel::syntax::{ParseOptions, parse};
 use scantling_value::{Map, Value};
 
-/// Whether a rule looks at a place.
+/// The way in which a rule reads a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Concern {
     /// It does not.
     None,
     /// It does.
     State,
-    /// It does, and at what was there before an update: it runs whatever is touched.
+    /// It also reads the old value: it runs whatever an update changes.
     Change,
 }
 
-/// Whether a rule looks at a place that is some steps below its own.
+/// Returns whether a rule reads a field below its own schema.
 pub(super) fn concern(rule: &str, below: &[SchemaStep]) -> Concern {
     let Ok(ast) = parse(rule, &ParseOptions::default()) else {
         return Concern::Change;
@@ -33,7 +33,7 @@ pub(super) fn concern(rule: &str, below: &[SchemaStep]) -> Concern {
     }
 }
 
-/// Whether a rule looks at the state before an update.
+/// Returns whether a rule reads the old value.
 pub(super) fn compares(rule: &str) -> bool {
     let Ok(ast) = parse(rule, &ParseOptions::default()) else {
         return true;
@@ -41,7 +41,7 @@ pub(super) fn compares(rule: &str) -> bool {
     chains(&ast).iter().any(|chain| chain.root == OLD)
 }
 
-/// Whether any rule at a schema or below it looks at the state before an update.
+/// Returns whether any rule at a schema or below it reads the old value.
 pub(super) fn compare_states(schema: &Map) -> bool {
     let own = rules(schema.get("x-kubernetes-validations"));
     let below = schema
@@ -54,8 +54,8 @@ pub(super) fn compare_states(schema: &Map) -> bool {
     own.iter().any(|rule| compares(rule.text)) || below.filter_map(Value::as_object).any(compare_states)
 }
 
-/// Whether a rule holds for everything that an update leaves as it is. `schema` is the one it belongs to: a field that
-/// may be missing makes a rule fail.
+/// Returns whether a rule holds for every unchanged value. `schema` is its own: reading a field that may be
+/// missing makes a rule fail.
 pub(super) fn holds_unchanged(rule: &str, schema: Option<&Map>) -> bool {
     parse(rule, &ParseOptions::default()).is_ok_and(|ast| holds(&ast.root, schema))
 }
@@ -85,7 +85,7 @@ const OLD: &str = "oldSelf";
 struct SelectChain<'e> {
     root: &'e str,
     fields: Vec<&'e str>,
-    /// Whether it only asks for the last field.
+    /// True if it is a presence test of the last field.
     test: bool,
 }
 
@@ -112,16 +112,16 @@ impl<'e> SelectChain<'e> {
         }
     }
 
-    /// Whether what it selects holds the place, or the place holds it.
+    /// Returns whether the selected value contains the field, or the field contains it.
     fn leads_to(&self, below: &[SchemaStep]) -> bool {
         self.fields.iter().zip(below).all(|(field, step)| match step {
-            // Names that are no identifiers are spelled differently in rules.
+            // Names that are not identifiers are escaped in rules.
             SchemaStep::Property(name) => field == name || field.contains("__"),
             SchemaStep::Items | SchemaStep::Additional => true,
         })
     }
 
-    /// Whether every field on the way must be there.
+    /// Returns whether every field on the path is required.
     fn is_there(&self, schema: Option<&Map>) -> bool {
         let mut schema = schema;
         self.fields.iter().all(|field| {
@@ -137,7 +137,7 @@ impl<'e> SelectChain<'e> {
     }
 }
 
-/// Everything that an expression selects from the object.
+/// All selections of an expression from the object.
 fn chains(ast: &Ast) -> Vec<SelectChain<'_>> {
     let (mut found, mut pending) = (Vec::new(), vec![&ast.root]);
     while let Some(expression) = pending.pop() {

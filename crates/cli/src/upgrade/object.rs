@@ -1,19 +1,22 @@
 //! The effect of new CRDs on existing objects.
 
 use crate::args::FailOn;
+use crate::builtin::{BuiltinLookup, BuiltinMatch};
 use crate::catalog::Catalog;
 use crate::input::{Document, InputObject};
-use crate::locate::{DocumentLocator, Locatable, Location, LocationQuery, locate_all, path_in, path_of};
+use crate::locate::{
+    DocumentLocator, Locatable, Location, LocationQuery, LocationVisitor, locate_all, path_of,
+};
 use crate::policy::{Directives, Fingerprint, Policy};
 use crate::problem::Problem;
 use crate::render::{RenderedItem, Renderer};
 use crate::report::{Finding, Issue, ReportItem, ReportSubject, Severity};
 use crate::validate::title;
-use crate::validate::validator::apply_request_context;
+use crate::validate::validator::{apply_request_context, complete_metadata};
 use rayon::prelude::*;
 use scantling_admit::{
-    AdmissionError, AdmitOptions, Gates, Request, Resource, WriteOperation, admit, check,
-    prune_and_default_stored,
+    AdmissionError, AdmitOptions, Gates, NormalizeMode, Normalized, Request, Resource, Warning,
+    WriteOperation, admit, check, prune_and_default_stored,
 };
 use scantling_value::{FieldError, Map, Path, PathBuf, Value};
 use serde::Serialize;
@@ -66,7 +69,85 @@ struct UpgradeFinding {
     help: Option<String>,
 }
 
+/// Finds out how the location of a path is looked up.
+type PathQuery<'q> = dyn Fn(&PathBuf) -> Option<LocationQuery> + 'q;
+
 impl ObjectUpgrade {
+    fn new(file: &Arc<str>, object: &InputObject) -> Self {
+        ObjectUpgrade {
+            file: Arc::clone(file),
+            kind: object.kind().to_owned(),
+            namespace: object.namespace().to_owned(),
+            name: object.name().to_owned(),
+            outcome: UpgradeOutcome::Ok,
+            errors: Vec::new(),
+            ratcheted: Vec::new(),
+            pruned: Vec::new(),
+            defaulted: Vec::new(),
+            findings: Vec::new(),
+        }
+    }
+
+    /// Checks the next write of an object of a built-in kind.
+    fn builtin(&mut self, found: BuiltinMatch, object: &InputObject, query: &PathQuery<'_>) {
+        let Some(resource) = found.resource() else {
+            let why = format!("the table of API types has no {}", found.title());
+            return self.refuse_write(&AdmissionError::Internal(why), query, &object.value);
+        };
+        let options = AdmitOptions::default();
+        let mut stored = object.value.clone();
+        complete_metadata(found.scope(), &mut stored, Some(&"1".into()));
+        let old = match Normalized::new(&resource, stored.clone(), &[], NormalizeMode::Applied, &options) {
+            Ok(normalized) => normalized.into_parts().0,
+            Err(rejected) => return self.refuse_write(&rejected.error, query, &object.value),
+        };
+        let request = Request {
+            operation: WriteOperation::Update(&old),
+            object: touched(stored),
+            findings: &[],
+        };
+        let outcome = admit(&resource, request, &options);
+        self.note_pruned(&outcome.warnings, query);
+        let unknown = unknown_fields(&outcome.warnings);
+        for (finding, (unknown, _)) in self.findings.iter_mut().zip(unknown) {
+            finding.help = found.field_exists(&object.value, unknown);
+        }
+        if let Some(error) = &outcome.error {
+            self.refuse_write(error, query, &object.value);
+        }
+    }
+
+    /// Records the fields that the next write prunes.
+    fn note_pruned(&mut self, warnings: &[Warning], query: &PathQuery<'_>) {
+        for (_, at) in unknown_fields(warnings) {
+            let pruned = at.listed();
+            let text = format!("{pruned} is pruned by the next write");
+            self.add("SCT1203", Severity::Warning, text, query(at));
+            self.pruned.push(pruned);
+        }
+    }
+
+    /// Records the error of the next write.
+    fn refuse_write(&mut self, error: &AdmissionError, query: &PathQuery<'_>, object: &Value) {
+        let (reason, why) = match error {
+            AdmissionError::Invalid(found) | AdmissionError::Immutable(found) => {
+                for e in found {
+                    self.refuse("SCT1201", Issue::new(e, query(&path_of(e, object))));
+                }
+                return;
+            }
+            AdmissionError::Strict(found) => ("BadRequest", found.strict_error()),
+            AdmissionError::Undecodable(why) => ("BadRequest", why.clone()),
+            AdmissionError::TooLarge(why) => ("RequestEntityTooLarge", why.to_string()),
+            AdmissionError::Internal(why) => ("InternalError", why.clone()),
+        };
+        let issue = Issue {
+            query: query(&PathBuf::default()),
+            ..Issue::plain(reason, why)
+        };
+        self.refuse("SCT1201", issue);
+    }
+
     fn fingerprint(&self, finding: &UpgradeFinding) -> Fingerprint {
         Fingerprint {
             code: finding.code.to_owned(),
@@ -93,8 +174,14 @@ impl ObjectUpgrade {
         let mut findings = std::mem::take(&mut self.findings);
         findings.retain_mut(|finding| {
             let line = finding.location.as_ref().map(|at| at.line);
-            let fingerprint = self.fingerprint(finding);
-            match policy.severity(&fingerprint, finding.severity, directives, line) {
+            let fingerprint = || self.fingerprint(finding);
+            let severity = finding.severity;
+            match policy.severity(
+                (finding.code, &self.file),
+                severity,
+                (directives, line),
+                fingerprint,
+            ) {
                 Some(severity) => {
                     finding.severity = severity;
                     true
@@ -128,12 +215,12 @@ impl ObjectUpgrade {
 }
 
 impl Locatable for ObjectUpgrade {
-    fn visit_locations(&mut self, visit: &mut dyn FnMut(&Option<LocationQuery>, &mut Option<Location>)) {
+    fn visit_locations(&mut self, visit: &mut LocationVisitor<'_>) {
         for issue in self.errors.iter_mut().chain(&mut self.ratcheted) {
             issue.visit_locations(visit);
         }
         for finding in &mut self.findings {
-            visit(&finding.query, &mut finding.location);
+            visit(&mut finding.query, &mut finding.location);
         }
     }
 }
@@ -168,7 +255,7 @@ impl ReportItem for ObjectUpgrade {
 /// The results for one document.
 pub(super) struct DocumentOutcome {
     pub(super) items: Vec<(ObjectUpgrade, RenderedItem)>,
-    /// The objects of kinds that neither set of CRDs defines.
+    /// The objects of unknown kinds.
     pub(super) skipped: Vec<String>,
 }
 
@@ -238,7 +325,7 @@ impl UpgradeCheck<'_> {
         found.map(|found| catalog.usable(found)).transpose()
     }
 
-    /// Checks an object. Returns `None` if neither set of CRDs defines its kind.
+    /// Checks an object. Returns `None` if its kind is unknown before and after.
     fn object(
         &self,
         file: &Arc<str>,
@@ -247,42 +334,35 @@ impl UpgradeCheck<'_> {
     ) -> Result<Option<ObjectUpgrade>, Problem> {
         let before = Self::resource(self.before, object)?;
         let after = Self::resource(self.after, object)?;
-        let mut item = ObjectUpgrade {
-            file: Arc::clone(file),
-            kind: object.kind().to_owned(),
-            namespace: object.namespace().to_owned(),
-            name: object.name().to_owned(),
-            outcome: UpgradeOutcome::Ok,
-            errors: Vec::new(),
-            ratcheted: Vec::new(),
-            pruned: Vec::new(),
-            defaulted: Vec::new(),
-            findings: Vec::new(),
-        };
+        let mut item = ObjectUpgrade::new(file, object);
         let query = |path: &PathBuf| locator.and_then(|locator| locator.path(&object.index, path));
         let field = |name: &str| query(&PathBuf::from(&Path::ROOT.field(name)));
         let Some(after) = after else {
-            let help = self.after.suggestion(object.api_version(), object.kind());
+            let (api_version, kind) = (object.api_version(), object.kind());
+            let help = match self.after.builtin_kinds().find(api_version, kind) {
+                BuiltinLookup::Found(found) => {
+                    item.builtin(found, object, &query);
+                    return Ok(Some(item));
+                }
+                BuiltinLookup::OtherRelease(why) => Some(why),
+                BuiltinLookup::Unknown => self.after.suggestion(api_version, kind),
+            };
             if before.is_none() && help.is_none() {
                 return Ok(None);
             }
             let issue = Issue {
                 help,
                 query: field("kind"),
-                ..Issue::undefined(object.kind(), object.api_version())
+                ..Issue::undefined(kind, api_version)
             };
             item.refuse("SCT1205", issue);
             return Ok(Some(item));
-        };
-        let plain = |reason: &str, why: String| Issue {
-            query: field(""),
-            ..Issue::plain(reason, why)
         };
         let mut stored = object.value.clone();
         apply_request_context(after, &mut stored, Some(&"1".into()));
         let mut old = stored.clone();
         if let Err(why) = prune_and_default_stored(after, &mut old) {
-            item.refuse("SCT1201", plain("RequestEntityTooLarge", why.to_string()));
+            item.refuse_write(&AdmissionError::TooLarge(why), &query, &object.value);
             return Ok(Some(item));
         }
         let options = AdmitOptions {
@@ -295,29 +375,10 @@ impl UpgradeCheck<'_> {
             findings: &[],
         };
         let outcome = admit(after, request, &options);
-        let unknown = |w: &String| {
-            w.strip_prefix("unknown field \"")?
-                .strip_suffix('"')
-                .map(str::to_owned)
-        };
-        item.pruned = outcome.warnings.iter().filter_map(unknown).collect();
+        item.note_pruned(&outcome.warnings, &query);
         let issue = |e: &FieldError| Issue::new(e, query(&path_of(e, &object.value)));
         match &outcome.error {
-            Some(AdmissionError::Invalid(found) | AdmissionError::Immutable(found)) => {
-                found.iter().for_each(|e| item.refuse("SCT1201", issue(e)));
-            }
-            Some(AdmissionError::Strict(found)) => {
-                item.refuse("SCT1201", plain("BadRequest", found.join(", ")));
-            }
-            Some(AdmissionError::Undecodable(why)) => {
-                item.refuse("SCT1201", plain("BadRequest", why.clone()));
-            }
-            Some(AdmissionError::TooLarge(why)) => {
-                item.refuse("SCT1201", plain("RequestEntityTooLarge", why.to_string()));
-            }
-            Some(AdmissionError::Internal(why)) => {
-                item.refuse("SCT1201", plain("InternalError", why.clone()));
-            }
+            Some(error) => item.refuse_write(error, &query, &object.value),
             None => {
                 let flaws = check(after, &old, None, &options).errors;
                 for issue in flaws.iter().map(issue) {
@@ -330,15 +391,6 @@ impl UpgradeCheck<'_> {
                     item.ratcheted.push(issue);
                 }
             }
-        }
-        for pruned in item.pruned.clone() {
-            let text = format!("{pruned} is pruned by the next write");
-            item.add(
-                "SCT1203",
-                Severity::Warning,
-                text,
-                query(&path_in(&pruned, &object.value)),
-            );
         }
         if let Some(before) = before
             && prune_and_default_stored(before, &mut stored).is_ok()
@@ -385,6 +437,14 @@ fn rendered(
 }
 
 /// Collects the fields that two versions of a CRD default differently. A field of the object itself is not defaulted: one
+/// The unknown fields among warnings, with their paths.
+fn unknown_fields(warnings: &[Warning]) -> impl Iterator<Item = (&scantling_value::Finding, &PathBuf)> {
+    warnings.iter().filter_map(|warning| match warning {
+        Warning::Finding(finding) => Some((finding, finding.unknown_field()?)),
+        Warning::Text(_) => None,
+    })
+}
+
 /// of the versions prunes it.
 fn differences(a: &Value, b: &Value, sent: Option<&Value>, at: &str, found: &mut Vec<String>) {
     let is_filled = || sent.is_none_or(Value::is_null);

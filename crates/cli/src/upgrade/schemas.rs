@@ -20,12 +20,12 @@ pub(super) struct SchemaChange {
     pub(super) compatibility: Compatibility,
 }
 
-/// How objects are treated, whatever their schema says.
+/// The treatment of objects, independent of their schema.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Treatment {
-    /// Whether updates may leave what is wrong as it is.
+    /// True if updates may keep invalid values unchanged.
     pub(super) ratcheting: bool,
-    /// Whether fields that no schema describes stay, as definitions of old could ask for.
+    /// True if undeclared fields are preserved, as in old CRDs.
     pub(super) everything_stays: bool,
 }
 
@@ -41,20 +41,20 @@ pub(super) fn compare(old: &Map, new: &Map, treatment: Treatment) -> Vec<SchemaC
     diff.changes
 }
 
-/// What looks at a value from above, or at it.
+/// The observers of a value: limits and rules at or above it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Observer {
     /// Limits and rules above it.
     Above(PresenceChange),
-    /// And those of the place itself.
+    /// Also those of the value itself.
     Here(PresenceChange),
-    /// Rules alone, there and above: its type looks different to them.
+    /// Only rules, at and above it: its type looks different to them.
     Rules,
 }
 
 struct SchemaDiff<'a> {
     treatment: Treatment,
-    /// The new schemas from the root to the place, and the steps between them.
+    /// The new schemas from the root to the current one, and the steps between them.
     above: Vec<&'a Map>,
     steps: Vec<SchemaStep>,
     changes: Vec<SchemaChange>,
@@ -65,7 +65,7 @@ impl<'a> SchemaDiff<'a> {
         self.add_to(code, String::new(), what, compatibility);
     }
 
-    /// Adds a change of a member of the schema at the place.
+    /// Adds a change of a keyword of the current schema.
     fn add_to(&mut self, code: &'static str, member: String, what: String, compatibility: Compatibility) {
         self.changes.push(SchemaChange {
             code,
@@ -108,7 +108,7 @@ impl<'a> SchemaDiff<'a> {
             after.and_then(Value::as_object),
         ) {
             (Some(old), Some(new)) => self.below(step, old, new),
-            // What was kept may go now.
+            // Preserved fields may now be pruned.
             _ => self.add_to(
                 "SCT1112",
                 format!(".{keyword}"),
@@ -136,7 +136,7 @@ impl<'a> SchemaDiff<'a> {
         }
     }
 
-    /// A field is no longer described.
+    /// A field is no longer declared.
     fn gone(&mut self, name: &str, field: &Value, new: &Map) {
         let kept = self.is_implied(name) || self.keeps_unknown(new);
         self.steps.push(SchemaStep::Property(name.to_owned()));
@@ -157,16 +157,16 @@ impl<'a> SchemaDiff<'a> {
         self.steps.pop();
     }
 
-    /// A field is described for the first time.
+    /// A field is declared for the first time.
     fn described(&mut self, name: &str, field: &'a Map, old: &Map) {
         let (implied, kept, metadata) = (self.is_implied(name), self.keeps_unknown(old), self.is_metadata());
         self.steps.push(SchemaStep::Property(name.to_owned()));
         if implied {
-            // It was there, and of that type, all the time.
+            // It was implicitly declared, with that type.
             let ty = field.get("type").map(|ty| ("type", ty.clone()));
             self.schema(&ty.into_iter().collect(), field);
         } else if kept {
-            // What its schema does not describe goes, or keeps it from being let pass. What metadata hold is known.
+            // Undeclared fields inside are pruned, or prevent ratcheting. The fields of metadata are known.
             let compatibility = if metadata {
                 self.tightened()
             } else {
@@ -184,7 +184,7 @@ impl<'a> SchemaDiff<'a> {
         self.steps.pop();
     }
 
-    /// What it means that a field begins to have a default, if it has one. Rules that compare states begin to run there.
+    /// The effect of a field that gets a default. Rules that read the old value begin to run.
     fn with_default(&self, field: &Map) -> Compatibility {
         match field.get("default") {
             Some(_) if expressions::compare_states(field) => Compatibility::Breaking,
@@ -193,18 +193,18 @@ impl<'a> SchemaDiff<'a> {
         }
     }
 
-    /// Whether a field is there whatever the schema at the place says.
+    /// Returns whether a field exists whatever the current schema declares.
     fn is_implied(&self, name: &str) -> bool {
         matches!(name, "apiVersion" | "kind" | "metadata") && self.is_resource(self.steps.len())
     }
 
-    /// Whether a whole resource stands so many steps from the root.
+    /// Returns whether the schema at a depth is that of a whole resource.
     fn is_resource(&self, depth: usize) -> bool {
         let embedded = |schema: &&Map| is_on(schema.get(EMBEDDED));
         depth == 0 || self.above.get(depth).is_some_and(embedded)
     }
 
-    /// Whether the place holds the metadata of a resource.
+    /// Returns whether the current schema is the metadata of a resource.
     fn is_metadata(&self) -> bool {
         match self.steps.split_last() {
             Some((SchemaStep::Property(name), above)) => name == "metadata" && self.is_resource(above.len()),
@@ -212,7 +212,7 @@ impl<'a> SchemaDiff<'a> {
         }
     }
 
-    /// Whether fields stay that a schema at the place does not describe.
+    /// Returns whether a schema at the current path preserves undeclared fields.
     fn keeps_unknown(&self, schema: &Map) -> bool {
         self.is_metadata() || self.treatment.everything_stays || is_on(schema.get(PRESERVE))
     }
@@ -268,7 +268,7 @@ impl<'a> SchemaDiff<'a> {
             Effect::Breaks => Compatibility::Breaking,
             Effect::Retypes => self.seen(Observer::Rules),
             Effect::TightensAndRetypes => self.tightened().max(self.seen(Observer::Rules)),
-            // A null that was dropped is kept: those that look at the place meet it. In a list it was refused.
+            // A null that was dropped is now kept, so observers see it. In a list it was refused.
             Effect::KeepsNulls => match self.steps.last() {
                 Some(SchemaStep::Items) => self.seen(Observer::Rules),
                 _ => self.seen(Observer::Here(PresenceChange::Begins)),
@@ -284,13 +284,13 @@ impl<'a> SchemaDiff<'a> {
         }
     }
 
-    /// What it means that less is taken at a place than before.
+    /// The effect of accepting fewer values at the current path.
     fn tightened(&self) -> Compatibility {
         self.tightened_at(self.steps.len())
     }
 
-    /// The same at a place above, so many steps from the root. To a server, what holds fields that no schema describes
-    /// is never the same as before.
+    /// The same at a path above, at a depth from the root. kube-apiserver never treats a value with
+    /// undeclared fields as unchanged.
     fn tightened_at(&self, depth: usize) -> Compatibility {
         let metadata = |step: &SchemaStep| matches!(step, SchemaStep::Property(name) if name == "metadata");
         let touched = depth == 0 || (depth == 1 && self.steps.first().is_some_and(metadata));
@@ -303,7 +303,7 @@ impl<'a> SchemaDiff<'a> {
         }
     }
 
-    /// What it means for those who look at a place that its value or type becomes another one.
+    /// The effect on observers of a changed value or type.
     fn seen(&self, sight: Observer) -> Compatibility {
         let mut worst = self.seen_as_key();
         for (depth, schema) in self.above.iter().enumerate() {
@@ -318,7 +318,7 @@ impl<'a> SchemaDiff<'a> {
             if limited {
                 worst = worst.max(self.tightened_at(depth));
             }
-            // A default meets the rules of its own place, or its definition is refused.
+            // A default satisfies the rules of its own schema, otherwise the CRD is refused.
             if matches!(sight, Observer::Above(_)) && below.is_empty() {
                 continue;
             }
@@ -333,7 +333,7 @@ impl<'a> SchemaDiff<'a> {
         worst
     }
 
-    /// What tells elements of a list apart may no longer do so, and then none is known to be the same as before.
+    /// The keys of a list may no longer distinguish its elements; then none is unchanged.
     fn seen_as_key(&self) -> Compatibility {
         let [.., SchemaStep::Items, SchemaStep::Property(name)] = self.steps.as_slice() else {
             return Compatibility::Safe;

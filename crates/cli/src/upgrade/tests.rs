@@ -50,8 +50,7 @@ fn resource(schema: &Json) -> Option<Resource> {
         environments: &ENVIRONMENTS,
     };
     let accepted = Accepted::create(received.definition, &setting).ok()?.accepted;
-    let version = accepted.spec.versions().first()?;
-    ResourceCompiler::default().resource(&accepted.spec, version).ok()
+    ResourceCompiler::default().compile(&accepted, "v1").ok()
 }
 
 fn verdict(old: &Json, new: &Json) -> Compatibility {
@@ -180,7 +179,7 @@ proptest! {
     /// A change that is called safe refuses nothing that was accepted; one that is called safe with ratcheting refuses
     /// nothing that is not touched.
     #[test]
-    fn verdicts_are_kept(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn verdicts_hold_for_generated_objects(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         let mut choices = Choices::new(&bytes);
         let old = generate::definition(&mut choices);
         let new = generate::changed(&old, &mut choices);
@@ -636,7 +635,7 @@ fn every_keyword_has_a_verdict() {
 
 /// What a change means depends on who looks at the place, and on whether a write can leave it alone.
 #[test]
-fn surroundings_count() {
+fn the_context_of_a_change_matters() {
     let spec = |extra: Json, x: Json| {
         let mut spec = json!({"type": "object", "properties": {"x": x, "y": {"type": "integer"}}});
         spec.as_object_mut()

@@ -2,26 +2,25 @@
 
 use super::{ObjectReport, title};
 use crate::args;
-use crate::builtin::{BuiltinLookup, BuiltinMatch, BuiltinWrite};
+use crate::builtin::{BuiltinLookup, BuiltinMatch};
 use crate::catalog::{Catalog, CatalogEntry, CatalogMatch, StoredObjects};
 use crate::files::InputSource;
 use crate::input::{Document, InputObject};
 use crate::json_schemas::{self, JsonSchemas};
-use crate::locate::{DocumentLocator, LocationQuery, locate_all, path_from, path_of, value_at};
+use crate::locate::{DocumentLocator, LocationQuery, locate_all, path_of, value_at};
 use crate::placeholders;
 use crate::policy::PathOverride;
 use crate::problem::Problem;
 use crate::report::{Issue, RelatedLocation};
 use rayon::prelude::*;
 use scantling_admit::{
-    AdmissionError, AdmitOptions, AdmitOutcome, FieldValidation, NewObjectMeta, Request, Resource,
-    WriteOperation, admit, prune_and_default_stored,
+    AdmissionError, AdmitOptions, AdmitOutcome, FieldValidation, NewObjectMeta, NormalizeMode, Normalized,
+    Request, RequestContext, Resource, Stats, Warning, WriteOperation, admit, prune_and_default_stored,
 };
-use scantling_merge::patch;
 use scantling_schema::meta::Scope;
 use scantling_schema::names::group_version;
 use scantling_schema::rules::Meter;
-use scantling_value::{FieldError, Map, Path, PathBuf, Segment, Value};
+use scantling_value::{ErrorKind, FieldError, Finding, Map, Path, PathBuf, Segment, Value};
 use serde_json::value::RawValue;
 use std::sync::Arc;
 
@@ -203,8 +202,8 @@ impl<'a> Validator<'a> {
         own.map_or(self.field_validation, FieldValidation::from)
     }
 
-    /// Validates an object that is not part of a document. Returns `None` if it is skipped. The meter gets the cost of each
-    /// rule.
+    /// Validates an object that is not part of a document. Returns `None` if it is skipped. The meter gets the cost of
+    /// each rule.
     pub(crate) fn object(
         &self,
         file: &Arc<str>,
@@ -305,7 +304,7 @@ impl<'a> Validator<'a> {
         if self.subresource == Some(args::SubresourceFlag::Status) {
             if !resource.status {
                 let why = format!("{} has no status subresource", found.entry.definition.name());
-                builder.refuse_for(Issue::plain("NotFound", why), "kind");
+                builder.refuse_for(Issue::plain("NotServed", why), "kind");
                 return Ok(builder.end());
             }
             // Without a stored object, it is the one that the status is written to.
@@ -315,8 +314,8 @@ impl<'a> Validator<'a> {
         Ok(builder.end())
     }
 
-    /// The CRDs that objects were not checked against because a cluster refuses them, except those among the inputs, which
-    /// are reported there.
+    /// The CRDs that objects were not checked against because a cluster refuses them, except those among the inputs,
+    /// which are reported there.
     pub(crate) fn invalid_definitions(&self, inputs: &[InputSource]) -> Vec<ObjectReport> {
         let invalid = self.catalog.entries().iter().filter_map(|entry| {
             let errors = entry.refused_if_asked()?;
@@ -391,7 +390,7 @@ impl<'a> Validator<'a> {
                 _ => "more than one stored object",
             };
             let why = format!("{what} with this namespace and name has a scale subresource");
-            builder.refuse_for(Issue::plain("NotFound", why), "metadata");
+            builder.refuse_for(Issue::plain("NotServed", why), "metadata");
             return Ok(());
         };
         let replicas = object
@@ -449,24 +448,36 @@ impl<'a> Validator<'a> {
             .then(|| UnknowableMetadata::new(&value, old.as_ref()));
         apply_request_context(resource, &mut value, version);
         builder.report.update = old.is_some();
-        let request = Request {
-            operation: match (&old, self.subresource) {
-                (Some(old), Some(args::SubresourceFlag::Status)) => WriteOperation::UpdateStatus(old),
-                (Some(old), _) => WriteOperation::Update(old),
-                (None, _) => WriteOperation::Create(&self.identity),
-            },
-            object: value,
-            findings: &found_in_text,
+        let write = |object: Value, field_validation| {
+            let request = Request {
+                operation: self.operation(old.as_ref()),
+                object,
+                findings: &found_in_text,
+            };
+            let options = AdmitOptions {
+                gates: self.target.feature_gates,
+                field_validation,
+                meter,
+                ..AdmitOptions::default()
+            };
+            admit(resource, request, &options)
         };
-        let options = AdmitOptions {
-            gates: self.target.feature_gates,
-            field_validation: self.field_validation(&builder.report.file),
-            meter,
-            ..AdmitOptions::default()
-        };
-        let outcome = admit(resource, request, &options);
+        let outcome = write(value, self.field_validation(&builder.report.file));
         builder.warn_version(found);
-        self.report_outcome(builder, outcome, old.as_ref(), &sent, unknown);
+        let rest = is_strict(&outcome).then(|| {
+            let mut value = sent.clone();
+            apply_request_context(resource, &mut value, version);
+            write(value, FieldValidation::Ignore)
+        });
+        self.report_outcomes(builder, outcome, rest, old.as_ref(), &sent, unknown);
+    }
+
+    fn operation<'o>(&'o self, old: Option<&'o Value>) -> WriteOperation<'o> {
+        match (old, self.subresource) {
+            (Some(old), Some(args::SubresourceFlag::Status)) => WriteOperation::UpdateStatus(old),
+            (Some(old), _) => WriteOperation::Update(old),
+            (None, _) => WriteOperation::Create(&self.identity),
+        }
     }
 
     /// Validates an object of a built-in kind.
@@ -492,30 +503,88 @@ impl<'a> Validator<'a> {
         let unknown = self
             .show_object
             .then(|| UnknowableMetadata::new(&value, old.as_ref()));
-        complete_metadata(found.scope(), &mut value, version.as_ref());
         builder.report.update = old.is_some();
-        let outcome = found.admit(BuiltinWrite {
-            object: value,
-            found_in_text: &found_in_text,
-            old: old.clone(),
-            status,
-            field_validation: self.field_validation(&builder.report.file),
-            identity: &self.identity,
-        });
-        let strict = match &outcome.error {
-            Some(AdmissionError::Strict(findings)) => findings.clone(),
-            _ => Vec::new(),
+        let write = |mut object: Value, field_validation| {
+            complete_metadata(found.scope(), &mut object, version.as_ref());
+            let outcome = self.admit_builtin(found, object, old.clone(), &found_in_text, field_validation);
+            without_allocated(&sent, outcome)
         };
-        self.report_outcome(builder, outcome, old.as_ref(), &sent, unknown);
-        let mut releases = strict
-            .iter()
-            .filter_map(|finding| found.field_exists(&sent, finding));
-        if let (Some(issue), Some(help)) = (builder.report.errors.last_mut(), releases.next_back()) {
+        let outcome = write(value, self.field_validation(&builder.report.file));
+        let rest = is_strict(&outcome).then(|| write(sent.clone(), FieldValidation::Ignore));
+        let releases = match &outcome.error {
+            Some(AdmissionError::Strict(findings)) => {
+                let mut releases = findings.iter().filter_map(|f| found.field_exists(&sent, f));
+                releases.next_back()
+            }
+            _ => None,
+        };
+        let first = builder.report.errors.len();
+        self.report_outcomes(builder, outcome, rest, old.as_ref(), &sent, unknown);
+        if let (Some(issue), Some(help)) = (builder.report.errors.get_mut(first), releases) {
             issue.help = Some(help);
         }
     }
 
-    /// Adds the outcome of a write to the report.
+    /// Runs the pipeline for an object of a built-in kind.
+    fn admit_builtin(
+        &self,
+        found: BuiltinMatch,
+        object: Value,
+        old: Option<Value>,
+        findings: &[Finding],
+        field_validation: FieldValidation,
+    ) -> AdmitOutcome {
+        let options = AdmitOptions {
+            field_validation,
+            request: RequestContext {
+                now: &self.identity.created,
+                ..RequestContext::default()
+            },
+            ..AdmitOptions::default()
+        };
+        let Some(resource) = found.resource() else {
+            let why = format!("the table of API types has no {}", found.title());
+            return AdmitOutcome {
+                object,
+                error: Some(AdmissionError::Internal(why)),
+                warnings: Vec::new(),
+                stats: Stats::default(),
+            };
+        };
+        let old = match old {
+            Some(old) => match Normalized::new(&resource, old, &[], NormalizeMode::Applied, &options) {
+                Ok(normalized) => Some(normalized.into_parts().0),
+                Err(rejected) => return AdmitOutcome::from(Err(rejected)),
+            },
+            None => None,
+        };
+        let request = Request {
+            operation: self.operation(old.as_ref()),
+            object,
+            findings,
+        };
+        admit(&resource, request, &options)
+    }
+
+    /// Adds the outcome of a write to the report. A cluster names unknown and duplicate fields alone; `rest` is the outcome
+    /// without them, so that users see all errors at once.
+    fn report_outcomes(
+        &self,
+        builder: &mut ReportBuilder<'_>,
+        outcome: AdmitOutcome,
+        rest: Option<AdmitOutcome>,
+        old: Option<&Value>,
+        sent: &Value,
+        unknown: Option<UnknowableMetadata>,
+    ) {
+        let Some(mut rest) = rest else {
+            return self.report_outcome(builder, outcome, old, sent, unknown);
+        };
+        self.report_outcome(builder, outcome, old, sent, None);
+        rest.warnings.clear();
+        self.report_outcome(builder, rest, old, sent, unknown);
+    }
+
     fn report_outcome(
         &self,
         builder: &mut ReportBuilder<'_>,
@@ -524,7 +593,7 @@ impl<'a> Validator<'a> {
         sent: &Value,
         unknown: Option<UnknowableMetadata>,
     ) {
-        builder.warn(patch::warnings(&outcome.warnings));
+        builder.warn(&outcome.warnings);
         builder.report.cel_cost = outcome.stats.rule_cost;
         match &outcome.error {
             None => {}
@@ -532,8 +601,14 @@ impl<'a> Validator<'a> {
                 builder.refuse(errors, &outcome.object, old, sent);
             }
             Some(AdmissionError::Strict(found)) => {
-                builder.refuse_undecodable(&format!("strict decoding error: {}", found.join(", ")));
-                builder.locate_strict(&patch::warnings(found));
+                builder.refuse_undecodable(&format!("strict decoding error: {}", found.strict_error()));
+                builder.locate_strict(found);
+            }
+            Some(AdmissionError::Undecodable(why)) if placeholders::is_unresolved(sent) => {
+                let query = builder.query(&PathBuf::default());
+                let text = format!("not validated, because values are not final: {why}");
+                builder.report.warnings.push(text);
+                builder.report.warning_queries.push(query);
             }
             Some(AdmissionError::Undecodable(why) | AdmissionError::Internal(why)) => {
                 builder.refuse_undecodable(why);
@@ -544,6 +619,28 @@ impl<'a> Validator<'a> {
             builder.show(outcome.object, unknown);
         }
     }
+}
+
+/// The fields that a cluster allocates: an object that leaves them out is complete.
+const ALLOCATED: [(&str, &str); 1] = [("Service", "spec.healthCheckNodePort")];
+
+/// Removes errors about absent fields that a cluster allocates.
+fn without_allocated(sent: &Value, mut outcome: AdmitOutcome) -> AdmitOutcome {
+    if let Some(AdmissionError::Invalid(errors)) = &mut outcome.error {
+        let is_allocated = |error: &FieldError| {
+            error.kind() == ErrorKind::Required && ALLOCATED.contains(&(sent.get_str("kind"), error.field()))
+        };
+        errors.retain(|error| !is_allocated(error));
+        if errors.is_empty() {
+            outcome.error = None;
+        }
+    }
+    outcome
+}
+
+/// Whether a write is refused for unknown or duplicate fields.
+fn is_strict(outcome: &AdmitOutcome) -> bool {
+    matches!(outcome.error, Some(AdmissionError::Strict(_)))
 }
 
 /// Returns an object as it is before its status is written for the first time.
@@ -560,7 +657,8 @@ pub(crate) fn apply_request_context(resource: &Resource, object: &mut Value, ver
     complete_metadata(resource.scope, object, version);
 }
 
-fn complete_metadata(scope: Scope, object: &mut Value, version: Option<&Value>) {
+/// The same for a kind of a scope.
+pub(crate) fn complete_metadata(scope: Scope, object: &mut Value, version: Option<&Value>) {
     let Some(members) = object.as_object_mut() else {
         return;
     };
@@ -670,16 +768,18 @@ impl ReportBuilder<'_> {
     }
 
     /// Adds a server's warnings.
-    fn warn(&mut self, warnings: Vec<String>) {
+    fn warn(&mut self, warnings: &[Warning]) {
         let queries = warnings
             .iter()
-            .map(|text| self.locator?.message(&self.index, text));
+            .map(|warning| self.locator?.warning(&self.index, warning));
         self.report.warning_queries.extend(queries);
-        self.report.warnings.extend(warnings);
+        self.report
+            .warnings
+            .extend(warnings.iter().map(ToString::to_string));
     }
 
-    /// Adds errors. `sent` is the object as it was read: an error about a value that is not final, such as a variable of
-    /// Flux, is only a warning.
+    /// Adds errors. `sent` is the object as it was read: an error about a value that is not final, such as a variable
+    /// of Flux, is only a warning.
     fn refuse(&mut self, errors: &[FieldError], object: &Value, old: Option<&Value>, sent: &Value) {
         let is_final = |error: &&FieldError| {
             let value = value_at(sent, &path_of(error, sent));
@@ -737,7 +837,7 @@ impl ReportBuilder<'_> {
                     v => v.get(name),
                 });
             }
-            let path = path_from(&segments);
+            let path: PathBuf = segments.into_iter().collect();
             self.report.accepted = false;
             let issue = Issue {
                 field: path.to_string(),
@@ -764,13 +864,13 @@ impl ReportBuilder<'_> {
     }
 
     /// Locates the one error about all strict findings at the first of them; the others are related locations.
-    fn locate_strict(&mut self, findings: &[String]) {
+    fn locate_strict(&mut self, findings: &[Finding]) {
         let Some(locator) = self.locator else {
             return;
         };
         let mut queries = findings
             .iter()
-            .filter_map(|text| locator.message(&self.index, text));
+            .filter_map(|finding| locator.finding(&self.index, finding));
         if let Some(issue) = self.report.errors.last_mut() {
             issue.query = queries.next();
             issue.related.extend(queries.map(|query| RelatedLocation {

@@ -1,4 +1,4 @@
-//! Servers over one etcd, of which one is killed under load and started again, and again.
+//! Servers on one etcd cluster; one is killed under load and restarted repeatedly.
 
 use crate::kube_client::{define, widget, widgets};
 use crate::server::Process;
@@ -11,9 +11,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// How often the one server is killed.
+/// The number of kills.
 const KILLS: usize = 5;
-/// How many clients each server has.
+/// The number of clients per server.
 const CLIENTS: usize = 3;
 
 fn start(etcd: &str) -> Process {
@@ -21,11 +21,11 @@ fn start(etcd: &str) -> Process {
     Process::start_with(&["--etcd-servers", etcd], &[], directory)
 }
 
-/// What clients have asked for, and what they were answered.
+/// The requests of clients and their responses.
 #[derive(Default)]
 struct Told {
     asked: BTreeSet<String>,
-    /// Names with the versions that they got.
+    /// Created names with their versions.
     made: BTreeMap<String, u64>,
 }
 
@@ -34,7 +34,7 @@ fn version(object: &DynamicObject) -> u64 {
     text.parse().expect("a number")
 }
 
-/// Creates objects one after the other, until it is told to stop or the server is gone.
+/// Creates objects until it is told to stop or the server is gone.
 async fn create(api: Api<DynamicObject>, name: String, told: Arc<Mutex<Told>>, stop: Arc<AtomicBool>) {
     let told = || told.lock().unwrap_or_else(PoisonError::into_inner);
     for n in 0.. {
@@ -42,7 +42,7 @@ async fn create(api: Api<DynamicObject>, name: String, told: Arc<Mutex<Told>>, s
         told().asked.insert(name.clone());
         match api.create(&PostParams::default(), &widget(&name, 1)).await {
             Ok(made) => drop(told().made.insert(name, version(&made))),
-            // Whether a server that is gone has written it, only the store knows.
+            // Whether the killed server wrote it is unknown.
             Err(_) => return,
         }
         if stop.load(Ordering::Relaxed) {
@@ -51,14 +51,14 @@ async fn create(api: Api<DynamicObject>, name: String, told: Arc<Mutex<Told>>, s
     }
 }
 
-/// What is there, by a server.
+/// Lists the objects through a server.
 async fn listed(api: &Api<DynamicObject>) -> BTreeMap<String, u64> {
     let list = api.list(&ListParams::default()).await.expect("a list");
     list.iter().map(|w| (w.name_any(), version(w))).collect()
 }
 
-/// The names and versions that watches from a version on show, as many as there should be. A watch that ends, because
-/// the client is slow, is taken up where it was, as clients do.
+/// The names and versions that watches from a version on show. A watch that ends, because the client is slow,
+/// is resumed, as clients do.
 async fn watched(api: &Api<DynamicObject>, from: &str, count: usize) -> Vec<(String, u64)> {
     let mut seen: Vec<(String, u64)> = Vec::new();
     let watch = async {
@@ -84,7 +84,7 @@ async fn watched(api: &Api<DynamicObject>, from: &str, count: usize) -> Vec<(Str
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_that_is_killed_takes_nothing_with_it() {
+async fn a_killed_server_loses_nothing() {
     let Some(etcd) = EtcdCluster::start(1, Security::Plain) else {
         return;
     };
@@ -107,7 +107,7 @@ async fn a_server_that_is_killed_takes_nothing_with_it() {
     let mut made_by_the_dead = 0;
     for life in 0..KILLS {
         let api = widgets(&mortal.client().await);
-        // The definition is served once the server has seen it.
+        // The CRD is served once the server has seen it.
         while api.list(&ListParams::default()).await.is_err() {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
@@ -137,7 +137,7 @@ async fn a_server_that_is_killed_takes_nothing_with_it() {
             assert!(told.asked.contains(name), "nobody asked for {name}");
         }
     }
-    // A watch of either from before the first object shows each once, in order.
+    // A watch through either server from before the first object shows each once, in order.
     let mut expected: Vec<(String, u64)> = there.into_iter().collect();
     expected.sort_by_key(|(_, version)| *version);
     for api in [&steady_api, &mortal_api] {

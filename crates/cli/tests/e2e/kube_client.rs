@@ -75,7 +75,7 @@ pub(crate) fn widget(name: &str, replicas: i64) -> DynamicObject {
     DynamicObject::new(name, &resource()).data(json!({"spec": {"replicas": replicas}}))
 }
 
-/// Installs the definition and waits until it is established.
+/// Creates the CRD and waits until it is established.
 pub(crate) async fn define(client: &Client) {
     let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
     let apply = PatchParams::apply("e2e");
@@ -97,7 +97,7 @@ async fn started() -> (Process, Client, Api<DynamicObject>) {
     (server, client, api)
 }
 
-/// The refusal that a call ended in.
+/// The error of a call.
 fn refused<T: std::fmt::Debug>(result: kube::Result<T>) -> Status {
     match result {
         Err(kube::Error::Api(e)) => *e,
@@ -160,7 +160,7 @@ async fn server_side_apply() {
     assert_eq!(forced.data["spec"]["colour"], "blue");
     let parts = forced.data["spec"]["parts"].as_array().map(Vec::len);
     assert_eq!(parts, Some(2), "a map list holds the parts of both");
-    // Who applies no longer what it owned, removes it.
+    // Fields that a manager no longer applies are removed.
     let less = Patch::Apply(json!({
         "apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "a"}, "spec": {"replicas": 2}
     }));
@@ -231,9 +231,10 @@ async fn patches_and_rules() {
     );
 }
 
-/// A reflector holds what the server holds, by list and watch and by streaming lists, while objects come and go.
+/// A reflector mirrors the server, by list and watch and by streaming lists, while objects are created and
+/// deleted.
 #[tokio::test]
-async fn reflectors_follow() {
+async fn reflectors_follow_changes() {
     let (_server, _, api) = started().await;
     for i in 0..20 {
         api.create(&PostParams::default(), &widget(&format!("w{i}"), 1))
@@ -274,7 +275,7 @@ async fn reflectors_follow() {
         assert!(reader.get(&key("w0")).is_none(), "{config:?}");
         let changed = reader.get(&key("w1")).map(|w| w.data["spec"]["replicas"].clone());
         assert_eq!(changed, Some(json!(7)), "{config:?}");
-        // As it was, for the next one.
+        // Restores the state for the next one.
         api.delete("new", &DeleteParams::default())
             .await
             .expect("deleted");
@@ -307,7 +308,7 @@ async fn scale_and_status() {
         refused(api.patch_scale("a", &PatchParams::default(), &refusal).await).code,
         422
     );
-    // A status comes by its own endpoint, and wakes up who waits for it.
+    // A status update through its endpoint wakes a waiting client.
     let ready = |object: Option<&DynamicObject>| {
         object.is_some_and(|o| o.data["status"]["conditions"][0]["status"] == "True")
     };
@@ -390,7 +391,7 @@ async fn finalizers_and_propagation() {
         }
         assert_eq!(refused(api.get("a").await).code, 404);
     }
-    // A deletion that means another object of that name.
+    // A delete with the uid of another object.
     api.create(&PostParams::default(), &widget("a", 1))
         .await
         .expect("made");
@@ -416,7 +417,7 @@ async fn pages_and_collections() {
         let page = api.list(&params).await.expect("a page");
         versions.push(page.metadata.resource_version.clone());
         names.extend(page.items.iter().map(ResourceExt::name_any));
-        // What is made between pages belongs to none of them.
+        // Objects created between pages are on none of them.
         let late = widget(&format!("w05-late{}", names.len()), 1);
         api.create(&PostParams::default(), &late).await.expect("made");
         match page.metadata.continue_.filter(|c| !c.is_empty()) {
@@ -458,7 +459,7 @@ async fn pages_and_collections() {
     );
 }
 
-/// Writers that read, change and write back, and try again when another one was faster: no change is lost.
+/// Writers that read, modify, write and retry on conflicts lose no change.
 #[tokio::test]
 async fn conflicts_are_retried() {
     let (_server, _, api) = started().await;
@@ -501,7 +502,7 @@ async fn conflicts_are_retried() {
     );
 }
 
-/// Built-in kinds by the types that clients have of them.
+/// Built-in kinds with their client types.
 #[tokio::test]
 async fn namespaces_and_events() {
     let (_server, client, _) = started().await;
@@ -542,9 +543,9 @@ async fn namespaces_and_events() {
     );
 }
 
-/// A definition that goes takes its objects along; clients that watched are told so.
+/// Deleting a CRD deletes its objects; watches see it.
 #[tokio::test]
-async fn definitions_go_with_their_objects() {
+async fn deleting_a_crd_deletes_its_objects() {
     let (_server, client, api) = started().await;
     api.create(&PostParams::default(), &widget("a", 1))
         .await

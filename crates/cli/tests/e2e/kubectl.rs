@@ -1,4 +1,4 @@
-//! A real `kubectl`, where there is one.
+//! Tests with a real `kubectl`, if it is installed.
 
 use crate::server::Process;
 use std::io::Write as _;
@@ -55,7 +55,7 @@ struct Kubectl {
     home: tempfile::TempDir,
 }
 
-/// A server with the definition and one object, and a kubectl for it; nothing where there is no kubectl.
+/// Starts a server with a CRD and one object; `None` without kubectl.
 fn kubectl() -> Option<Kubectl> {
     let there = Command::new("kubectl").args(["version", "--client"]).output();
     if !there.is_ok_and(|o| o.status.success()) {
@@ -81,7 +81,7 @@ impl Kubectl {
         let mut child = Command::new("kubectl")
             .args(arguments)
             .env("KUBECONFIG", self.server.kubeconfig())
-            // What it keeps of discovery belongs to this server alone.
+            // Its discovery cache belongs to this server only.
             .env("HOME", self.home.path())
             .env("KUBE_EDITOR", "sed -i s/blue/green/")
             .stdin(Stdio::piped())
@@ -91,12 +91,12 @@ impl Kubectl {
             .expect("kubectl runs");
         let written = child.stdin.take().expect("a pipe").write_all(input.as_bytes());
         let output = child.wait_with_output().expect("kubectl ends");
-        // It need not read what it does not want.
+        // kubectl need not read all of its input.
         drop(written);
         output
     }
 
-    /// What a command that succeeds prints.
+    /// Returns the output of a successful command.
     fn out(&self, arguments: &[&str], input: &str) -> String {
         let output = self.run(arguments, input);
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -117,7 +117,7 @@ impl Kubectl {
         );
     }
 
-    /// A command that fails, and says why.
+    /// Expects a command to fail with a message.
     fn fails(&self, arguments: &[&str], input: &str, why: &str) {
         let output = self.run(arguments, input);
         let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -188,7 +188,7 @@ fn explaining() {
     k.says(
         &["explain", "crd"],
         "",
-        "CustomResourceDefinition describes a kind",
+        "CustomResourceDefinition represents a resource",
     );
     k.says(
         &["explain", "crd.spec.versions"],
@@ -325,7 +325,7 @@ fn changing() {
         "created (server dry run)",
     );
     k.fails(&["create", "-f", "-"], BOAT, "already exists");
-    // The editor is the one that the environment names.
+    // The editor is set in the environment.
     k.says(&["edit", "boat", "ann"], "", "boat.example.com/ann edited");
     k.says(&["get", "boat/ann", "-o", "jsonpath={.spec.colour}"], "", "green");
 }
@@ -345,7 +345,7 @@ fn validating() {
     let ignored = k.run(&["apply", "--validate=ignore", "-f", "-"], &odd);
     assert!(ignored.status.success());
     assert!(!String::from_utf8_lossy(&ignored.stderr).contains("mast"));
-    // Definitions are validated, too.
+    // CRDs are validated, too.
     let definition = DEFINITION.replace("scope: Namespaced", "scope: Namespaced\n  shape: round");
     k.fails(
         &["apply", "--validate=strict", "-f", "-"],
@@ -426,13 +426,13 @@ fn deleting() {
         "",
         "deleted",
     );
-    // What it knows of resources may be older.
+    // Its discovery cache may be stale.
     k.fails(&["get", "boats"], "", "the server");
 }
 
-/// Who asks is told; what the server does not have is said so, and nothing crashes.
+/// Unsupported requests fail with a message and without a crash.
 #[test]
-fn asking_for_more() {
+fn unusual_kubectl_flags() {
     let Some(k) = kubectl() else { return };
     k.says(&["auth", "whoami"], "", "Username");
     let whoami = ["auth", "whoami", "-o", "jsonpath={.status.userInfo}"];

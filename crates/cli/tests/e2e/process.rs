@@ -9,7 +9,7 @@ use kube::core::Request;
 use std::process::Stdio;
 use std::time::Duration;
 
-/// Longer than anything should take, and no assertion about how long it takes.
+/// Longer than anything should take; not an assertion about time.
 const WATCHDOG: Duration = Duration::from_secs(300);
 
 fn refusal(flags: &[&str]) -> (Option<i32>, String) {
@@ -41,7 +41,7 @@ fn wrong_flags_are_refused() {
             "it may not be longer than a year",
         ),
         (&["--max-connections", "0"], "--max-connections"),
-        // The last of several counts.
+        // The last of several wins.
         (
             &[
                 "--authorization-mode",
@@ -90,9 +90,9 @@ fn wrong_flags_are_refused() {
     }
 }
 
-/// Where nobody reads what it says, it serves all the same.
+/// The server runs even if its output is not read.
 #[test]
-fn nobody_listens() {
+fn unreachable_addresses_are_reported() {
     let directory = tempfile::tempdir().expect("a directory");
     let kubeconfig = directory.path().join("kubeconfig");
     let mut server = scantling()
@@ -125,7 +125,7 @@ async fn flags_come_from_the_environment() {
     let client = server.client().await;
     let version = client.apiserver_version().await.expect("a version");
     assert!(version.git_version.starts_with("v1."), "{version:?}");
-    // Each line of the log is a JSON object that says who asked for what.
+    // Each line of the log is a JSON object with user and request.
     let log = server.log();
     let lines: Vec<serde_json::Value> = log
         .lines()
@@ -156,9 +156,9 @@ async fn logs_that_are_files_have_no_colours() {
     assert!(!log.contains('\u{1b}'), "{log}");
 }
 
-/// What was acknowledged before a stop is there after the next start.
+/// Acknowledged writes exist after a restart.
 #[tokio::test]
-async fn terminated_in_order() {
+async fn graceful_termination() {
     let directory = tempfile::tempdir().expect("a directory");
     let data = tempfile::tempdir().expect("a directory");
     let flags = ["--data-dir", data.path().to_str().expect("a path")];
@@ -179,7 +179,7 @@ async fn terminated_in_order() {
         }
     }
     server.terminate();
-    // The watch is closed in order: it ends, without an error.
+    // The watch ends without an error.
     while let Some(event) = watch.next().await {
         event.expect("no error");
     }
@@ -194,7 +194,7 @@ async fn terminated_in_order() {
 }
 
 #[test]
-fn the_temporary_kubeconfig_goes_with_the_process() {
+fn the_temporary_kubeconfig_is_removed() {
     use std::io::{BufRead as _, BufReader};
     use std::os::unix::fs::PermissionsExt as _;
     for signal in ["-TERM", "-INT"] {
@@ -223,9 +223,9 @@ fn the_temporary_kubeconfig_goes_with_the_process() {
     }
 }
 
-/// A stop ends the process in time whatever clients do, and keeps everything that was acknowledged.
+/// A shutdown ends in time whatever clients do, and keeps acknowledged writes.
 #[tokio::test]
-async fn terminated_while_clients_misbehave() {
+async fn termination_with_misbehaving_clients() {
     const WIDGETS: &str = "/apis/example.com/v1/namespaces/default/widgets";
     let directory = tempfile::tempdir().expect("a directory");
     let data = tempfile::tempdir().expect("a directory");

@@ -14,7 +14,7 @@ pub(crate) fn scantling() -> Command {
     Command::new(env!("CARGO_BIN_EXE_scantling"))
 }
 
-/// Asks a process to stop, as a service manager does.
+/// Sends SIGTERM to a process, as a service manager does.
 pub(crate) fn terminate(child: &Child) {
     let asked = Command::new("kill")
         .args(["-TERM", &child.id().to_string()])
@@ -23,7 +23,7 @@ pub(crate) fn terminate(child: &Child) {
 }
 
 impl Process {
-    /// Starts in memory, and waits until it serves.
+    /// Starts an in-memory server and waits until it serves.
     pub(crate) fn start(flags: &[&str]) -> Process {
         let mut all = vec!["--in-memory"];
         all.extend(flags);
@@ -46,7 +46,7 @@ impl Process {
             .stdout(Stdio::piped())
             .stderr(log);
         let mut child = command.spawn().expect("the server starts");
-        // It says where its kubeconfig is once it serves.
+        // It prints the path of its kubeconfig once it serves.
         let mut said = BufReader::new(child.stdout.take().expect("a pipe"));
         let mut line = String::new();
         while !line.starts_with("kubeconfig: ") {
@@ -65,7 +65,7 @@ impl Process {
         log_of(self.directory.path())
     }
 
-    /// A client by the kubeconfig that the server wrote.
+    /// Creates a client from the server's kubeconfig.
     pub(crate) async fn client(&self) -> kube::Client {
         let written = kube::config::Kubeconfig::read_from(self.kubeconfig()).expect("a kubeconfig");
         let options = kube::config::KubeConfigOptions::default();
@@ -73,18 +73,18 @@ impl Process {
         kube::Client::try_from(config.expect("a configuration")).expect("a client")
     }
 
-    /// Asks it to stop.
+    /// Sends SIGTERM.
     pub(crate) fn terminate(&self) {
         terminate(&self.child);
     }
 
-    /// Ends it at once, in the middle of whatever it does.
+    /// Kills it at once.
     pub(crate) fn kill(mut self) {
         self.child.kill().expect("it is there to be killed");
         self.child.wait().expect("it ends");
     }
 
-    /// Waits for its end; hands back its directory.
+    /// Waits for its end; returns its directory.
     pub(crate) fn wait(mut self) -> (ExitStatus, tempfile::TempDir) {
         let status = self.child.wait().expect("it ends");
         let empty = tempfile::tempdir().expect("a directory");

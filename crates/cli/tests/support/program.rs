@@ -1,4 +1,4 @@
-//! The program, run at the root of the repository.
+//! Runs the CLI at the root of the repository.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -10,7 +10,7 @@ pub(crate) fn scantling() -> Command {
     command
 }
 
-/// What a command says to its input.
+/// Runs a command with input.
 pub(crate) fn fed(command: &mut Command, input: &str) -> Output {
     let mut child = command
         .stdin(Stdio::piped())

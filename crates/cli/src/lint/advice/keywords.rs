@@ -56,7 +56,7 @@ impl fmt::Display for Keyword {
 }
 
 impl Keyword {
-    /// Whether a schema has the keyword, with this value or a narrower one.
+    /// Returns whether a schema has the keyword, with this value or a stricter one.
     pub(super) fn is_in(&self, schema: &Structural) -> bool {
         let Some(limits) = schema.validation.as_deref() else {
             return false;

@@ -187,11 +187,7 @@ impl Reads<'_> {
     fn at(&self, path: &ReadPath) -> Option<&Arc<Structural>> {
         path.steps
             .iter()
-            .try_fold(self.schema, |schema, step| match step {
-                SchemaStep::Property(name) => schema.property(name),
-                SchemaStep::Items => schema.items.as_ref(),
-                SchemaStep::Additional => schema.additional_schema(),
-            })
+            .try_fold(self.schema, |schema, step| step.below(schema))
     }
 
     fn check(&mut self, path: &ReadPath, facts: &Facts) {
@@ -266,7 +262,7 @@ fn is_required(object: &Structural, name: &str) -> bool {
     limits.is_some_and(|limits| limits.required.iter().any(|required| &**required == name))
 }
 
-/// Whether an expression is true for every object of a schema.
+/// Returns whether an expression is true for every object of a schema.
 fn is_always_true(expression: &Expr, schema: &Structural) -> bool {
     match &expression.kind {
         ExprKind::Literal(Literal::Bool(value)) => *value,
@@ -305,7 +301,7 @@ fn is_size(expression: &Expr) -> bool {
     matches!(&expression.kind, ExprKind::Call { function, .. } if &**function == "size")
 }
 
-/// Whether two expressions are written alike.
+/// Returns whether two expressions are written alike.
 fn is_same(a: &Expr, b: &Expr) -> bool {
     match (&a.kind, &b.kind) {
         (ExprKind::Literal(a), ExprKind::Literal(b)) => a == b,

@@ -36,7 +36,7 @@ fn compare(
     at: &mut Vec<SchemaStep>,
     missing: &mut Vec<Vec<SchemaStep>>,
 ) {
-    // Equal schemas are one.
+    // Equal schemas are shared, so pointers can be compared.
     if Arc::ptr_eq(one, other) || other.preserves_unknown_fields() {
         return;
     }
@@ -63,7 +63,7 @@ fn compare(
     }
 }
 
-/// Whether nothing is dropped from values of a schema, because any field may stand there, or because they have none.
+/// Returns whether values of a schema lose no fields, because it allows any field or has none.
 fn keeps_any(schema: &Structural) -> bool {
     matches!(schema.additional, Some(Additional::Any(true))) || schema.ty != Some(Type::Object)
 }

@@ -1,8 +1,8 @@
-//! Schemas, changes of schemas and objects, all from a row of bytes that proptest makes smaller.
+//! Generates schemas, changes of schemas and objects from a byte sequence that proptest shrinks.
 
 use serde_json::{Map, Value as Json, json};
 
-/// Choices, as long as there are bytes; then always the first one.
+/// Choices from bytes; once they are used up, always the first one.
 pub(super) struct Choices<'b>(std::slice::Iter<'b, u8>);
 
 impl<'b> Choices<'b> {
@@ -21,7 +21,7 @@ impl<'b> Choices<'b> {
 
 const FIELDS: [&str; 3] = ["a", "b", "c"];
 
-/// A schema whose specification is anything.
+/// A schema with an arbitrary specification.
 pub(super) fn definition(choices: &mut Choices<'_>) -> Json {
     let spec = schema(choices, 2);
     let mut root = json!({"type": "object", "properties": {"spec": spec}});
@@ -102,7 +102,7 @@ fn edit(schema: &mut Json, choices: &mut Choices<'_>) {
             members.insert(keyword.to_owned(), values[n - 1].clone());
         }
     }
-    // What a list of its own cannot do without.
+    // The keys that a list of type `map` requires.
     if members.get("x-kubernetes-list-type") == Some(&json!("map")) {
         members.insert("x-kubernetes-list-map-keys".to_owned(), json!(["a"]));
     } else {
@@ -218,7 +218,7 @@ fn keyword(ty: &str, choices: &mut Choices<'_>) -> (&'static str, Vec<Json>) {
     }
 }
 
-/// A specification that may or may not be one of a schema.
+/// A specification that may or may not conform to a schema.
 pub(super) fn spec(schema: &Json, choices: &mut Choices<'_>) -> Json {
     fitting(&schema["properties"]["spec"], choices)
 }
@@ -230,7 +230,7 @@ fn fitting(schema: &Json, choices: &mut Choices<'_>) -> Json {
     let of = |values: &Json, choices: &mut Choices<'_>| choices.pick(values.as_array().unwrap()).clone();
     match choices.below(12) {
         10 => return Json::Null,
-        // No lists: servers take them where a text with a format is asked for.
+        // No lists: kube-apiserver accepts them in place of a string with a format.
         11 => return of(&json!(["a", 1, {}]), choices),
         _ => {}
     }

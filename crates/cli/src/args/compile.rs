@@ -1,0 +1,22 @@
+//! Flags of `scantling compile`.
+
+use super::inputs::ReadFlags;
+use super::target::version;
+use clap::Args;
+use scantling_cel::kubernetes::KubernetesVersion;
+use std::path::PathBuf;
+
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Compile {
+    /// Files or directories with CRDs, `-` for standard input
+    #[arg(value_name = "FILE|DIR|-", required = true)]
+    pub(crate) paths: Vec<PathBuf>,
+    /// Write each CRD to a file in this directory, instead of standard output
+    #[arg(long, value_name = "DIR")]
+    pub(crate) output: Option<PathBuf>,
+    /// The oldest version of Kubernetes that must accept the result
+    #[arg(long, value_name = "X.Y", default_value = "1.29", value_parser = version)]
+    pub(crate) kubernetes_version: KubernetesVersion,
+    #[command(flatten)]
+    pub(crate) read: ReadFlags,
+}

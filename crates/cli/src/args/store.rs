@@ -1,0 +1,35 @@
+//! Flags of `scantling store`.
+
+use clap::{Args, Subcommand};
+use std::path::PathBuf;
+
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Store {
+    /// The data directory of the server
+    #[arg(
+        long,
+        global = true,
+        env = "SCANTLING_DATA_DIR",
+        value_name = "DIR",
+        default_value = "."
+    )]
+    pub(crate) data_dir: PathBuf,
+    #[command(subcommand)]
+    pub(crate) command: StoreCommand,
+}
+
+#[derive(Clone, Debug, Subcommand)]
+pub(crate) enum StoreCommand {
+    /// Read everything and compare every checksum
+    Check,
+    /// Write everything to a file, as lines of JSON
+    Export {
+        /// The file, `-` for standard output
+        file: PathBuf,
+    },
+    /// Make a store out of an exported file, with every revision as it was
+    Import {
+        /// The file, `-` for standard input
+        file: PathBuf,
+    },
+}

@@ -1,5 +1,6 @@
-//! The table of attacks, by what they try to exhaust.
+//! The table of attacks, by the resource they try to exhaust.
 
+mod builtin;
 mod compute;
 mod connections;
 mod decoding;
@@ -26,6 +27,7 @@ pub(crate) fn all() -> Vec<Attack> {
         connections::table(),
         identity::table(),
         files::table(),
+        builtin::table(),
     ];
     tables.into_iter().flatten().collect()
 }

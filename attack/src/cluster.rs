@@ -1,15 +1,15 @@
-//! Definitions, objects and paths that attacks are made of.
+//! The CRDs, objects and paths that attacks use.
 
 use crate::http::HttpRequest;
 use serde_json::{Value, json};
 
-/// The group of all definitions here.
+/// The group of all CRDs here.
 pub(crate) const GROUP: &str = "attack.example.com";
 /// The path of definitions.
 pub(crate) const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-/// The path of objects of the usual definition.
+/// The path of objects of the standard CRD.
 pub(crate) const THINGS: &str = "/apis/attack.example.com/v1/namespaces/default/things";
-/// The usual object.
+/// The path of the standard object.
 pub(crate) const THING: &str = "/apis/attack.example.com/v1/namespaces/default/things/a";
 pub(crate) const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
@@ -35,7 +35,7 @@ pub(crate) fn version(name: &str, storage: bool, schema: &Value) -> Value {
     json!({"name": name, "served": true, "storage": storage, "schema": {"openAPIV3Schema": schema}})
 }
 
-/// A definition with some versions.
+/// A CRD with the given versions.
 pub(crate) fn definition(plural: &str, versions: &[Value]) -> Value {
     let kind = format!(
         "{}{}",
@@ -55,27 +55,27 @@ pub(crate) fn definition(plural: &str, versions: &[Value]) -> Value {
     })
 }
 
-/// The usual definition, `things`, with one version of some schema.
+/// The standard CRD, `things`, with one version and the given schema.
 pub(crate) fn things(schema: &Value) -> Value {
     definition("things", &[version("v1", true, schema)])
 }
 
-/// Creates a definition.
+/// Creates a CRD.
 pub(crate) fn define(definition: &Value) -> HttpRequest {
     post(DEFINITIONS, definition)
 }
 
-/// An object of the usual definition.
+/// An object of the standard CRD.
 pub(crate) fn thing(name: &str, spec: &Value) -> Value {
     json!({"apiVersion": format!("{GROUP}/v1"), "kind": "Things", "metadata": {"name": name}, "spec": spec})
 }
 
-/// Creates the usual object; `spec` is JSON.
+/// Creates the standard object; `spec` is JSON.
 pub(crate) fn create_text(query: &str, spec: &str) -> HttpRequest {
     HttpRequest::new("POST", format!("{THINGS}{query}"), JSON, thing_text(spec))
 }
 
-/// The usual object as text around the JSON of `spec`.
+/// The standard object as text; `spec` is JSON.
 pub(crate) fn thing_text(spec: &str) -> String {
     format!(r#"{{"apiVersion":"{GROUP}/v1","kind":"Things","metadata":{{"name":"a"}},"spec":{spec}}}"#)
 }
@@ -92,22 +92,22 @@ pub(crate) fn patch(path: &str, media_type: &str, body: &Value) -> HttpRequest {
     HttpRequest::new("PATCH", path, media_type, body.to_string())
 }
 
-/// The same item so often, separated by commas.
+/// The same item `n` times, separated by commas.
 pub(crate) fn repeated(item: &str, n: usize) -> String {
     vec![item; n].join(",")
 }
 
-/// Items made of their numbers, separated by commas.
+/// Items built from their numbers, separated by commas.
 pub(crate) fn numbered(n: usize, item: impl Fn(usize) -> String) -> String {
     (0..n).map(item).collect::<Vec<_>>().join(",")
 }
 
-/// A list of the same value so often.
+/// A list with the same value `n` times.
 pub(crate) fn list(value: &Value, n: usize) -> Value {
     Value::Array(vec![value.clone(); n])
 }
 
-/// An object with members made of their numbers.
+/// An object with members built from their numbers.
 pub(crate) fn members(n: usize, member: impl Fn(usize) -> (String, Value)) -> Value {
     Value::Object((0..n).map(member).collect())
 }

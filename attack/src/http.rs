@@ -11,15 +11,16 @@ use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The address that the attacker connects from. The second client has 127.0.0.1, so limits per peer tell them apart.
+/// The address that the attacker connects from. The second client uses 127.0.0.1, so that per-address limits
+/// distinguish them.
 pub(crate) const ATTACKER: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
 /// The address of the second client.
 pub(crate) const BYSTANDER: Ipv4Addr = Ipv4Addr::LOCALHOST;
 
-/// The number of bytes of an answer's body that are kept; the rest is only counted.
+/// The number of bytes of a response body that are kept; the rest is only counted.
 const KEPT: usize = 64 << 10;
 
-/// The application protocol that is negotiated.
+/// The negotiated application protocol.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Protocol {
     Http1,
@@ -44,7 +45,7 @@ pub(crate) struct HttpRequest {
     pub(crate) body: Vec<u8>,
 }
 
-/// The answer to a request.
+/// The response to a request.
 #[derive(Debug)]
 pub(crate) struct HttpResponse {
     pub(crate) status: u16,
@@ -63,7 +64,7 @@ pub(crate) struct RawConnection {
 }
 
 impl Endpoint {
-    /// Reads what the server wrote for its administrator.
+    /// Reads the endpoint from the administrator's kubeconfig.
     pub(crate) fn from_kubeconfig(address: SocketAddr, text: &str) -> Result<Endpoint, AttackError> {
         let field = |name: &str| {
             let line = text.lines().find_map(|l| l.trim().strip_prefix(name));
@@ -91,7 +92,7 @@ impl Endpoint {
         })
     }
 
-    /// The same server, asked by the holder of another token.
+    /// The same server with another token.
     pub(crate) fn with_token(&self, token: &str) -> Endpoint {
         Endpoint {
             token: token.to_owned(),
@@ -100,15 +101,15 @@ impl Endpoint {
     }
 
     /// A TCP connection from an address, before any TLS.
-    pub(crate) fn tcp(&self, source: Ipv4Addr, patience: Duration) -> Result<TcpStream, AttackError> {
-        self.tcp_with_window(source, patience, None)
+    pub(crate) fn tcp(&self, source: Ipv4Addr, timeout: Duration) -> Result<TcpStream, AttackError> {
+        self.tcp_with_window(source, timeout, None)
     }
 
-    /// The same with a receive buffer of so many bytes: what a client that does not read can hold itself.
+    /// The same with the given receive buffer size, which bounds what a client that does not read can buffer.
     pub(crate) fn tcp_with_window(
         &self,
         source: Ipv4Addr,
-        patience: Duration,
+        timeout: Duration,
         window: Option<usize>,
     ) -> Result<TcpStream, AttackError> {
         let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
@@ -116,14 +117,14 @@ impl Endpoint {
             socket.set_recv_buffer_size(bytes)?;
         }
         socket.bind(&SocketAddr::from((source, 0)).into())?;
-        socket.connect_timeout(&self.address.into(), patience)?;
+        socket.connect_timeout(&self.address.into(), timeout)?;
         socket.set_tcp_nodelay(true)?;
-        socket.set_read_timeout(Some(patience))?;
-        socket.set_write_timeout(Some(patience))?;
+        socket.set_read_timeout(Some(timeout))?;
+        socket.set_write_timeout(Some(timeout))?;
         Ok(socket.into())
     }
 
-    /// A connection with the TLS handshake done.
+    /// Performs the TLS handshake.
     pub(crate) fn tls(&self, socket: TcpStream, protocol: Protocol) -> Result<Tls, AttackError> {
         let config = match protocol {
             Protocol::Http1 => &self.http1,
@@ -140,9 +141,9 @@ impl Endpoint {
         Ok(StreamOwned::new(session, socket))
     }
 
-    /// A connection of HTTP/1.1; reads and writes fail when they wait for longer than `patience`.
-    pub(crate) fn connect(&self, source: Ipv4Addr, patience: Duration) -> Result<RawConnection, AttackError> {
-        let stream = self.tls(self.tcp(source, patience)?, Protocol::Http1)?;
+    /// Opens an HTTP/1.1 connection; reads and writes time out after `timeout`.
+    pub(crate) fn connect(&self, source: Ipv4Addr, timeout: Duration) -> Result<RawConnection, AttackError> {
+        let stream = self.tls(self.tcp(source, timeout)?, Protocol::Http1)?;
         Ok(RawConnection {
             stream,
             buffer: Vec::new(),
@@ -175,15 +176,15 @@ impl Endpoint {
         out
     }
 
-    /// Sends one request on a connection of its own.
-    pub(crate) fn ask(&self, request: &HttpRequest, patience: Duration) -> Result<HttpResponse, AttackError> {
-        let mut connection = self.connect(ATTACKER, patience)?;
-        connection.ask(&self.bytes(request), Instant::now() + patience)
+    /// Sends one request on its own connection.
+    pub(crate) fn ask(&self, request: &HttpRequest, timeout: Duration) -> Result<HttpResponse, AttackError> {
+        let mut connection = self.connect(ATTACKER, timeout)?;
+        connection.ask(&self.bytes(request), Instant::now() + timeout)
     }
 }
 
-/// Reads what has come, without writing first as the stream itself does: a server that has closed its end after an early
-/// answer takes nothing more, but the answer is there to be read.
+/// Reads available bytes without writing first, as the TLS stream itself would: a server that has closed its
+/// end after an early response accepts no more bytes, but its response can still be read.
 pub(crate) fn read(stream: &mut Tls, into: &mut Vec<u8>) -> std::io::Result<usize> {
     let mut chunk = [0; 16 << 10];
     loop {
@@ -201,10 +202,10 @@ pub(crate) fn read(stream: &mut Tls, into: &mut Vec<u8>) -> std::io::Result<usiz
 }
 
 impl RawConnection {
-    /// Sends a request and reads the answer to its end.
+    /// Sends a request and reads the complete response.
     pub(crate) fn ask(&mut self, request: &[u8], deadline: Instant) -> Result<HttpResponse, AttackError> {
-        self.set_patience(deadline)?;
-        // A server that refuses a body may stop reading it: its answer counts.
+        self.set_timeouts(deadline)?;
+        // A server that refuses a body may stop reading it; its response counts.
         let sent = self.send(request);
         match (self.answer(deadline), sent) {
             (Ok(answer), _) => Ok(answer),
@@ -220,7 +221,7 @@ impl RawConnection {
         Ok(())
     }
 
-    fn set_patience(&self, deadline: Instant) -> Result<(), AttackError> {
+    fn set_timeouts(&self, deadline: Instant) -> Result<(), AttackError> {
         let left = deadline
             .saturating_duration_since(Instant::now())
             .max(Duration::from_millis(1));
@@ -229,25 +230,25 @@ impl RawConnection {
         Ok(())
     }
 
-    /// Reads more; false at the end of the stream.
+    /// Reads more bytes; false at the end of the stream.
     fn fill(&mut self, deadline: Instant) -> Result<bool, AttackError> {
         if Instant::now() >= deadline {
             return Err("no answer in time".into());
         }
-        self.set_patience(deadline)?;
+        self.set_timeouts(deadline)?;
         match read(&mut self.stream, &mut self.buffer) {
             Ok(0) => Ok(false),
             Ok(_) => Ok(true),
             Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
                 Err("no answer in time".into())
             }
-            // A peer that closes the socket without closing TLS has said all it will say.
+            // A peer that closes the socket without closing TLS sends nothing more.
             Err(e) if e.kind() == ErrorKind::UnexpectedEof => Ok(false),
             Err(e) => Err(e.into()),
         }
     }
 
-    /// Takes bytes up to and including a mark off the buffer.
+    /// Takes bytes up to and including a mark from the buffer.
     fn take_until(&mut self, mark: &[u8], deadline: Instant) -> Result<Vec<u8>, AttackError> {
         let mut searched = 0;
         loop {
@@ -262,7 +263,7 @@ impl RawConnection {
         }
     }
 
-    /// Takes so many bytes of a body, keeps the first ones.
+    /// Takes `length` bytes of a body and keeps the first ones.
     fn take(&mut self, mut length: usize, kept: &mut Vec<u8>, deadline: Instant) -> Result<(), AttackError> {
         while length > 0 {
             if self.buffer.is_empty() && !self.fill(deadline)? {
@@ -277,7 +278,7 @@ impl RawConnection {
         Ok(())
     }
 
-    /// Reads one answer.
+    /// Reads one response.
     pub(crate) fn answer(&mut self, deadline: Instant) -> Result<HttpResponse, AttackError> {
         let head = self.take_until(b"\r\n\r\n", deadline)?;
         let head = String::from_utf8_lossy(&head).into_owned();
@@ -328,7 +329,7 @@ impl HttpResponse {
         String::from_utf8_lossy(&self.body).into_owned()
     }
 
-    /// The answer, if it has one of these statuses.
+    /// Returns the response if it has one of these statuses.
     pub(crate) fn expect(self, statuses: &[u16]) -> Result<HttpResponse, AttackError> {
         if statuses.contains(&self.status) {
             return Ok(self);

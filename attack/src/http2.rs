@@ -1,4 +1,4 @@
-//! Frames of HTTP/2 written by hand: attacks send what a client library refuses to send.
+//! Hand-written HTTP/2 frames: attacks send what a client library refuses to send.
 
 use crate::AttackError;
 use crate::http::{Endpoint, Protocol, Tls};
@@ -26,8 +26,8 @@ pub(crate) struct Http2 {
 }
 
 impl Http2 {
-    /// Connects and sends the preface. `window` is the initial window of streams: how much of each body the server may
-    /// send before the client asks for more.
+    /// Connects and sends the preface. `window` is the initial stream window: how much of each body the
+    /// server may send before the client asks for more.
     pub(crate) fn connect(
         endpoint: &Endpoint,
         source: Ipv4Addr,
@@ -67,7 +67,7 @@ impl Http2 {
         frame(HEADERS, flags, stream, &block)
     }
 
-    /// The headers of a request, as literals that no table remembers.
+    /// The header block of a request, as literals without indexing.
     pub(crate) fn block(&self, method: &str, path: &str, more: &[(&str, &str)]) -> Vec<u8> {
         let credentials = format!("Bearer {}", self.token);
         let mut block = Vec::new();
@@ -98,7 +98,7 @@ pub(crate) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8>
     out
 }
 
-/// A header field that is not added to the table, in plain octets.
+/// Appends a header field as a literal without indexing or Huffman coding.
 pub(crate) fn literal(out: &mut Vec<u8>, name: &str, value: &str) {
     out.push(0);
     for text in [name, value] {
@@ -107,7 +107,7 @@ pub(crate) fn literal(out: &mut Vec<u8>, name: &str, value: &str) {
     }
 }
 
-/// An integer with a prefix of seven bits.
+/// Appends an integer with a 7-bit prefix.
 fn integer(out: &mut Vec<u8>, mut n: usize) {
     let low = |n: usize| u8::try_from(n & 0x7f).unwrap_or(0);
     if n < 0x7f {

@@ -1,7 +1,8 @@
-//! Starts programs that end with this one, whatever ends it, and that have limits.
+//! Starts programs with limits, which end when this program ends, however it ends.
 //!
-//! A program is started through this binary (`--launch LIMITS PROGRAM ARGUMENTS`), which asks the kernel for its own end
-//! when its parent ends, sets the limits, and then becomes that program: both stay in force, and the process id, too.
+//! A program is started through this binary (`--launch LIMITS PROGRAM ARGUMENTS`). The launcher asks the
+//! kernel to kill it when its parent ends, sets the limits, and then executes the program, which inherits
+//! both and the process id.
 
 use crate::AttackError;
 use rustix::process::{Resource, Rlimit, Signal, getppid, set_parent_process_death_signal, setrlimit};
@@ -10,15 +11,15 @@ use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::Command;
 
-/// The word that makes this binary a launcher.
+/// The argument that makes this binary a launcher.
 pub(crate) const WORD: &str = "--launch";
 
-/// ProcessLimits on what a program uses.
+/// Limits on the resources of a program.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct ProcessLimits {
-    /// The number of files it may have open.
+    /// The maximum number of open files.
     pub(crate) files: Option<u64>,
-    /// The largest size of a file it writes.
+    /// The maximum size of a file it writes.
     pub(crate) file_size: Option<u64>,
 }
 
@@ -35,7 +36,7 @@ pub(crate) fn command(program: &Path, limits: ProcessLimits) -> Result<Command, 
     Ok(command)
 }
 
-/// Becomes the program that the arguments name.
+/// Executes the program named by the arguments.
 pub(crate) fn launch(arguments: &[OsString]) -> Result<(), AttackError> {
     let [parent, files, file_size, program, rest @ ..] = arguments else {
         return Err("--launch is for this program's own use".into());

@@ -1,9 +1,10 @@
-//! Hostile clients and damaged files against the server: `attack [--short] [--only NAME] [--binary PATH] [--limit SECONDS]
-//! [--list]`.
+//! Hostile clients and damaged files against the server:
+//! `attack [--short] [--only NAME] [--binary PATH] [--limit SECONDS] [--list]`.
 //!
-//! Each attack has a server of its own, on a free loopback port, with a temporary data directory. While one client
-//! attacks, a second one on a connection of its own reads a small object at a steady rate. One line per attack says what
-//! the server used, how long the second client waited, what was answered, and which bound was broken, if any.
+//! Each attack has its own server, on a free loopback port, with a temporary data directory. While one client
+//! attacks, a second one reads a small object at a steady rate on its own connection. One line per attack
+//! reports the resources that the server used, how long the second client waited, the responses, and the
+//! broken bounds, if any.
 #![expect(
     clippy::print_stdout,
     clippy::print_stderr,
@@ -24,13 +25,15 @@ mod probe;
 mod run;
 mod server;
 
-use plan::Size;
+use plan::{Attack, Size};
 use run::{AttackVerdict, RunOptions};
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// An error of any kind.
+/// Any error.
 type AttackError = Box<dyn std::error::Error + Send + Sync>;
 
 const USAGE: &str = "usage: attack [--short] [--only NAME]... [--binary PATH] [--limit SECONDS] [--list]
@@ -108,25 +111,13 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let chosen = attacks::all()
-        .into_iter()
-        .filter(|attack| only.is_empty() || only.iter().any(|part| attack.name.contains(part.as_str())));
-    let (mut run, mut broken) = (0, Vec::new());
-    for attack in chosen {
-        if list {
-            println!("{:44} {}", attack.name, attack.request);
-            continue;
-        }
-        run += 1;
-        let outcome = run::run(&attack, &options);
-        println!("{}", outcome.line(&attack, &options));
-        if let AttackVerdict::Broken(_) = outcome.verdict {
-            broken.push(attack.name);
-        }
-    }
     if list {
+        for attack in chosen(&only) {
+            println!("{:44} {}", attack.name, attack.request);
+        }
         return ExitCode::SUCCESS;
     }
+    let (run, broken) = run_all(&options, &only);
     eprintln!("{run} attacks, {} bounds broken", broken.len());
     for name in &broken {
         eprintln!("  {name}");
@@ -136,4 +127,51 @@ fn main() -> ExitCode {
     } else {
         ExitCode::FAILURE
     }
+}
+
+/// The attacks whose names contain one of the parts; all if there are none.
+fn chosen(only: &[String]) -> Vec<Attack> {
+    let is_chosen = |name: &str| only.is_empty() || only.iter().any(|part| name.contains(part.as_str()));
+    let mut attacks = attacks::all();
+    attacks.retain(|attack| is_chosen(attack.name));
+    attacks
+}
+
+/// Runs the chosen attacks. Returns their number, and the names of those that broke a bound.
+///
+/// Waiting times mean something only if nothing else runs, so full attacks run one by one. Short ones, whose waiting times
+/// are not judged, share the processors.
+fn run_all(options: &RunOptions, only: &[String]) -> (usize, Vec<&'static str>) {
+    let workers = match options.size {
+        Size::Full => 1,
+        Size::Short => std::thread::available_parallelism().map_or(1, NonZeroUsize::get),
+    };
+    let next = AtomicUsize::new(0);
+    // Each worker has a table of its own: attacks cannot be sent to other threads.
+    let work = || {
+        let attacks = chosen(only);
+        let mut broken = Vec::new();
+        while let Some(attack) = attacks.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let outcome = run::run(attack, options);
+            println!("{}", outcome.line(attack, options));
+            if let AttackVerdict::Broken(_) = outcome.verdict {
+                broken.push(attack.name);
+            }
+        }
+        (attacks.len(), broken)
+    };
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
+        let (mut run, mut broken) = (0, Vec::new());
+        for worker in workers {
+            match worker.join() {
+                Ok((n, names)) => {
+                    run = n;
+                    broken.extend(names);
+                }
+                Err(_) => broken.push("a worker of the attack program itself"),
+            }
+        }
+        (run, broken)
+    })
 }

@@ -1,4 +1,4 @@
-//! An attack as a row of a table: the preparation of the server, the requests, and the expected answers.
+//! An attack as a row of a table: the preparation of the server, the requests, and the expected responses.
 
 use crate::AttackError;
 use crate::http::HttpRequest;
@@ -8,25 +8,25 @@ use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
-/// The number of connections that send requests at once, unless an attack says otherwise: more than the server has
-/// threads for connections on a small machine.
+/// The default number of connections that send requests in parallel: more than the server has connection
+/// threads on a small machine.
 const CONNECTIONS: usize = 3;
 
-/// Makes requests; called once per run, so that large bodies exist only while they are needed.
+/// Builds requests. Called once per run, so that large bodies exist only while they are needed.
 type Requests = Box<dyn Fn(Size) -> Vec<HttpRequest>>;
-/// An attack that is more than requests and their answers.
+/// An attack that is more than requests and responses.
 type Program = Box<dyn Fn(&Scene<'_>) -> Result<String, AttackError>>;
 
 /// The size of an attack.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) enum Size {
-    /// Small, for a machine that does other things, and for debug builds.
+    /// Small, for busy machines and debug builds.
     Short,
     Full,
 }
 
 impl Size {
-    /// The number for this size.
+    /// Selects the value for this size.
     pub(crate) fn pick<T>(self, full: T, short: T) -> T {
         match self {
             Size::Full => full,
@@ -34,7 +34,7 @@ impl Size {
         }
     }
 
-    /// A number, or a twentieth of it in the short form.
+    /// The number, or a twentieth of it in short runs.
     pub(crate) fn scale(self, full: usize) -> usize {
         self.pick(full, full.div_ceil(20))
     }
@@ -42,19 +42,19 @@ impl Size {
 
 /// The part of an attack that is measured.
 pub(crate) enum Strike {
-    /// Requests on one connection, in turn, again and again until the time is up; each answer must have one of the
+    /// Requests on one connection, in turn, repeated until the time is up. Each response must have one of the
     /// expected statuses.
     Requests(Requests),
-    /// Anything else; the text says what was seen, an error what is wrong.
+    /// Anything else; the text says what was observed, an error what is wrong.
     Program(Program),
-    /// The same without a server: it starts what it needs.
+    /// The same without a server: the program starts what it needs.
     Offline(Program),
 }
 
 /// Requests before the measured part of an attack.
 pub(crate) struct Preparation {
     pub(crate) make: Requests,
-    /// Whether the server may refuse it with 422, so that the attack is a smaller one.
+    /// True if the server may refuse it with 422; the attack is then a smaller one.
     pub(crate) may_be_refused: bool,
 }
 
@@ -68,23 +68,23 @@ pub(crate) struct Attack {
     pub(crate) prepare: Vec<Preparation>,
     pub(crate) strike: Strike,
     pub(crate) expect: &'static [u16],
-    /// The number of connections that send the requests, each all of them.
+    /// The number of connections, each of which sends all requests.
     pub(crate) connections: usize,
 }
 
-/// The surroundings of an attack.
+/// The environment of an attack.
 pub(crate) struct Scene<'a> {
     /// The binary.
     pub(crate) program: &'a Path,
-    /// A directory of its own; the data directory is `data` in it.
+    /// Its own directory; the data directory is `data` in it.
     pub(crate) directory: &'a Path,
     pub(crate) size: Size,
-    /// When the attack must have ended.
+    /// The time at which the attack must have ended.
     pub(crate) deadline: Instant,
-    /// The shortest duration of the attack.
+    /// The minimum duration of the attack.
     pub(crate) window: Duration,
     pub(crate) server: Option<&'a ServerProcess>,
-    /// The usage of the processes that this attack starts.
+    /// The resource usage of the processes that this attack starts.
     pub(crate) totals: Totals,
 }
 
@@ -97,7 +97,7 @@ impl<'a> Scene<'a> {
         self.directory.join("data")
     }
 
-    /// The time that is left.
+    /// The time left.
     pub(crate) fn left(&self) -> Duration {
         self.deadline.saturating_duration_since(Instant::now())
     }
@@ -114,7 +114,7 @@ impl<'a> Scene<'a> {
         )
     }
 
-    /// Runs the program with other arguments to its end: how it ended, what it printed, and what it used.
+    /// Runs the program with other arguments to its end; returns its exit status, output and resource usage.
     pub(crate) fn command(
         &self,
         arguments: &[&str],
@@ -185,7 +185,7 @@ impl Attack {
         self
     }
 
-    /// ProcessLimits of the server's process.
+    /// Sets the limits of the server's process.
     pub(crate) fn limits(mut self, limits: ProcessLimits) -> Attack {
         self.limits = limits;
         self
@@ -205,7 +205,7 @@ impl Attack {
         self.after(move |size| vec![make(size)])
     }
 
-    /// One request that prepares the attack, or is refused.
+    /// One request that prepares the attack, and may be refused.
     pub(crate) fn after_attempt(mut self, make: impl Fn(Size) -> HttpRequest + 'static) -> Attack {
         self.prepare.push(Preparation {
             make: Box::new(move |size| vec![make(size)]),
@@ -214,13 +214,13 @@ impl Attack {
         self
     }
 
-    /// The statuses that are right.
+    /// The expected statuses.
     pub(crate) fn expect(mut self, statuses: &'static [u16]) -> Attack {
         self.expect = statuses;
         self
     }
 
-    /// Sends from so many connections at once.
+    /// Sends from `n` connections in parallel.
     pub(crate) fn connections(mut self, n: usize) -> Attack {
         self.connections = n;
         self

@@ -1,4 +1,4 @@
-//! The second client: it reads a small object at a steady rate on a connection of its own while an attack runs, and
+//! The second client: reads a small object at a steady rate on its own connection during an attack, and
 //! measures how long it waits.
 
 use crate::http::{BYSTANDER, Endpoint, HttpRequest, RawConnection};
@@ -29,7 +29,7 @@ impl Waits {
         self.sorted.last().copied().unwrap_or_default()
     }
 
-    /// The wait that 99 of 100 requests do not exceed.
+    /// The 99th percentile of the waits.
     pub(crate) fn p99(&self) -> Duration {
         let rank = self.sorted.len().saturating_sub(1) * 99 / 100;
         self.sorted.get(rank).copied().unwrap_or_default()
@@ -44,7 +44,7 @@ impl Waits {
 pub(crate) struct Probe {
     stop: Arc<AtomicBool>,
     thread: JoinHandle<Waits>,
-    /// When the first answer has come.
+    /// Signals the first response.
     ready: std::sync::mpsc::Receiver<()>,
 }
 
@@ -62,7 +62,7 @@ impl Probe {
         self.ready.recv_timeout(Duration::from_secs(30)).is_ok()
     }
 
-    /// Tells it to end after the request that it waits for.
+    /// Asks it to stop after its current request.
     pub(crate) fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
     }
@@ -71,7 +71,7 @@ impl Probe {
         self.thread.is_finished()
     }
 
-    /// Waits for its end. A request that still waits counts with the time that it has waited.
+    /// Waits for it to stop. A pending request counts with the time it has waited.
     pub(crate) fn finish(self) -> Waits {
         self.stop();
         self.thread.join().unwrap_or_default()
@@ -85,8 +85,9 @@ fn watch(endpoint: &Endpoint, stop: &AtomicBool, ready: &std::sync::mpsc::Sender
     let mut due = Instant::now();
     let mut sent = 0;
     while !stop.load(Ordering::Relaxed) {
-        // A request that is due while the last one still waits has waited since then; one for which this thread slept
-        // begins when the thread runs again, since the machine's delay is not the server's.
+        // A request that becomes due while the previous one is pending has waited since then. If this thread
+        // slept too long, it begins when the thread runs again, because the delay is the machine's, not the
+        // server's.
         let now = Instant::now();
         let begin = if due > now {
             std::thread::sleep(due - now);
@@ -95,7 +96,7 @@ fn watch(endpoint: &Endpoint, stop: &AtomicBool, ready: &std::sync::mpsc::Sender
             due
         };
         due += PERIOD;
-        let asked = (|| {
+        let response = (|| {
             let mut current = match connection.take() {
                 Some(current) if sent % RECONNECT != 0 => current,
                 _ => endpoint.connect(BYSTANDER, PROBE_TIMEOUT)?,
@@ -106,11 +107,12 @@ fn watch(endpoint: &Endpoint, stop: &AtomicBool, ready: &std::sync::mpsc::Sender
         })();
         sent += 1;
         waits.sorted.push(begin.elapsed());
-        match asked {
+        match response {
             Ok(_) => {
                 let _ = ready.send(());
             }
-            // The server was stopped because it did not answer in time: the wait counts, the failure is ours.
+            // The server was stopped because it did not respond in time: the wait counts, the failure does
+            // not.
             Err(_) if stop.load(Ordering::Relaxed) => break,
             Err(e) => {
                 waits.failures += 1;
@@ -119,7 +121,7 @@ fn watch(endpoint: &Endpoint, stop: &AtomicBool, ready: &std::sync::mpsc::Sender
             }
         }
     }
-    // Requests that were due while the last one waited have waited, too.
+    // Requests that became due during the wait have waited, too.
     let now = Instant::now();
     while due < now {
         waits.sorted.push(now - due);

@@ -11,22 +11,22 @@ use std::sync::Mutex;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-/// The longest that 99 of 100 requests of the second client may wait.
+/// The maximum 99th percentile of the second client's waits.
 const MAX_P99: Duration = Duration::from_millis(50);
-/// The largest resident size of the server, in kilobytes.
+/// The maximum resident size of the server, in kilobytes.
 const MAX_PEAK: u64 = 512 << 10;
-/// The largest body of an error.
+/// The maximum size of an error body.
 const MAX_ERROR_BYTES: usize = 4 << 20;
-/// Right answers whatever is asked, since several connections ask at once: another one was first, there are too many, or
-/// the time was up.
+/// Statuses that are always acceptable, because several connections send in parallel: conflict, too many
+/// requests, timeout.
 const BUSY: &[u16] = &[409, 429, 504];
-/// The server's limit on the time of a request: short, so that attacks that reach it end soon.
+/// The server's request timeout: short, so that attacks that reach it end soon.
 const REQUEST_TIMEOUT: &str = "10s";
 /// The number of connections that prepare an attack.
 const PREPARING: usize = 16;
-/// The number of different requests that are sent whatever time they take.
+/// The number of different requests that are sent regardless of time.
 const AT_LEAST: usize = 10;
-/// The time in which the server answers again once an attack has ended.
+/// The time within which the server must respond again after an attack.
 const RECOVERY: Duration = Duration::from_secs(5);
 
 /// Settings of a run.
@@ -161,7 +161,8 @@ fn measure(
         Strike::Requests(_) => send_requests(attack, &scene, &server, &requests),
         Strike::Program(program) | Strike::Offline(program) => program(&scene),
     };
-    // The last request of the second client belongs to the measurement, however long it takes, within the limit.
+    // The last request of the second client belongs to the measurement, however long it takes within the
+    // limit.
     probe.stop();
     let end = scene.deadline.max(Instant::now()) + RECOVERY;
     while !probe.ended() && server.runs() && Instant::now() < end {
@@ -169,7 +170,7 @@ fn measure(
     }
     let unanswered = !probe.ended();
     let ended = !server.runs();
-    // One last sample of what the process has used.
+    // One last sample of the resource usage.
     std::thread::sleep(Duration::from_millis(20));
     outcome.used = server.usage();
     outcome.used.cpu = outcome.used.cpu.saturating_sub(before);
@@ -190,8 +191,8 @@ fn measure(
     Ok(text)
 }
 
-/// Sends what prepares an attack. The requests of one preparation do not depend on each other: several connections send
-/// them, so that the disk flushes them together.
+/// Sends the preparation of an attack. Its requests are independent of each other, so several connections
+/// send them and the disk flushes them together.
 fn prepare(attack: &Attack, options: &RunOptions, server: &ServerProcess) -> Result<(), AttackError> {
     for preparation in &attack.prepare {
         let right: &[u16] = if preparation.may_be_refused {
@@ -222,7 +223,7 @@ fn prepare(attack: &Attack, options: &RunOptions, server: &ServerProcess) -> Res
     Ok(())
 }
 
-/// Sends the requests from all connections until the time is up; how often there was which status.
+/// Sends the requests from all connections until the time is up; returns the number of responses by status.
 fn send_requests(
     attack: &Attack,
     scene: &Scene<'_>,
@@ -250,8 +251,8 @@ fn send_requests(
         drop(send);
         let mut failed = None;
         for answer in receive {
-            let judged = answer.and_then(|answer| judge(attack, &answer));
-            failed = failed.or(judged.err());
+            let verdict = answer.and_then(|answer| judge(attack, &answer));
+            failed = failed.or(verdict.err());
         }
         failed
     });
@@ -259,8 +260,8 @@ fn send_requests(
         return Err(failed);
     }
     let statuses = statuses.into_inner().unwrap_or_default();
-    let told: Vec<String> = statuses.iter().map(|(s, n)| format!("{n} × {s}")).collect();
-    Ok(told.join(", "))
+    let counts: Vec<String> = statuses.iter().map(|(s, n)| format!("{n} × {s}")).collect();
+    Ok(counts.join(", "))
 }
 
 /// Sends the requests in turn until the time is up.
@@ -278,12 +279,12 @@ fn repeat(
             let answer = match connection.take() {
                 None => None,
                 Some(mut used) => {
-                    let asked = used.ask(request, scene.deadline);
+                    let response = used.ask(request, scene.deadline);
                     connection = Some(used);
-                    asked.ok()
+                    response.ok()
                 }
             };
-            // The server may end a connection after any answer, as after a body that it did not read.
+            // The server may close a connection after any response, for example after a body it did not read.
             let answer = match answer {
                 Some(answer) => answer,
                 None => {

@@ -1,4 +1,4 @@
-//! The server under attack: a process of its own, measured from outside and stopped by its id.
+//! The server under attack: a separate process, measured from outside and stopped by its id.
 
 use crate::AttackError;
 use crate::http::Endpoint;
@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// A process that takes more memory than this is killed, so that the machine survives an attack that works.
+/// A process that exceeds this size is killed, so that the machine survives a successful attack.
 const KILL_ABOVE_KILOBYTES: u64 = 3 << 20;
 /// The time between two samples of a process.
 const SAMPLE: Duration = Duration::from_millis(10);
@@ -27,10 +27,10 @@ pub(crate) struct Usage {
     pub(crate) peak: u64,
 }
 
-/// What all processes of an attack have used together: the sum of their times, the largest of their peaks.
+/// The resource usage of all processes of an attack: the sum of their times, the maximum of their peaks.
 pub(crate) type Totals = Arc<Mutex<Usage>>;
 
-/// Samples a process until it ends; kills it when it grows too large.
+/// Samples a process until it ends; kills it if it grows too large.
 pub(crate) struct Monitor {
     totals: Totals,
     cpu_millis: Arc<AtomicU64>,
@@ -135,7 +135,7 @@ impl ServerProcess {
         let pid = process.id();
         let monitor = Monitor::start(pid, totals);
         let output = process.stdout.take();
-        // From here on, whatever goes wrong stops the process.
+        // From here on, any failure stops the process.
         let mut server = ServerProcess {
             process: Mutex::new(process),
             pid,
@@ -149,7 +149,7 @@ impl ServerProcess {
         let mut lines = BufReader::new(output.ok_or("no output")?).lines();
         let (send, receive) = std::sync::mpsc::channel();
         std::thread::spawn(move || {
-            // Reads to the end, so that the server never waits for us.
+            // Reads to the end, so that the server never blocks on its output.
             while let Some(Ok(line)) = lines.next() {
                 let _ = send.send(line);
             }
@@ -226,7 +226,7 @@ impl Drop for ServerProcess {
     }
 }
 
-/// Sends a signal to a process of ours.
+/// Sends a signal to one of our processes.
 fn signal(pid: u32, which: Signal) {
     let id = i32::try_from(pid).ok().and_then(Pid::from_raw);
     if let Some(id) = id {
@@ -235,7 +235,7 @@ fn signal(pid: u32, which: Signal) {
     }
 }
 
-/// Runs a program with a limit on its time; what it printed, how it ended, and what it used.
+/// Runs a program with a time limit; returns its output, exit status and resource usage.
 pub(crate) fn run_limited(
     command: &mut Command,
     limit: Duration,
@@ -273,9 +273,9 @@ pub(crate) fn run_limited(
     ))
 }
 
-/// Reads what the kernel tells of a process.
+/// Reads the resource usage of a process from `/proc`.
 fn usage(pid: u32) -> Option<Usage> {
-    // Fields 14 and 15 of the line, counted behind the name in parentheses, in hundredths of a second.
+    // Fields 14 and 15 of the line, counted from the name in parentheses, in hundredths of a second.
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let fields = stat.rsplit(')').next()?.split_whitespace();
     let ticks: u64 = fields

@@ -1,4 +1,4 @@
-//! Validation and rules: small schemas or objects that cost much to check.
+//! Validation and rules: small schemas or objects that are expensive to check.
 
 use crate::cluster::{
     DEFINITIONS, THING, THINGS, create_text, define, list, members, numbered, open, put, repeated, thing,
@@ -8,11 +8,11 @@ use crate::http::HttpRequest;
 use crate::plan::{Attack, Size};
 use serde_json::{Value, json};
 
-/// The answers to an object that costs much to check.
+/// The acceptable responses to an object that is expensive to check.
 const DONE_OR_REFUSED: &[u16] = &[201, 400, 409, 413, 422, 500, 504];
 
-/// A schema of `spec`, and the text of the `spec` that is checked by it. The object is created as a dry run, so that
-/// each repetition checks it anew.
+/// A schema of `spec`, and the `spec` to validate. The object is created as a dry run, so that each
+/// repetition validates it again.
 fn checked(
     name: &'static str,
     request: &'static str,
@@ -40,8 +40,8 @@ fn pattern(pattern: &str) -> Value {
     json!({"type": "object", "properties": {"s": {"type": "string", "pattern": pattern}}})
 }
 
-/// A schema with one rule on `spec`, whose `l` is a list of integers, `t` one of short strings and `s` a string, of at most
-/// so many items and characters.
+/// A schema with one rule on `spec`. `l` is a list of integers, `t` a list of short strings and `s` a string,
+/// with the given limits on items and characters.
 fn rule(rule: &str, items: usize, length: usize) -> Value {
     json!({
         "type": "object",
@@ -54,8 +54,8 @@ fn rule(rule: &str, items: usize, length: usize) -> Value {
     })
 }
 
-/// A rule, and an object that it is asked about. Where the estimate of its cost refuses the definition, the refusal itself is
-/// the attack.
+/// A rule and an object to evaluate it on. If the cost estimate refuses the CRD, the refusal itself is the
+/// attack.
 fn ruled(
     name: &'static str,
     request: &'static str,

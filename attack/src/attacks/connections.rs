@@ -1,4 +1,4 @@
-//! Connections that say nothing, too little, too much, or do not listen; and stops of the server while they do.
+//! Connections that send nothing, too little or too much, or do not read; and shutdowns while they do.
 
 use super::reading::many_objects;
 use crate::AttackError;
@@ -16,17 +16,18 @@ use std::io::{Read as _, Write as _};
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 
-/// How long an attacker waits for the server where it does not matter.
+/// The timeout of an attacker where it does not matter.
 const SHORT: Duration = Duration::from_secs(2);
-/// Within this time after SIGTERM, the server has ended.
+/// The time within which the server must end after SIGTERM.
 const GRACE: Duration = Duration::from_secs(15);
 
-/// The addresses that attackers connect from in turn: many machines, each within what one may do.
+/// The addresses that attackers connect from in turn: many machines, each within its own limit.
 fn source(i: usize) -> Ipv4Addr {
     Ipv4Addr::new(127, 0, 1, u8::try_from(i % 250).unwrap_or(0) + 1)
 }
 
-/// Keeps what was opened for the time of the attack, and tells how much of it the server still has at the end.
+/// Holds what was opened for the duration of the attack, and reports how much the server still has at the
+/// end.
 fn hold<T>(scene: &Scene<'_>, held: Vec<T>, wanted: usize) -> Result<String, AttackError> {
     scene.sleep(scene.window);
     let server = scene.server()?;
@@ -39,7 +40,7 @@ fn hold<T>(scene: &Scene<'_>, held: Vec<T>, wanted: usize) -> Result<String, Att
     Ok(text)
 }
 
-/// Keeps silent connections until the server has dropped them.
+/// Holds silent connections until the server has closed them.
 fn until_dropped<T>(scene: &Scene<'_>, held: Vec<T>, wanted: usize) -> Result<String, AttackError> {
     let server = scene.server()?;
     let begin = Instant::now();
@@ -82,7 +83,7 @@ fn attacker(_: usize) -> Ipv4Addr {
     ATTACKER
 }
 
-/// Connections that send a beginning, and then the rest byte by byte.
+/// Connections that send a prefix and then the rest byte by byte.
 fn drip(scene: &Scene<'_>, n: usize, begin: &[u8]) -> Result<String, AttackError> {
     let mut held = connect_many(&scene.server()?.endpoint, n, source);
     let opened = held.len();
@@ -99,7 +100,7 @@ fn drip(scene: &Scene<'_>, n: usize, begin: &[u8]) -> Result<String, AttackError
     Ok(format!("{opened} of {n} opened"))
 }
 
-/// Requests whose bodies end just before their ends.
+/// Requests whose bodies stop just before their end.
 fn unfinished_bodies(
     scene: &Scene<'_>,
     n: usize,
@@ -121,7 +122,7 @@ fn unfinished_bodies(
     hold(scene, held, n)
 }
 
-/// Requests for a long list by clients that do not read the answers.
+/// Requests for a long list by clients that do not read the responses.
 fn unread(
     scene: &Scene<'_>,
     n: usize,
@@ -168,7 +169,7 @@ fn unread_watches(scene: &Scene<'_>, n: usize, upgrade: &str) -> Result<String, 
 const WEBSOCKET: &str = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: \
                          dGhlIHNhbXBsZSBub25jZQ==\r\nOrigin: https://example.com\r\n";
 
-/// Changes a large object for the time of the attack.
+/// Updates a large object for the duration of the attack.
 fn change_object(scene: &Scene<'_>) -> Result<(), AttackError> {
     let endpoint = &scene.server()?.endpoint;
     let mut connection = endpoint.connect(ATTACKER, scene.left())?;
@@ -183,7 +184,7 @@ fn change_object(scene: &Scene<'_>) -> Result<(), AttackError> {
     Ok(())
 }
 
-/// Sends the same frames over and over on a connection of HTTP/2 that is never read, for the time of the attack.
+/// Sends the same frames repeatedly on an HTTP/2 connection that is never read.
 fn flood(
     scene: &Scene<'_>,
     connections: usize,
@@ -216,12 +217,12 @@ fn flood(
     ))
 }
 
-/// The number of the stream of a turn.
+/// The stream number of a turn.
 fn stream(turn: u32, offset: u32) -> u32 {
     turn.wrapping_mul(200).wrapping_add(offset * 2 + 1) & 0x7fff_ffff
 }
 
-/// GETs on streams whose windows never open.
+/// GETs on HTTP/2 streams whose windows never open.
 fn unread_streams(
     scene: &Scene<'_>,
     connections: usize,
@@ -248,7 +249,7 @@ fn unread_streams(
     hold(scene, held, connections)
 }
 
-/// Bodies on streams of HTTP/2 that never end.
+/// Request bodies on HTTP/2 streams that never end.
 fn unfinished_streams(scene: &Scene<'_>, connections: usize) -> Result<String, AttackError> {
     let endpoint = &scene.server()?.endpoint;
     let mut held = Vec::new();
@@ -273,7 +274,7 @@ fn unfinished_streams(scene: &Scene<'_>, connections: usize) -> Result<String, A
     hold(scene, held, connections)
 }
 
-/// Sends bytes on a connection and reads the status of the answer, which may be none.
+/// Sends bytes on a connection and reads the status of the response, if there is one.
 fn raw(scene: &Scene<'_>, bytes: &[u8]) -> Result<u16, AttackError> {
     let mut connection = scene.server()?.endpoint.connect(ATTACKER, SHORT)?;
     connection.send(bytes)?;
@@ -282,7 +283,7 @@ fn raw(scene: &Scene<'_>, bytes: &[u8]) -> Result<u16, AttackError> {
         .status)
 }
 
-/// Bodies in chunks that are no chunks: each is the client's mistake.
+/// Malformed chunked bodies: each must be a client error.
 fn broken_chunks(scene: &Scene<'_>) -> Result<String, AttackError> {
     let endpoint = &scene.server()?.endpoint;
     let head = endpoint.head("POST", CONFIG_MAPS)
@@ -305,7 +306,7 @@ fn broken_chunks(scene: &Scene<'_>) -> Result<String, AttackError> {
     Ok(format!("{} × 400", broken.len()))
 }
 
-/// Heads that are no heads.
+/// Malformed request heads.
 fn broken_heads(scene: &Scene<'_>) -> Result<String, AttackError> {
     let endpoint = &scene.server()?.endpoint;
     let plain = endpoint.head("GET", "/api");
@@ -323,7 +324,7 @@ fn broken_heads(scene: &Scene<'_>) -> Result<String, AttackError> {
     for head in &heads {
         match raw(scene, head.as_bytes()) {
             Ok(status) if (400..500).contains(&status) => seen.push(status.to_string()),
-            // The server may drop a connection whose request it cannot read.
+            // The server may close a connection whose request it cannot parse.
             Err(_) => seen.push("closed".to_owned()),
             Ok(status) => {
                 let beginning: String = head.chars().rev().take(60).collect();
@@ -334,7 +335,7 @@ fn broken_heads(scene: &Scene<'_>) -> Result<String, AttackError> {
     Ok(seen.join(" "))
 }
 
-/// Bytes that are no TLS, on many connections.
+/// Bytes that are not TLS, on many connections.
 fn garbage(scene: &Scene<'_>) -> Result<String, AttackError> {
     let endpoint = &scene.server()?.endpoint;
     let end = Instant::now() + scene.window;
@@ -348,20 +349,21 @@ fn garbage(scene: &Scene<'_>) -> Result<String, AttackError> {
     Ok(format!("{n} connections"))
 }
 
-/// Handshakes over and over.
+/// Repeated TLS handshakes.
 fn handshakes(scene: &Scene<'_>) -> Result<String, AttackError> {
     let endpoint = &scene.server()?.endpoint;
     let end = Instant::now() + scene.window;
     let mut n = 0;
     while Instant::now() < end {
-        // Dropped as soon as it is there.
+        // Dropped as soon as it is established.
         let _ = endpoint.connect(source(n), SHORT);
         n += 1;
     }
     Ok(format!("{n} handshakes"))
 }
 
-/// Writes until the server is told to stop in the middle of an attack; then looks for all that was acknowledged.
+/// Stops the server during writes in the middle of an attack, and then checks that all acknowledged writes
+/// exist.
 fn stop_during(
     scene: &Scene<'_>,
     attack: impl FnOnce(&Scene<'_>, &Endpoint) -> Result<Box<dyn std::any::Any>, AttackError>,
@@ -375,7 +377,7 @@ fn stop_during(
         &format!(r#"{{"l":[{}]}}"#, vec!["0"; scene.size.scale(700_001)].join(",")),
     ))?;
     let attack = attack(scene, &endpoint)?;
-    // A writer goes on while the stop is asked for.
+    // A writer continues while the server is asked to stop.
     let (writer_endpoint, deadline) = (endpoint.clone(), scene.deadline);
     let writer = std::thread::spawn(move || {
         let mut acknowledged = 0;
@@ -416,7 +418,7 @@ fn stop_during(
     ))
 }
 
-/// Sends expensive patches without waiting for their answers.
+/// Sends expensive patches without waiting for their responses.
 fn busy(scene: &Scene<'_>, endpoint: &Endpoint) -> Result<Box<dyn std::any::Any>, AttackError> {
     let operations = vec![json!({"op": "add", "path": "/spec/l/0", "value": 1}); scene.size.scale(10_000)];
     let request = endpoint.bytes(&patch(THING, crate::cluster::JSON_PATCH, &operations.into()));
@@ -427,7 +429,7 @@ fn busy(scene: &Scene<'_>, endpoint: &Endpoint) -> Result<Box<dyn std::any::Any>
     Ok(Box::new(held))
 }
 
-/// Watches by clients that do not read, and events for them.
+/// Opens watches by clients that do not read, and causes events for them.
 fn deaf(scene: &Scene<'_>, endpoint: &Endpoint) -> Result<Box<dyn std::any::Any>, AttackError> {
     let mut held = Vec::new();
     for upgrade in ["", WEBSOCKET].into_iter().cycle().take(20) {
@@ -444,7 +446,7 @@ fn deaf(scene: &Scene<'_>, endpoint: &Endpoint) -> Result<Box<dyn std::any::Any>
     Ok(Box::new(held))
 }
 
-/// Connections of all kinds that say nothing more.
+/// Opens connections of all kinds that send nothing more.
 fn mute(_: &Scene<'_>, endpoint: &Endpoint) -> Result<Box<dyn std::any::Any>, AttackError> {
     let tcp: Vec<_> = (0..50)
         .filter_map(|i| endpoint.tcp(source(i), SHORT).ok())
@@ -766,7 +768,7 @@ pub(crate) fn table() -> Vec<Attack> {
                         .flat_map(|i| {
                             let id = stream(turn, i);
                             let mut bytes = connection.request(id, "GET", "/api", &[], true);
-                            // An increment of nothing is a mistake on this stream.
+                            // An increment of zero is a stream error.
                             bytes.extend(frame(WINDOW_UPDATE, 0, id, &[0; 4]));
                             bytes
                         })

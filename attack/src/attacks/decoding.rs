@@ -10,14 +10,14 @@ use serde_json::json;
 
 const ANY: &[u16] = &[200, 201, 400, 413, 415, 422, 500, 504];
 
-/// An object in JSON, created as a dry run where anything goes below `spec`.
+/// Creates an object in JSON as a dry run, with a schema that allows anything below `spec`.
 fn open_json(name: &'static str, request: &'static str, spec: impl Fn(Size) -> String + 'static) -> Attack {
     Attack::one(name, request, move |size| create_text("?dryRun=All", &spec(size)))
         .after_one(|_| define(&things(&open())))
         .expect(ANY)
 }
 
-/// An object in YAML; the text below `spec:` is indented by two spaces.
+/// Creates an object in YAML; the text below `spec:` is indented by two spaces.
 fn open_yaml(name: &'static str, request: &'static str, spec: impl Fn(Size) -> String + 'static) -> Attack {
     Attack::one(name, request, move |size| {
         let body = format!(
@@ -35,7 +35,7 @@ fn closed() -> serde_json::Value {
     with_spec(&json!({"type": "object", "properties": {"known": {"type": "string"}}}))
 }
 
-/// An object with fields that the schema does not know.
+/// An object with fields that the schema does not declare.
 fn unknown(name: &'static str, request: &'static str, query: &'static str, n: usize) -> Attack {
     Attack::one(name, request, move |size| {
         create_text(
@@ -91,7 +91,7 @@ fn cbor(name: &'static str, request: &'static str, spec: impl Fn(Size) -> Vec<u8
     .expect(ANY)
 }
 
-/// A field of protobuf with a length.
+/// A length-delimited protobuf field.
 fn proto_field(number: u8, payload: &[u8]) -> Vec<u8> {
     let mut out = vec![number << 3 | 2];
     let mut n = payload.len();

@@ -1,4 +1,4 @@
-//! Damaged, truncated and unbounded files; full and read-only disks; who may read what is stored.
+//! Damaged, truncated and unbounded files; full and read-only disks; permissions of stored files.
 
 use crate::AttackError;
 use crate::cluster::{CONFIG_MAPS, post};
@@ -17,10 +17,10 @@ use std::time::{Duration, Instant};
 
 /// The number of objects in a store before it is damaged.
 const OBJECTS: usize = 200;
-/// The largest peak of a command that reads input without end, in kilobytes.
+/// The maximum peak memory of a command that reads endless input, in kilobytes.
 const MAX_PEAK: u64 = 512 << 10;
 
-/// Makes a store of objects and ends its server at once, in the middle of whatever it does.
+/// Creates a store with objects and kills its server at once.
 fn killed_store(scene: &Scene<'_>) -> Result<(), AttackError> {
     let server = scene.start(&[])?;
     fill(&server, scene, "c", OBJECTS)?;
@@ -77,8 +77,8 @@ fn journal(scene: &Scene<'_>) -> Result<Vec<PathBuf>, AttackError> {
     Ok(found)
 }
 
-/// Damages a store and requires that nothing pretends it to be sound: `store check` fails and the server does not start,
-/// or everything is still there.
+/// Damages a store and requires that the damage is detected: `store check` fails and the server does not
+/// start, unless everything is still intact.
 fn damaged(
     scene: &Scene<'_>,
     damage: impl Fn(&Scene<'_>) -> Result<(), AttackError>,
@@ -133,7 +133,7 @@ fn no_panic(text: &str) -> Result<(), AttackError> {
     Ok(())
 }
 
-/// Gives each file of the journal another length.
+/// Resizes each file of the journal.
 fn resize(scene: &Scene<'_>, length: impl Fn(u64) -> u64) -> Result<(), AttackError> {
     for path in journal(scene)? {
         let file = OpenOptions::new().write(true).open(path)?;
@@ -165,7 +165,7 @@ fn invert(scene: &Scene<'_>, word: &str, from: u64, n: usize) -> Result<(), Atta
     Ok(())
 }
 
-/// Everything that the server and `store export` write is for its owner alone.
+/// Checks that everything that the server and `store export` write is private to its owner.
 fn modes(scene: &Scene<'_>) -> Result<String, AttackError> {
     killed_store(scene)?;
     let data = scene.data();
@@ -189,7 +189,7 @@ fn modes(scene: &Scene<'_>) -> Result<String, AttackError> {
         .iter()
         .filter_map(|path| {
             let mode = path.metadata().ok()?.permissions().mode() & 0o777;
-            // Certificates that are no secrets may be read.
+            // Certificates are public.
             let public = path.extension().is_some_and(|e| e == "crt");
             (mode & 0o077 != 0 && !public).then(|| {
                 format!(
@@ -206,7 +206,7 @@ fn modes(scene: &Scene<'_>) -> Result<String, AttackError> {
     }
 }
 
-/// A file system in memory, mounted for as long as this lives.
+/// An in-memory file system, mounted until dropped.
 struct Mount(PathBuf);
 
 impl Mount {
@@ -231,10 +231,10 @@ impl Drop for Mount {
     }
 }
 
-/// The outcome where file systems cannot be mounted.
+/// The outcome if file systems cannot be mounted.
 const NO_MOUNT: &str = "skipped: file systems cannot be mounted here";
 
-/// A text that no compression makes much smaller.
+/// An incompressible text.
 fn incompressible(n: usize) -> String {
     let mut state: u64 = 0x9e37_79b9_7f4a_7c15;
     let mut next = || {
@@ -247,7 +247,8 @@ fn incompressible(n: usize) -> String {
         .collect()
 }
 
-/// Fills the disk: writes fail with an error, reads go on, `/readyz` fails, and once there is room, all is well again.
+/// Fills the disk: writes fail with an error, reads continue, `/readyz` fails, and the server recovers once
+/// there is room.
 fn full_disk(scene: &Scene<'_>) -> Result<String, AttackError> {
     let Ok(_mounted) = Mount::new(&scene.data(), "size=96m") else {
         return Ok(NO_MOUNT.to_owned());
@@ -260,7 +261,7 @@ fn full_disk(scene: &Scene<'_>) -> Result<String, AttackError> {
     while file.write_all(&[0; 64 << 10]).is_ok() {}
     while file.write_all(&[0; 512]).is_ok() {}
     drop(file);
-    // The journal's present file may still have room.
+    // The journal's current segment may still have room.
     let mut acknowledged = 5;
     let refused = loop {
         let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": format!("c{acknowledged}")},
@@ -310,7 +311,7 @@ fn full_disk(scene: &Scene<'_>) -> Result<String, AttackError> {
     Ok(format!("{refused} when full, {acknowledged} writes kept"))
 }
 
-/// `store check` on a file system that cannot be written.
+/// Runs `store check` on a read-only file system.
 fn read_only(scene: &Scene<'_>) -> Result<String, AttackError> {
     let Ok(mounted) = Mount::new(&scene.data(), "size=256m") else {
         return Ok(NO_MOUNT.to_owned());
@@ -331,7 +332,7 @@ fn read_only(scene: &Scene<'_>) -> Result<String, AttackError> {
     }
 }
 
-/// A command that reads from input without end says so, in time and without taking it all.
+/// A command that reads endless input must report it in time and with bounded memory.
 fn endless(scene: &Scene<'_>, arguments: &[&str]) -> Result<String, AttackError> {
     let (status, text, used) = scene.command(arguments)?;
     judge_endless(status, &text, used.peak)
@@ -368,7 +369,7 @@ fn fifo(scene: &Scene<'_>) -> Result<String, AttackError> {
     }
     let to = path.clone();
     std::thread::spawn(move || {
-        // Opens once the reader does; ends with it.
+        // Opening succeeds once the reader opens, too; writing ends with the reader.
         if let Ok(mut pipe) = OpenOptions::new().write(true).open(to) {
             while pipe.write_all(&[b' '; 64 << 10]).is_ok() {}
         }
@@ -378,7 +379,7 @@ fn fifo(scene: &Scene<'_>) -> Result<String, AttackError> {
     judge_endless(status, &text, used.peak)
 }
 
-/// The kubeconfig of a server in memory is gone when the server is.
+/// The kubeconfig of an in-memory server is removed when the server stops.
 fn temporary_kubeconfig(scene: &Scene<'_>) -> Result<String, AttackError> {
     let mut command = launch::command(scene.program, ProcessLimits::default())?;
     command
@@ -421,7 +422,7 @@ fn temporary_kubeconfig(scene: &Scene<'_>) -> Result<String, AttackError> {
     Ok("removed".to_owned())
 }
 
-/// Files of input that have no end, or say that they have none.
+/// Imports of endless files, or of files that claim to be.
 fn import(
     scene: &Scene<'_>,
     make: impl Fn(&mut File) -> Result<(), AttackError>,
@@ -489,7 +490,7 @@ pub(crate) fn table() -> Vec<Attack> {
                 .into_iter()
                 .map(|path| std::fs::read(&path).map(|bytes| (path, bytes)))
                 .collect::<Result<_, _>>()?;
-            // A start and an orderly stop carry everything over to the table; later journals begin there.
+            // A start and a clean shutdown checkpoint everything; later journals begin there.
             damaged(scene, |scene| {
                 let server = scene.start(&[])?;
                 server.signal(Signal::TERM);

@@ -20,7 +20,7 @@ fn empty_items(n: usize) -> String {
     format!(r#"{{"a":[{}]}}"#, repeated("{}", n))
 }
 
-/// Replaces the schema of the usual definition.
+/// Replaces the schema of the standard CRD.
 fn redefine(schema: &Value) -> HttpRequest {
     patch(
         &format!("{DEFINITIONS}/things.attack.example.com"),

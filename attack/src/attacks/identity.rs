@@ -1,4 +1,4 @@
-//! Who asks: anonymous requests, impersonation, tokens.
+//! Authentication: anonymous requests, impersonation, tokens.
 
 use crate::AttackError;
 use crate::cluster::{JSON, define, open, things};
@@ -6,7 +6,7 @@ use crate::http::HttpRequest;
 use crate::plan::{Attack, Scene};
 use serde_json::json;
 
-/// Asks who the server takes the sender for.
+/// Asks the server for the identity of the caller.
 fn who_am_i() -> HttpRequest {
     let review = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"});
     HttpRequest::new(
@@ -17,7 +17,7 @@ fn who_am_i() -> HttpRequest {
     )
 }
 
-/// What a user without privileges is refused, and what the administrator may.
+/// Checks what a user without privileges is refused, and what the administrator may do.
 fn impersonation(scene: &Scene<'_>) -> Result<String, AttackError> {
     let tokens = scene.directory.join("tokens.csv");
     std::fs::write(&tokens, "bob-token,bob,1000,\"developers\"\n")?;
@@ -45,7 +45,7 @@ fn impersonation(scene: &Scene<'_>) -> Result<String, AttackError> {
             .into());
         }
     }
-    // Impersonation needs a user.
+    // Impersonation requires a user.
     for (name, value) in [
         ("Impersonate-Group", "system:masters"),
         ("Impersonate-Uid", "0"),
@@ -67,7 +67,7 @@ fn impersonation(scene: &Scene<'_>) -> Result<String, AttackError> {
     Ok(format!("{} × 403", forbidden.len()))
 }
 
-/// The answers to a client without a token.
+/// The responses to a client without a token.
 fn anonymous(scene: &Scene<'_>) -> Result<String, AttackError> {
     let server = scene.server()?;
     let nobody = server.endpoint.with_token("");
@@ -130,7 +130,7 @@ pub(crate) fn table() -> Vec<Attack> {
             "identity/unauthenticated-bodies",
             "bodies of 2.9 MB without a token",
             |size| {
-                // The server need not read the body of somebody that it does not know.
+                // The server need not read the body of an unauthenticated request.
                 HttpRequest::new(
                     "POST",
                     crate::cluster::THINGS,

@@ -1,4 +1,4 @@
-//! Errors, warnings and messages that are much larger than what caused them.
+//! Errors, warnings and messages that are much larger than their cause.
 
 use crate::cluster::{
     CONFIG_MAPS, DEFINITIONS, JSON, THING, THINGS, create_text, define, members, numbered, open, post, put,
@@ -14,7 +14,7 @@ fn items(schema: &Value) -> Value {
     with_spec(&json!({"type": "object", "properties": {"l": {"type": "array", "items": schema}}}))
 }
 
-/// An object with so many equal items that break the schema of items.
+/// An object with `n` equal items that violate the schema of items.
 fn bad_items(
     name: &'static str,
     request: &'static str,
@@ -44,7 +44,7 @@ fn metadata(name: &'static str, request: &'static str, metadata: impl Fn(Size) -
     .expect(REFUSED)
 }
 
-/// A definition that is refused.
+/// A CRD that is refused.
 fn bad_definition(
     name: &'static str,
     request: &'static str,

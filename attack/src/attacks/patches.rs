@@ -8,10 +8,10 @@ use crate::http::HttpRequest;
 use crate::plan::{Attack, Size};
 use serde_json::{Value, json};
 
-/// What a patch that does much work may be answered: it is done, refused for its size, or out of time.
+/// The acceptable responses to an expensive patch: it succeeds, is refused for its size, or times out.
 const DONE_OR_REFUSED: &[u16] = &[200, 400, 413, 422, 500, 504];
 
-/// An object whose `spec.l` has so many zeros.
+/// An object whose `spec.l` has `n` zeros.
 fn long_list(n: usize) -> HttpRequest {
     create_text("", &format!(r#"{{"l":[{}]}}"#, repeated("0", n)))
 }
@@ -30,7 +30,7 @@ fn on_long_list(
     .expect(DONE_OR_REFUSED)
 }
 
-/// A patch of a ConfigMap whose metadata is large.
+/// A patch of a ConfigMap with large metadata.
 fn on_metadata(
     name: &'static str,
     request: &'static str,
@@ -72,7 +72,7 @@ fn apply(path: &str, manager: &str, body: String) -> HttpRequest {
     )
 }
 
-/// A definition whose `spec.l` is a list of some type.
+/// A CRD whose `spec.l` is a list of the given list type.
 fn keyed(kind: &str) -> Value {
     let items = json!({"type": "object", "required": ["k"], "properties": {"k": {"type": "integer"}, "v": {"type": "string"}}});
     let mut l = json!({"type": "array", "items": items, "x-kubernetes-list-type": kind});

@@ -1,11 +1,11 @@
-//! Definitions and what is published about them.
+//! CRDs and the documents published about them.
 
 use crate::cluster::{DEFINITIONS, define, definition, members, open, put, things, version, with_spec};
 use crate::http::HttpRequest;
 use crate::plan::{Attack, Size};
 use serde_json::{Value, json};
 
-/// A definition with many versions.
+/// A CRD with many versions.
 fn many_versions(n: usize, schema: &Value) -> Value {
     let versions: Vec<Value> = (1..=n)
         .map(|i| version(&format!("v{i}"), i == 1, schema))
@@ -19,7 +19,7 @@ fn wide_schema(n: usize) -> Value {
     })}))
 }
 
-/// Reads of a document while a definition changes between them, so that the document is made anew.
+/// Reads a document while a CRD changes in between, so that the document is rebuilt each time.
 fn republished(
     name: &'static str,
     request: &'static str,
@@ -32,7 +32,7 @@ fn republished(
             let mut definition = make(size);
             definition["metadata"]["annotations"] = json!({"turn": i.to_string()});
             definition["spec"]["names"]["shortNames"] = json!([format!("t{i}")]);
-            // The definition is read back for its version: an update without one is not taken.
+            // The CRD is read back for its resource version: an update without one is refused.
             let change = json!({"metadata": definition["metadata"], "spec": {"names": definition["spec"]["names"],
                 "versions": definition["spec"]["versions"]}});
             requests.push(HttpRequest::new(

@@ -1,4 +1,4 @@
-//! Reads that cost much: lists, tables, selectors, watches, encodings.
+//! Expensive reads: lists, tables, selectors, watches, encodings.
 
 use crate::cluster::{
     THING, THINGS, create_text, define, members, numbered, open, post, repeated, thing, things, with_spec,
@@ -20,7 +20,7 @@ pub(crate) fn many_objects(size: Size) -> Vec<HttpRequest> {
     (0..n).map(object).collect()
 }
 
-/// Reads where many objects are stored.
+/// Reads while many objects are stored.
 fn of_many(
     name: &'static str,
     request: &'static str,
@@ -59,7 +59,7 @@ fn deep(n: usize) -> String {
     format!("{}1{}", r#"{"a":"#.repeat(n), "}".repeat(n))
 }
 
-/// Columns of a table whose paths select much.
+/// Table columns whose paths select many values.
 fn columns(name: &'static str, request: &'static str, path: &'static str, columns: usize) -> Attack {
     Attack::one(name, request, |_| {
         HttpRequest::get(THINGS).header("Accept", TABLE)

@@ -1,5 +1,5 @@
-//! Whatever parses is checked: to the same end each time, with a type for every node, bounds on the cost that are in
-//! order, and, where no type was left open, a run that finds every overload which the checker found.
+//! Every expression that parses is checked deterministically, has a type for every node and consistent cost
+//! bounds. If no type is dynamic, its evaluation finds every overload that the checker found.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -82,7 +82,7 @@ fuzz_target!(|source: &str| {
     }
 });
 
-/// What the checker found out about every node, in the order of the tree.
+/// The results of the checker for every node, in tree order.
 fn facts(checked: &CheckedExpr) -> Vec<String> {
     fn visit(checked: &CheckedExpr, expr: &Expr, found: &mut Vec<String>) {
         let ty = checked.ty(expr.id).to_string();
@@ -96,8 +96,8 @@ fn facts(checked: &CheckedExpr) -> Vec<String> {
     found
 }
 
-/// Overloads whose own answer is that there is none: of text that is no address, and of sums of quantities, which equal
-/// nothing.
+/// Overloads that return `no such overload` themselves: for text that is not an address, and for sums of
+/// quantities, which equal nothing.
 const SELF_DENYING: [&str; 5] = [
     "cidr_contains_ip_string",
     "quantity_add",
@@ -106,7 +106,7 @@ const SELF_DENYING: [&str; 5] = [
     "quantity_sub_int",
 ];
 
-/// Whether every type is known, and so is every overload.
+/// Returns whether all types and overloads are known.
 fn is_decided(checked: &CheckedExpr) -> bool {
     fn visit(checked: &CheckedExpr, expr: &Expr, decided: &mut bool) {
         *decided &= !checked.ty(expr.id).to_string().contains("dyn");

@@ -1,4 +1,4 @@
-//! Whatever checks also runs: to the same end at the same cost each time, and never beyond its limits.
+//! Every expression that checks evaluates deterministically, with the same cost, and within its limits.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! Any text is parsed or its mistakes are shown; the tree's nodes have numbers of their own.
+//! Any text parses or has rendered errors; the nodes of a tree have unique identifiers.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -28,7 +28,7 @@ fuzz_target!(|source: &str| {
     }
 });
 
-/// Every node has a number of its own below the limit, and a place in the source.
+/// Every node has a unique identifier below the limit, and a position in the source.
 fn check_numbers(ast: &Ast, expr: &Expr, seen: &mut [bool]) {
     let seen_before = std::mem::replace(&mut seen[expr.id.0 as usize], true);
     assert!(!seen_before, "two nodes have the number {}", expr.id.0);

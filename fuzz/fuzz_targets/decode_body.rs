@@ -1,4 +1,4 @@
-//! Any bytes are a body in CBOR or in protobuf, or an error.
+//! Any bytes decode as CBOR and protobuf, or fail with an error.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! Any bytes are a document or an error; a document survives being written and read.
+//! Any bytes decode as JSON or fail with an error; documents round-trip.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -9,7 +9,7 @@ fuzz_target!(|text: &[u8]| {
         Ok(decoded) => {
             let written = decoded.value.to_json();
             let read = json::decode(written.as_bytes(), Limits::SAFE).expect("what was written can be read");
-            // Whole floats are written as integers, and so is -0.0 (as `-0`); from here on nothing changes.
+            // Whole floats are encoded as integers, and so is -0.0 (as `-0`); from here on nothing changes.
             assert_eq!(
                 json::decode(read.to_json().as_bytes(), Limits::SAFE).as_ref(),
                 Ok(&read)

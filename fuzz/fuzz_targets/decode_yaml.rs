@@ -1,4 +1,5 @@
-//! Any bytes are a document or an error; what YAML means is JSON; a JSON document means the same as YAML.
+//! Any bytes decode as YAML or fail with an error; YAML documents are valid JSON; JSON documents have the
+//! same meaning as YAML.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

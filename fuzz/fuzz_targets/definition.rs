@@ -1,5 +1,5 @@
-//! Any document as a definition: it is read or refused, judged, and what is accepted compiles into plans. An update
-//! that changes nothing is accepted if the definition was.
+//! Any document as a CRD is decoded or refused and validated; valid ones compile to plans. An update that
+//! changes nothing is valid if the CRD is.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -19,7 +19,7 @@ fuzz_target!(|text: &[u8]| {
     let Ok(document) = json::decode(text, Limits::SAFE) else {
         return;
     };
-    // Most inputs are no definitions; as schemas they still exercise the compiler.
+    // Most inputs are not CRDs; as schemas they still exercise the compiler.
     if let Ok(structural) = Schema::new(&document).structural(&mut Interner::new()) {
         let _ = PlanCompiler::new().compile(&structural).to_string();
     }

@@ -1,4 +1,4 @@
-//! Any patch applies to any document or is refused; sets of fields survive being written.
+//! Any patch applies to any document or is refused; field sets round-trip.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 
 const USAGE: &str = "usage: cargo xtask apitypes --kubernetes <git dir> [--check]";
 
-/// The releases that the table describes, oldest first, and the commits that stand for them.
+/// The releases in the table, oldest first, with their commits.
 const RELEASES: &[(&str, &str)] = &[
     ("1.33", "v1.33.0"),
     ("1.34", "v1.34.0"),
@@ -32,7 +32,7 @@ const RELEASES: &[(&str, &str)] = &[
 
 const NEWEST: &str = "HEAD";
 
-/// Generates the table, or compares it with the one that is there.
+/// Generates the table, or compares it with the existing one.
 pub(crate) fn apitypes(args: &[&str]) -> Result<(), String> {
     let (git_dir, is_check) = match args {
         ["--kubernetes", git_dir] => (*git_dir, false),
@@ -113,7 +113,7 @@ fn compare(folder: &Path, files: &BTreeMap<String, String>) -> Result<(), String
     Err(drift.join("\n"))
 }
 
-/// The files of the table that are there, by their names within the folder.
+/// The existing files of the table, by their path within the folder.
 fn existing(folder: &Path) -> Result<BTreeMap<String, String>, String> {
     let mut found = BTreeMap::new();
     let mut folders: Vec<PathBuf> = vec![folder.to_path_buf()];

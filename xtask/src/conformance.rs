@@ -1,8 +1,8 @@
-//! `cargo xtask conformance`: the bodies of evidence, counted.
+//! `cargo xtask conformance`: runs the conformance suites and prints their counts.
 
 use crate::run::{cargo, output};
 
-/// A body of evidence: its name, and the test targets that print its counts.
+/// A conformance set: its name, and the test targets that print its counts.
 struct ConformanceSet {
     name: &'static str,
     targets: &'static [(&'static str, &'static str)],
@@ -27,7 +27,7 @@ const SETS: &[ConformanceSet] = &[
     },
 ];
 
-/// Runs the named sets (none: all of them). The harnesses print lines `conformance: NAME PASSED/TOTAL`.
+/// Runs the named sets (all by default). The tests print lines `conformance: NAME PASSED/TOTAL`.
 pub(crate) fn conformance(names: &[&str]) -> Result<(), String> {
     if let Some(unknown) = names.iter().find(|n| SETS.iter().all(|s| s.name != **n)) {
         return Err(format!("no set `{unknown}`: choose from cel, corpus, scenarios"));

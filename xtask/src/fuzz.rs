@@ -6,7 +6,7 @@ use std::process::Command;
 
 const USAGE: &str = "usage: cargo xtask fuzz [--seconds N] [--seed N] [target]";
 
-/// What the compiler needs to be told so that the fuzzer sees which code an input reaches.
+/// The compiler flags for coverage instrumentation.
 const INSTRUMENTATION: &str = "-Cpasses=sancov-module \
     -Cllvm-args=-sanitizer-coverage-level=4 \
     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
@@ -14,7 +14,7 @@ const INSTRUMENTATION: &str = "-Cpasses=sancov-module \
     -Cllvm-args=-sanitizer-coverage-trace-compares \
     --cfg fuzzing";
 
-/// Builds the targets and runs one or all of them, each for so many seconds.
+/// Builds the targets and runs one or all of them, each for the given number of seconds.
 pub(crate) fn fuzz(args: &[&str]) -> Result<(), String> {
     let (seconds, rest) = match args {
         ["--seconds", seconds, rest @ ..] => (*seconds, rest),
@@ -23,7 +23,7 @@ pub(crate) fn fuzz(args: &[&str]) -> Result<(), String> {
     let seconds: u32 = seconds
         .parse()
         .map_err(|_| format!("{seconds} is no number of seconds; {USAGE}"))?;
-    // With a seed, a run tries the same inputs in the same order each time: what a change must pass is no lottery.
+    // With a seed, a run tries the same inputs in the same order each time, so CI is deterministic.
     let (seed, rest) = match rest {
         ["--seed", seed, rest @ ..] => (*seed, rest),
         rest => ("0", rest),
@@ -88,7 +88,7 @@ fn targets() -> Result<Vec<String>, String> {
     Ok(names)
 }
 
-/// The platform that this compiler builds for by default.
+/// The default target platform of this compiler.
 fn host() -> Result<String, String> {
     let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let (_, text) = output(Command::new(rustc).arg("-vV"))?;

@@ -1,4 +1,4 @@
-//! Running other programs.
+//! Runs other programs.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -23,24 +23,26 @@ pub(crate) fn cargo(args: &[&str]) -> Command {
     c
 }
 
-/// Runs a command to its end; its output goes where ours goes.
+/// Runs a command; its output goes to ours.
 pub(crate) fn run(command: &mut Command) -> Result<(), String> {
-    let said = format!("{command:?}");
-    let status = command.status().map_err(|e| format!("cannot run {said}: {e}"))?;
+    let command_line = format!("{command:?}");
+    let status = command
+        .status()
+        .map_err(|e| format!("cannot run {command_line}: {e}"))?;
     if status.success() {
         Ok(())
     } else {
-        Err(format!("{said} failed: {status}"))
+        Err(format!("{command_line} failed: {status}"))
     }
 }
 
-/// Runs a command to its end and returns what it printed; its errors go where ours go.
+/// Runs a command and returns its output; its errors go to ours.
 pub(crate) fn output(command: &mut Command) -> Result<(bool, String), String> {
-    let said = format!("{command:?}");
+    let command_line = format!("{command:?}");
     let out = command
         .stderr(Stdio::inherit())
         .output()
-        .map_err(|e| format!("cannot run {said}: {e}"))?;
+        .map_err(|e| format!("cannot run {command_line}: {e}"))?;
     Ok((
         out.status.success(),
         String::from_utf8_lossy(&out.stdout).into_owned(),

@@ -1,9 +1,9 @@
-//! `cargo xtask test`: every test, on a fresh machine, too.
+//! `cargo xtask test`: runs all tests, also on a fresh machine.
 
 use crate::run::{cargo, root, run};
 use std::process::{Command, Stdio};
 
-/// Runs all tests; further words go to `cargo test`.
+/// Runs all tests; further arguments go to `cargo test`.
 pub(crate) fn test(rest: &[&str]) -> Result<(), String> {
     ensure_etcd();
     if !root().join("../shared/conformance").is_dir() {
@@ -14,7 +14,7 @@ pub(crate) fn test(rest: &[&str]) -> Result<(), String> {
     run(cargo(&["test", "--workspace"]).args(rest))
 }
 
-/// The store's tests run against a real etcd where there is one: installs it where that is possible.
+/// Installs etcd if possible: the store's tests run against a real etcd if there is one.
 fn ensure_etcd() {
     let there = |name: &str| {
         let quiet = Command::new(name)
@@ -35,7 +35,7 @@ fn ensure_etcd() {
             .stderr(Stdio::null());
         c.status().is_ok_and(|s| s.success())
     };
-    // Debian starts a service on installation where an init system runs; the tests start their own.
+    // Debian starts a service on installation if an init system runs; the tests start their own.
     if apt(&["install", "-y", "-q", "etcd-server"])
         || (apt(&["update", "-q"]) && apt(&["install", "-y", "-q", "etcd-server"]))
     {

@@ -1,4 +1,4 @@
-//! `cargo xtask tidy`: the rules of the repository that no other tool checks.
+//! `cargo xtask tidy`: checks the rules of the repository that no other tool checks.
 //!
 //! Each finding names the file and the rule. `cargo xtask tidy --bless` rewrites the public-API snapshots.
 

@@ -1,10 +1,10 @@
-//! The same expressions over the same data in this engine, cost tracking on, and in the `cel` crate.
+//! Compares this engine, with cost tracking, with the `cel` crate: the same expressions over the same data.
 //!
-//! Both engines compile once; what is measured is one evaluation over an object that is there already. The `cel`
-//! crate computes on values of its own, which are made beforehand; this engine reads the document as it is.
-//! The figures for Kubernetes are those of its own rule validator for the same rules, measured elsewhere.
+//! Both engines compile once; one evaluation over an existing object is measured. The `cel` crate needs its
+//! own values, which are created beforehand; this engine reads the document directly. The figures for
+//! Kubernetes are those of its own rule validator for the same rules, measured elsewhere.
 //!
-//! `bench-cel NAME ENGINE RUNS` runs one case so many times in one engine, `scantling` or `cel`: for instruction
+//! `bench-cel NAME ENGINE RUNS` runs one case repeatedly in one engine, `scantling` or `cel`, for instruction
 //! counters.
 
 use scantling_cel::env::Env;
@@ -20,12 +20,12 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// What is compared: an expression over `self`.
+/// A case: an expression over `self`.
 struct Case {
     name: String,
     expression: &'static str,
     data: Json,
-    /// What Kubernetes takes, in nanoseconds, where it was measured.
+    /// The time in Kubernetes in nanoseconds, if it was measured.
     kubernetes: Option<f64>,
 }
 
@@ -102,7 +102,7 @@ fn properties(n: usize) -> Case {
     }
 }
 
-/// The shape that a schema written for this very object would have.
+/// The shape of a schema written for this object.
 fn shape(value: &Json) -> Arc<Shape> {
     Shape::of_kind(match value {
         Json::Bool(_) => ShapeKind::Bool,
@@ -119,7 +119,7 @@ fn shape(value: &Json) -> Arc<Shape> {
     })
 }
 
-/// A case, ready to run in this engine.
+/// A case compiled for this engine.
 struct Ours {
     program: Program,
     shape: Arc<Shape>,
@@ -157,8 +157,8 @@ impl Ours {
     }
 }
 
-/// Nanoseconds per run of each: the best of many short rounds, in turns, so that whatever else the machine does meets
-/// both, and leaves some rounds alone.
+/// Nanoseconds per run of each function: the best of many short alternating rounds, so that other load on the
+/// machine affects all of them and spares some rounds.
 fn measure<const N: usize>(mut runs: [&mut dyn FnMut() -> bool; N]) -> [f64; N] {
     const ROUNDS: usize = 60;
     let per_round = |run: &mut dyn FnMut() -> bool| {
@@ -181,7 +181,7 @@ fn measure<const N: usize>(mut runs: [&mut dyn FnMut() -> bool; N]) -> [f64; N] 
     best
 }
 
-/// A case, ready to run in the `cel` crate.
+/// A case compiled for the `cel` crate.
 struct Theirs {
     program: cel::Program,
     context: cel::Context<'static, 'static>,
@@ -249,7 +249,7 @@ fn run_one(name: &str, engine: &str, runs: usize) {
     }
 }
 
-/// The least of several ratios and whose it is.
+/// The minimum of several ratios, and its case.
 struct Least {
     ratio: f64,
     name: String,
@@ -271,7 +271,7 @@ impl Least {
     }
 }
 
-/// Runs all cases in both engines and says what is aimed at.
+/// Runs all cases in both engines and prints the targets.
 fn compare() {
     println!(
         "{:<16} {:>12} {:>12} {:>8} {:>14} {:>8}",
@@ -315,7 +315,7 @@ fn compare() {
     worst_case();
 }
 
-/// What the other properties of an object cost.
+/// The cost of other properties of an object.
 fn siblings() {
     let [few, many] = [2, 200].map(|n| Ours::new(&properties(n)));
     let (mut one, mut other) = (Arena::new(), Arena::new());
@@ -326,7 +326,7 @@ fn siblings() {
     );
 }
 
-/// The largest list that a request can hold.
+/// The largest list that fits a request.
 fn worst_case() {
     let case = Case {
         name: "worst case".to_owned(),

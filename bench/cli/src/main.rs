@@ -1,8 +1,10 @@
-//! How fast the command line validates: all objects of the corpus, many times over, against all of its definitions,
-//! rules included; and how long one small object takes from start to result.
+//! Measures the CLI: validates all objects of the corpus, many times over, against all of its CRDs, including rules; one
+//! small object from start to result; Deployments; `lint` of all CRDs. Compares it with kubeconform, installed from the Go
+//! module proxy, on the same YAML.
 //!
-//! `cargo build --release --package scantling && cd bench && cargo run --release --bin bench-cli --
-//! ../target/release/scantling PATH/open.jsonl.gz [TIMES]`
+//! `cargo build --release --package scantling && cd bench && cargo run --release --bin bench-cli -- ../target/release/scantling PATH/open.jsonl.gz [TIMES]`
+
+mod peer;
 
 use flate2::read::GzDecoder;
 use serde::Deserialize;
@@ -31,6 +33,7 @@ fn main() {
     let [program, corpus, rest @ ..] = arguments.as_slice() else {
         panic!("give the program and the corpus");
     };
+    let program = &fs::canonicalize(program).unwrap();
     let times: usize = rest.first().map_or(50, |n| n.parse().unwrap());
     let (mut definitions, mut objects) = (String::new(), Vec::new());
     for line in BufReader::new(GzDecoder::new(fs::File::open(corpus).unwrap())).lines() {
@@ -67,7 +70,14 @@ fn main() {
         "", "wall ms", "cpu ms", "objects/s", "2 cores' cpu", "/decoding"
     );
     let show = |what: &str, taken, less, count| show(what, taken, less, count, reference);
-    let load = best(program, at, &["--crds", "definitions.json", "nothing.json"]);
+    let best = |arguments: &[&str]| {
+        best(
+            Command::new(program),
+            at,
+            &[&["validate"][..], arguments].concat(),
+        )
+    };
+    let load = best(&["--crds", "definitions.json", "nothing.json"]);
     show("the definitions alone", load, Taken::NONE, 0);
     for (what, input, count) in [
         (
@@ -80,14 +90,35 @@ fn main() {
         ("one list in YAML", "list.yaml", objects.len() * times),
     ] {
         for form in ["text", "json"] {
-            let taken = best(program, at, &["--crds", "definitions.json", input, "-o", form]);
+            let taken = best(&["--crds", "definitions.json", input, "-o", form]);
             show(&format!("{what}, -o {form}"), taken, Taken::NONE, count);
             show("  without loading definitions", taken, load, count);
         }
     }
-    let small = best(program, at, &["--crds", "definition.yaml", "object.yaml"]);
+    let small = best(&["--crds", "definition.yaml", "object.yaml"]);
     show("one small object, from start to result", small, Taken::NONE, 1);
+
+    fs::write(at.join("deployments.yaml"), DEPLOYMENT.repeat(DEPLOYMENTS)).unwrap();
+    let deployments = best(&["deployments.yaml", "-q"]);
+    show("Deployments in one file", deployments, Taken::NONE, DEPLOYMENTS);
+    fs::create_dir(at.join("crds")).unwrap();
+    for (n, definition) in definitions.lines().enumerate() {
+        let value: Value = serde_json::from_str(definition).unwrap();
+        let mut text = String::new();
+        yaml(&value, 0, &mut text);
+        fs::write(at.join(format!("crds/{n:04}.yaml")), text).unwrap();
+    }
+    let lint = self::best(Command::new(program), at, &["lint", "crds"]);
+    show(
+        "lint of all definitions",
+        lint,
+        Taken::NONE,
+        definitions.lines().count(),
+    );
+    peer::compare(program, at, &definitions, &objects, times);
 }
+
+const DEPLOYMENTS: usize = 20_000;
 
 /// The objects as `kubectl get -o yaml` prints them.
 fn yaml_list(objects: &[String], times: usize) -> String {
@@ -96,7 +127,7 @@ fn yaml_list(objects: &[String], times: usize) -> String {
         let value: Value = serde_json::from_str(object).unwrap();
         let mut text = String::new();
         yaml(&value, 2, &mut text);
-        // The first field stands beside the dash.
+        // The first field follows the dash.
         once.push_str("- ");
         once.push_str(text.trim_start());
     }
@@ -142,7 +173,7 @@ fn entry(begin: &str, value: &Value, indent: usize, out: &mut String) {
     yaml(value, indent + 2, out);
 }
 
-/// What a run takes: on the clock, and on all cores together.
+/// The wall-clock time and the processor time of a run.
 #[derive(Clone, Copy)]
 struct Taken {
     wall: Duration,
@@ -156,9 +187,9 @@ impl Taken {
     };
 }
 
-/// A line of the table: objects in a second by the clock, objects in a second that two cores have the time for, and
-/// how much longer that takes one core than decoding the objects with serde_json. Other work on the machine changes the
-/// first of them, and the last one least.
+/// Prints a line of the table: objects per second by the clock, objects per second of processor time on two
+/// cores, and the processor time relative to decoding the objects with `serde_json`. Other load affects the
+/// first figure most and the last one least.
 fn show(what: &str, taken: Taken, less: Taken, objects: usize, reference: f64) {
     let wall = taken.wall.saturating_sub(less.wall).as_secs_f64();
     let cpu = taken.cpu.saturating_sub(less.cpu).as_secs_f64();
@@ -175,7 +206,7 @@ fn show(what: &str, taken: Taken, less: Taken, objects: usize, reference: f64) {
     println!();
 }
 
-/// The processor time that decoding objects takes a common decoder, on one core.
+/// The processor time of decoding the objects with `serde_json` on one core.
 fn decoding(text: &str) -> Duration {
     let run = |_| {
         let before = ticks([11, 12]);
@@ -186,15 +217,12 @@ fn decoding(text: &str) -> Duration {
     (0..3).map(run).min().unwrap()
 }
 
-/// The best of several runs: other work on the machine only ever adds.
-fn best(program: &str, directory: &Path, arguments: &[&str]) -> Taken {
-    let program = fs::canonicalize(program).unwrap();
+/// The best of several runs, because other load only adds.
+fn best(mut command: Command, directory: &Path, arguments: &[&str]) -> Taken {
+    command.args(arguments).current_dir(directory);
     let run = |_| {
         let (start, before) = (Instant::now(), children());
-        Command::new(&program)
-            .arg("validate")
-            .args(arguments)
-            .current_dir(directory)
+        command
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .status()
@@ -204,19 +232,19 @@ fn best(program: &str, directory: &Path, arguments: &[&str]) -> Taken {
             cpu: children() - before,
         }
     };
-    let runs: Vec<Taken> = (0..5).map(run).collect();
+    let runs: Vec<Taken> = (0..3).map(run).collect();
     Taken {
         wall: runs.iter().map(|t| t.wall).min().unwrap(),
         cpu: runs.iter().map(|t| t.cpu).min().unwrap(),
     }
 }
 
-/// The processor time of all children that ended.
+/// The processor time of all ended child processes.
 fn children() -> Duration {
     ticks([13, 14])
 }
 
-/// The sum of fields of this process' state that count hundredths of a second.
+/// The sum of the given fields of `/proc/self/stat`, in hundredths of a second.
 fn ticks(fields: [usize; 2]) -> Duration {
     let text = fs::read_to_string("/proc/self/stat").unwrap();
     let all: Vec<&str> = text.rsplit(')').next().unwrap().split_whitespace().collect();
@@ -226,3 +254,4 @@ fn ticks(fields: [usize; 2]) -> Duration {
 
 const DEFINITION: &str = include_str!("../../../examples/crontab/definition.yaml");
 const OBJECT: &str = include_str!("../../../examples/crontab/object.yaml");
+const DEPLOYMENT: &str = include_str!("deployment.yaml");

@@ -1,5 +1,5 @@
-//! What the disk allows: bytes written to a file whose blocks are there already, and a flush; by one thread, with nothing
-//! looked up, nothing kept, and nobody to tell.
+//! Measures the disk alone: writes to a preallocated file and flushes, on one thread, without any database
+//! work.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -7,26 +7,26 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// How large the file is.
+/// The size of the file.
 const SIZE: u64 = 64 << 20;
-/// What direct writes begin at, and are a multiple of.
+/// The alignment of direct writes.
 const BLOCK: usize = 4096;
-/// How long each way to write is tried, twice.
+/// The duration of each trial; every access mode is tried twice.
 const TRIAL: Duration = Duration::from_millis(300);
-/// What is written in a trial at once.
+/// The size of a write in a trial.
 const TRIAL_BYTES: usize = 16 << 10;
 
-/// A file to write to in the way that is the faster one here.
+/// A file, accessed in the mode that is faster here.
 pub struct Target {
     file: File,
-    /// The way, in words.
+    /// The name of the access mode.
     pub way: &'static str,
     offset: u64,
     buffer: Vec<u8>,
 }
 
 impl Target {
-    /// A file in a directory.
+    /// Creates a file in a directory.
     pub fn new(directory: &Path) -> io::Result<Self> {
         let path = directory.join("limit");
         let mut options = OpenOptions::new();
@@ -43,7 +43,7 @@ impl Target {
             buffer: Vec::new(),
         };
         let mut buffered = target(file, "through the cache");
-        // Some file systems have no such access.
+        // Some file systems do not support direct I/O.
         let Ok(file) = options.custom_flags(libc::O_DIRECT).open(&path) else {
             return Ok(buffered);
         };
@@ -54,7 +54,7 @@ impl Target {
         Ok(if fast >= slow { direct } else { buffered })
     }
 
-    /// How many writes are flushed in a while.
+    /// Counts the flushes in a trial.
     fn flushes(&mut self) -> io::Result<usize> {
         let start = Instant::now();
         let mut count = 0;
@@ -65,7 +65,7 @@ impl Target {
         Ok(count)
     }
 
-    /// Writes bytes in whole blocks, as the file system or we ourselves have to, and flushes.
+    /// Writes whole blocks and flushes.
     pub fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
         let length = bytes.len().next_multiple_of(BLOCK);
         if self.buffer.len() < length + BLOCK {
@@ -83,7 +83,7 @@ impl Target {
         Ok(())
     }
 
-    /// How long some writes take, one after the other.
+    /// Measures consecutive writes.
     pub fn times(&mut self, bytes: usize, writes: usize) -> io::Result<Times> {
         let bytes = vec![b'x'; bytes];
         let mut times = Times::default();
@@ -96,25 +96,26 @@ impl Target {
     }
 }
 
-/// How long writes took.
+/// The durations of writes.
 #[derive(Default)]
 pub struct Times(Vec<Duration>);
 
 impl Times {
-    /// Takes more of them in.
+    /// Adds more durations.
     pub fn extend(&mut self, more: Times) {
         self.0.extend(more.0);
     }
 
-    /// How long requests would take that come at a rate and share these flushes: each waits for the flush that is under
-    /// way, and then for the next. No server that flushes for several at once can be faster; one slow flush holds up
-    /// all who come meanwhile.
+    /// The latencies of requests that arrive at a rate and share these flushes: each waits for the current
+    /// flush and then for the next. This is a lower bound for any server with group commit: one slow flush
+    /// delays all requests that arrive meanwhile.
     pub fn shared(&self, per_second: f64) -> Times {
         let between = Duration::from_secs_f64(1.0 / per_second);
         let mut taken = Vec::new();
         let (mut now, mut due) = (Duration::ZERO, Duration::ZERO);
         for flush in &self.0 {
-            // Whoever has come by now is in this flush; if nobody has, it begins with the next.
+            // Requests that have arrived by now share this flush; if there are none, it starts with the next
+            // one.
             now = now.max(due);
             let end = now + *flush;
             while due <= now {
@@ -126,7 +127,7 @@ impl Times {
         Times(taken)
     }
 
-    /// A quantile of them.
+    /// A quantile of the durations.
     pub fn quantile(&self, q: f64) -> Duration {
         let mut sorted = self.0.clone();
         sorted.sort_unstable();

@@ -1,7 +1,8 @@
-//! A benchmark of how the cost of a request grows with each dimension of its input.
+//! Measures how the cost of a request grows with each dimension of its input.
 //!
-//! `cargo run --release -p bench-growth [FILTER]` prints the time of each dimension at 1x, 2x and 4x, and fails if one
-//! grows faster than its input. Linear growth doubles from column to column; sorting adds a little.
+//! `cargo run --release -p bench-growth [FILTER]` prints the time of each dimension at 1x, 2x and 4x, and
+//! fails if one grows faster than its input. Linear growth doubles from column to column; sorting adds a
+//! little.
 
 use scantling_admit::{
     AdmitOptions, FieldValidation, Gates, NewObjectMeta, Request, Resource, ResourceCompiler, WriteOperation,
@@ -11,7 +12,7 @@ use scantling_cel::kubernetes::KubernetesVersion;
 use scantling_merge::fields::{FieldPath, Set};
 use scantling_merge::json_patch::JsonPatch;
 use scantling_merge::merge_patch;
-use scantling_schema::definition::{ApiVersion, Definition, ValidationContext};
+use scantling_schema::definition::{Accepted, ApiVersion, Definition, ValidationContext};
 use scantling_schema::rules::Environments;
 use scantling_value::{Limits, Map, Value, json, yaml};
 use std::fmt::Write as _;
@@ -19,10 +20,11 @@ use std::hint::black_box;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-/// The most growth from 1x to 4x. Linear work takes 4 times as long, `n log n` a little more, quadratic work 16 times.
+/// The maximum growth from 1x to 4x. Linear work takes 4 times as long, `n log n` a little more, quadratic
+/// work 16 times.
 const MAX_GROWTH: f64 = 8.0;
 
-/// A dimension of some input: what it is called, how large it is at 1x, and how to prepare the work for a size.
+/// A dimension of some input: its name, its size at 1x, and a function that prepares the work for a size.
 type Dimension = (&'static str, usize, fn(usize) -> Box<dyn Fn()>);
 
 const DIMENSIONS: &[Dimension] = &[
@@ -216,10 +218,9 @@ fn validated(document: &Value) -> usize {
 fn admission(schema: &str, spec: Value, mut metadata: Map) -> Box<dyn Fn()> {
     let read =
         Definition::decode(definition(schema, 1), ApiVersion::V1, Gates::default()).expect("a definition");
-    let spec_of = read.definition.spec;
-    let version = spec_of.version("v1").expect("a version");
+    let accepted = Accepted::assume_accepted(read.definition);
     let resource: Resource = ResourceCompiler::default()
-        .resource(&spec_of, version)
+        .compile(&accepted, "v1")
         .expect("a resource");
     metadata.insert("name", "a".into());
     metadata.insert("namespace", "default".into());

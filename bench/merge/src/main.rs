@@ -1,9 +1,10 @@
-//! Server-side apply, ownership after updates, and strategic merge patches, over the size of the object and the number of
-//! managers.
+//! Measures server-side apply, ownership after updates, and strategic merge patches, by the size of the
+//! object and the number of managers.
 //!
-//! `cargo run --release -p bench-merge` prints times, and times per byte, which stay the same where the cost is linear.
-//! `valgrind --tool=callgrind --toggle-collect='*measured*' bench-merge KIND KILOBYTES MANAGERS WRITE` counts the
-//! instructions of one write, on a machine whose clock cannot be trusted.
+//! `cargo run --release -p bench-merge` prints times, and times per byte, which are constant if the cost is
+//! linear.
+//! `valgrind --tool=callgrind --toggle-collect='*measured*' bench-merge KIND KILOBYTES MANAGERS WRITE` counts
+//! the instructions of one write, for machines with unreliable clocks.
 
 mod objects;
 
@@ -35,18 +36,18 @@ fn now(second: usize) -> Timestamp {
     Timestamp::from_second(1_700_000_000 + second as i64).expect("a time")
 }
 
-/// What is measured.
+/// The measured operation.
 #[derive(Clone, Copy, PartialEq)]
 enum Write {
-    /// The last manager applies other values.
+    /// The last manager applies different values.
     Change,
     /// The last manager applies the same again.
     Same,
-    /// The last manager applies half of what it applied before.
+    /// The last manager applies half of its previous configuration.
     Drop,
-    /// Somebody sets a label by an update.
+    /// An update sets a label.
     Update,
-    /// A strategic merge patch changes all that the last manager applied.
+    /// A strategic merge patch changes everything that the last manager applied.
     Strategic,
 }
 
@@ -58,7 +59,7 @@ const WRITES: [(Write, &str); 5] = [
     (Write::Strategic, "strategic"),
 ];
 
-/// An object that managers applied their parts of, and the writes to it.
+/// An object to which several managers have applied their parts, and the writes to it.
 struct Case {
     live: Value,
     me: String,
@@ -69,7 +70,7 @@ struct Case {
 }
 
 impl Case {
-    /// An object of about that many bytes, of which each manager owns an equal part.
+    /// Creates an object of about `bytes` bytes; each manager owns an equal part.
     fn new(fields: &FieldManager<'_>, kind: Kind, bytes: usize, managers: usize) -> Self {
         let parts = kind.parts(bytes, managers);
         let mut live = None;
@@ -178,8 +179,8 @@ fn main() {
                 for (write, _) in WRITES {
                     let time = best(rounds, || case.prepare(write, &fields, &schema));
                     let nanoseconds = time.as_secs_f64() * 1e9;
-                    let shown = format!("{:.1} ({:.1})", nanoseconds / 1e3, nanoseconds / bytes as f64);
-                    print!("{shown:>20}");
+                    let display = format!("{:.1} ({:.1})", nanoseconds / 1e3, nanoseconds / bytes as f64);
+                    print!("{display:>20}");
                 }
                 println!();
             }

@@ -1,4 +1,4 @@
-//! The objects that are written.
+//! The objects to write.
 
 use scantling_value::{Map, Value};
 
@@ -38,8 +38,8 @@ properties:
 /// A kind of object.
 #[derive(Clone, Copy)]
 pub enum Kind {
-    /// A map of values of about 170 bytes. With five managers and 10 KB it is the case that the project promises: 50
-    /// owned fields in under 50 microseconds.
+    /// A map of values of about 170 bytes. With five managers and 10 KB it is the target case: 50 owned
+    /// fields in under 50 microseconds.
     Settings,
     /// A keyed list of containers with ten environment variables each, about 1 400 bytes with their owners.
     Containers,
@@ -67,7 +67,7 @@ impl Kind {
         }
     }
 
-    /// How many parts each manager applies, for an object of that many bytes.
+    /// The number of parts that each manager applies, for an object of `bytes` bytes.
     pub fn parts(self, bytes: usize, managers: usize) -> usize {
         let each = match self {
             Kind::Settings => 210,
@@ -77,7 +77,7 @@ impl Kind {
         (bytes / each / managers).max(2)
     }
 
-    /// What a manager applies.
+    /// The configuration that a manager applies.
     pub fn config(self, manager: usize, parts: usize, tag: &str) -> Value {
         let (name, value) = match self {
             Kind::Settings => {

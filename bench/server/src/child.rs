@@ -1,4 +1,4 @@
-//! The server under load: a process of its own, started here and stopped by its id.
+//! The server under load: a separate process, stopped by its id.
 
 use crate::Failure;
 use crate::client::Endpoint;
@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 /// A running server.
 pub struct Server {
     process: Child,
-    /// Kept open: the server may have more to say.
+    /// Kept open, because the server may still print.
     _output: std::io::Lines<BufReader<ChildStdout>>,
     pub endpoint: Endpoint,
-    /// From the start of the process to the first answer of `/readyz`.
+    /// The time from the start of the process to the first success of `/readyz`.
     pub ready_after: Duration,
 }
 
@@ -55,9 +55,9 @@ impl Server {
         })
     }
 
-    /// The processor time that it has used.
+    /// The processor time used.
     pub fn cpu(&self) -> Duration {
-        // Fields 14 and 15 of the line, counted behind the name in parentheses, in hundredths of a second.
+        // Fields 14 and 15 of the line, counted from the name in parentheses, in hundredths of a second.
         let text = std::fs::read_to_string(format!("/proc/{}/stat", self.process.id())).unwrap_or_default();
         let fields = text.rsplit(')').next().unwrap_or_default().split_whitespace();
         let ticks: u64 = fields
@@ -68,8 +68,8 @@ impl Server {
         Duration::from_millis(ticks * 10)
     }
 
-    /// How many requests it has answered within 5 ms, which is the aim at half load and a bound of its metrics, and
-    /// how many in all. Watches do not count.
+    /// The number of requests answered within 5 ms (the target at half rate, and a bucket of its metrics),
+    /// and the total. Watches do not count.
     pub async fn answered(&self) -> Result<(f64, f64), Failure> {
         let mut client = self.endpoint.connect().await?;
         let answer = client.send(&self.endpoint.get("/metrics")).await?.expect(200)?;
@@ -87,7 +87,7 @@ impl Server {
         Ok((sum("bucket{", "le=\"0.005\""), sum("count{", "")))
     }
 
-    /// The memory that it has, in megabytes.
+    /// The resident memory in megabytes.
     pub fn rss(&self) -> f64 {
         let text = std::fs::read_to_string(format!("/proc/{}/status", self.process.id())).unwrap_or_default();
         let line = text

@@ -1,4 +1,4 @@
-//! A client that costs little: HTTP/1.1 over TLS, requests written beforehand, answers read into one buffer.
+//! A cheap client: HTTP/1.1 over TLS, with precomputed requests, reading responses into one buffer.
 
 use crate::Failure;
 use base64::Engine as _;
@@ -11,7 +11,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-/// Where the server is, and how it is spoken to.
+/// The address of the server and the credentials.
 #[derive(Clone)]
 pub struct Endpoint {
     address: SocketAddr,
@@ -22,20 +22,20 @@ pub struct Endpoint {
 /// One connection.
 pub struct Client {
     stream: TlsStream<TcpStream>,
-    /// What was read and not yet taken; an answer begins at its front.
+    /// Bytes read but not yet consumed; a response begins at the front.
     buffer: Vec<u8>,
-    /// The bytes of the last answer, gone with the next request.
+    /// The length of the last response, consumed with the next request.
     taken: usize,
 }
 
-/// An answer.
+/// A response.
 pub struct Answer<'a> {
     pub status: u16,
     pub body: &'a [u8],
 }
 
 impl Answer<'_> {
-    /// The answer, if it has that status.
+    /// Returns the response if it has that status.
     pub fn expect(self, status: u16) -> Result<Self, Failure> {
         if self.status == status {
             return Ok(self);
@@ -46,7 +46,7 @@ impl Answer<'_> {
 }
 
 impl Endpoint {
-    /// Reads what the server wrote for its administrator.
+    /// Reads the endpoint from the administrator's kubeconfig.
     pub fn from_kubeconfig(address: SocketAddr, text: &str) -> Result<Endpoint, Failure> {
         let field = |name: &str| {
             let line = text.lines().find_map(|l| l.trim().strip_prefix(name));
@@ -88,7 +88,7 @@ impl Endpoint {
         self.accepting(path, "application/json")
     }
 
-    /// The same, for another media type.
+    /// The same, with another media type.
     pub fn accepting(&self, path: &str, accept: &str) -> Vec<u8> {
         let token = &self.token;
         format!(
@@ -112,7 +112,7 @@ impl Endpoint {
 }
 
 impl Client {
-    /// Sends a request and reads the answer to its end.
+    /// Sends a request and reads the complete response.
     pub async fn send(&mut self, request: &[u8]) -> Result<Answer<'_>, Failure> {
         let (status, head, length) = self.begin(request).await?;
         let length = length.ok_or("an answer without a length")?;
@@ -125,7 +125,7 @@ impl Client {
         Ok(Answer { status, body })
     }
 
-    /// Sends a request and reads the head of the answer: its status, size, and the size of the body.
+    /// Sends a request and reads the response head: its status, its size, and the size of the body.
     async fn begin(&mut self, request: &[u8]) -> Result<(u16, usize, Option<usize>), Failure> {
         self.buffer.drain(..self.taken);
         self.taken = 0;
@@ -154,7 +154,7 @@ impl Client {
         }
     }
 
-    /// Begins a watch.
+    /// Starts a watch.
     pub async fn watch(mut self, request: &[u8]) -> Result<Events, Failure> {
         let (status, head, _) = self.begin(request).await?;
         if status != 200 {
@@ -171,12 +171,12 @@ impl Client {
 /// The events of a watch, line by line.
 pub struct Events {
     client: Client,
-    /// The content of chunks, up to the last whole line taken.
+    /// The content of chunks, from the last complete line on.
     lines: Vec<u8>,
 }
 
 impl Events {
-    /// The next event's line.
+    /// The line of the next event.
     pub async fn next(&mut self) -> Result<Vec<u8>, Failure> {
         loop {
             if let Some(end) = memchr::memchr(b'\n', &self.lines) {
@@ -188,7 +188,7 @@ impl Events {
         }
     }
 
-    /// Takes one chunk out of the buffer, if all of it is there.
+    /// Takes one chunk from the buffer, if it is complete.
     fn chunk(&mut self) -> Result<bool, Failure> {
         let buffer = &mut self.client.buffer;
         let Ok(httparse::Status::Complete((head, length))) = httparse::parse_chunk_size(buffer) else {

@@ -1,4 +1,4 @@
-//! Real definitions and objects.
+//! Real CRDs and objects.
 
 use crate::Failure;
 use flate2::read::GzDecoder;
@@ -6,23 +6,23 @@ use scantling_value::{Limits, Map, Value, json};
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 
-/// A definition that a server accepts.
+/// A CRD that a server accepts.
 #[derive(Clone)]
 pub struct Definition {
     pub name: String,
     pub group: String,
-    /// The versions that are served.
+    /// The served versions.
     pub versions: Vec<String>,
     pub document: Value,
 }
 
-/// The object that the load is made of, and its definition.
+/// The object used for the load, and its CRD.
 pub struct Subject {
     pub definition: Definition,
     object: Value,
 }
 
-/// The definitions of a corpus that are accepted.
+/// The valid CRDs of a corpus.
 pub fn definitions(path: &Path) -> Result<(Vec<Definition>, Subject), Failure> {
     let file = std::fs::File::open(path).map_err(|e| format!("{}: {e}", path.display()))?;
     let mut all = Vec::new();
@@ -40,7 +40,7 @@ pub fn definitions(path: &Path) -> Result<(Vec<Definition>, Subject), Failure> {
             continue;
         };
         let definition = Definition::of(document.clone());
-        // Nineteen rules, among them ones over lists, with messages; the object is the first sample.
+        // Nineteen rules, some over lists, with messages; the object is the first sample.
         if definition.name == "nodepools.karpenter.sh" {
             let sample = entry
                 .get("objects")
@@ -82,7 +82,7 @@ impl Definition {
         }
     }
 
-    /// The same definition in another group.
+    /// The same CRD in another group.
     pub fn in_group(&self, group: &str) -> Definition {
         let mut document = self.document.clone();
         let plural = self.name.split('.').next().unwrap_or_default();
@@ -99,7 +99,7 @@ impl Definition {
     }
 }
 
-/// The name of the n-th object; all are of one length, so that one length of content fits all.
+/// The name of the n-th object. All names have the same length, so one content length fits all.
 pub fn name(n: usize) -> String {
     format!("bench-{n:010}")
 }

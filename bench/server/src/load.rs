@@ -1,8 +1,8 @@
-//! Load: as much as the server takes (each connection asks again at once), or at a given rate.
+//! Generates load: at full rate (each connection sends its next request at once) or at a given rate.
 //!
-//! At a rate, a request counts from when it was due, so that those which the server made wait count with all of it. The
-//! client shares the machine: where a connection was free and the request was sent late all the same, that is the
-//! client's doing, and is told apart.
+//! At a given rate, latency counts from the time a request is due, so queueing in the server counts. The
+//! client shares the machine: if a connection was free and the request was still sent late, the delay is the
+//! client's own and is reported separately.
 
 use crate::Failure;
 use crate::child::Server;
@@ -12,42 +12,42 @@ use std::time::{Duration, Instant};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
-/// What is asked: the bytes of the n-th request, and the status that its answer has.
+/// A workload: the bytes of the n-th request, and the expected status.
 #[derive(Clone)]
 pub struct Work {
     pub request: Arc<dyn Fn(usize, &mut Vec<u8>) + Send + Sync>,
     pub status: u16,
 }
 
-/// When a load ends.
+/// The end of a load.
 #[derive(Clone, Copy)]
 pub struct Bound {
     pub requests: usize,
     pub time: Duration,
 }
 
-/// How fast requests come.
+/// The rate of requests.
 #[derive(Clone, Copy)]
 pub enum Pace {
     /// As fast as they are answered.
     Full,
-    /// So many a second.
+    /// A number of requests per second.
     PerSecond(f64),
 }
 
-/// How exactly requests go when they are due.
+/// The precision with which requests are sent when they are due.
 const BEAT: Duration = Duration::from_micros(100);
 
-/// When requests are due.
+/// The schedule of requests.
 ///
-/// The runtime's own timers tick in milliseconds, in each of which a connection has time for several requests. One that
-/// oversleeps is missing for those which come meanwhile, and that would look as if the server had made them wait. So a
-/// thread of its own keeps the time.
+/// The runtime's timers have millisecond resolution, and a connection can handle several requests per
+/// millisecond. A connection that oversleeps would be missing for later requests, which would look like
+/// queueing in the server. So a separate thread keeps time.
 #[derive(Clone)]
 struct Schedule {
     start: Instant,
     rate: f64,
-    /// A permit for each request that is due; closed when the time is over.
+    /// A permit for each due request; closed when the time is over.
     permits: Arc<Semaphore>,
 }
 
@@ -68,32 +68,32 @@ impl Schedule {
         Self { start, rate, permits }
     }
 
-    /// Waits until one more request is due. Answers with whether there is one.
+    /// Waits until a request is due. Returns false at the end.
     async fn wait(&self) -> bool {
         self.permits.acquire().await.map(|permit| permit.forget()).is_ok()
     }
 
-    /// When the n-th request is due.
+    /// The time at which the n-th request is due.
     fn due(&self, n: usize) -> Instant {
         self.start + Duration::from_secs_f64(n as f64 / self.rate)
     }
 }
 
-/// What a load came to.
+/// The result of a load.
 pub struct Outcome {
     pub requests: usize,
     pub elapsed: Duration,
-    /// From when requests were due, or free to be sent, to their answers.
+    /// Latencies from when requests were due, or could be sent, to their responses.
     latencies: Vec<Duration>,
-    /// The same without what the client was late by itself.
+    /// The same without the client's own delay.
     own: Vec<Duration>,
-    /// What the client was late by itself.
+    /// The client's own delay.
     late: Vec<Duration>,
     /// The server's processor time.
     cpu: Duration,
-    /// How long processors had something to do and the host of this machine let others have them.
+    /// The time for which the hypervisor took the processors away.
     pub stolen: Duration,
-    /// How many the server answered in the time that is aimed at, by its own clock, and how many in all.
+    /// The number of requests answered within the target, by the server's own clock, and the total.
     in_time: Option<(f64, f64)>,
 }
 
@@ -109,17 +109,17 @@ impl Outcome {
             .unwrap_or_default()
     }
 
-    /// A quantile of the time that a request took.
+    /// A quantile of the latency.
     pub fn quantile(&self, q: f64) -> Duration {
         quantile(&self.latencies, q)
     }
 
-    /// A quantile of the time that a request took the server.
+    /// A quantile of the latency without the client's own delay.
     pub fn own_quantile(&self, q: f64) -> Duration {
         quantile(&self.own, q)
     }
 
-    /// Several loads as one.
+    /// Combines several loads.
     pub fn together(rounds: &[Outcome]) -> Outcome {
         let sorted = |times: fn(&Outcome) -> &Vec<Duration>| {
             let mut sorted: Vec<Duration> = rounds.iter().flat_map(times).copied().collect();
@@ -139,18 +139,18 @@ impl Outcome {
         }
     }
 
-    /// A quantile of what the client was late.
+    /// A quantile of the client's own delay.
     pub fn late(&self, q: f64) -> Duration {
         quantile(&self.late, q)
     }
 
-    /// The share of requests that the server answered in the time that is aimed at, by its own clock.
+    /// The share of requests answered within the target, by the server's own clock.
     pub fn share_in_time(&self) -> Option<f64> {
         self.in_time.map(|(quick, all)| quick / all)
     }
 }
 
-/// One request's times.
+/// The times of one request.
 struct Times {
     whole: Duration,
     late: Duration,
@@ -161,7 +161,7 @@ fn quantile(sorted: &[Duration], q: f64) -> Duration {
     sorted.get(at).copied().unwrap_or_default()
 }
 
-/// What the host of a virtual machine has taken from it, in hundredths of a second.
+/// The steal time of the virtual machine, in hundredths of a second.
 fn stolen() -> Duration {
     let stat = std::fs::read_to_string("/proc/stat").unwrap_or_default();
     let ticks = stat
@@ -171,7 +171,7 @@ fn stolen() -> Duration {
     Duration::from_millis(10 * ticks.unwrap_or(0))
 }
 
-/// Runs a load over some connections. Requests are numbered from `first` on, each number once.
+/// Runs a load over some connections. Requests are numbered from `first` on.
 pub async fn run(
     server: &Server,
     connections: usize,

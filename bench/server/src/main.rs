@@ -1,9 +1,10 @@
-//! Load for the API server: `server [--program FILE] [--corpus FILE] [--seconds N] [start] [objects] [watch]
-//! [definitions]`; without a name, all parts.
+//! Load for the API server:
+//! `server [--program FILE] [--corpus FILE] [--seconds N] [start] [objects] [watch] [definitions]`; without a
+//! name, all parts.
 //!
-//! The server is the release build of `scantling serve` with durable storage, on a free loopback port, over TLS. The
-//! client shares the machine with it: the rates are those of both together, and the server's own processor time per
-//! request stands beside them, because it moves less when the machine is busy.
+//! The server is the release build of `scantling serve` with durable storage, on a free loopback port, over
+//! TLS. The client shares the machine with it, so the rates are those of both together. The server's
+//! processor time per request is printed as well, because it varies less on a busy machine.
 
 mod child;
 mod client;
@@ -21,31 +22,31 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 
-/// Why a run ended early.
+/// The reason why a run failed.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// How many objects are listed.
+/// The number of objects in the list.
 const OBJECTS: usize = 10_000;
-/// The size of an object as the server shows it.
+/// The size of an object in a response.
 const OBJECT_BYTES: usize = 1_600;
-/// What a patch of it adds to the journal, in whole blocks of the disk.
+/// The bytes that a patch of it adds to the journal, in whole blocks.
 const PATCH_BYTES: usize = 8 << 10;
-/// How many writes tell what the disk alone takes: enough for those which take it a hundred times as long as most, of
-/// which there is one in a second or two.
+/// The number of writes that measure the disk alone: enough to include the slow ones, which take a hundred
+/// times as long and occur once in a second or two.
 const BARE_FLUSHES: usize = 10_000;
 const CONNECTIONS: usize = 16;
-/// How many creates and gets a second the aim is: ten and fifteen times those of a real server.
+/// The targets for creates and gets per second: ten and fifteen times those of a real server.
 const CREATES_AIM: f64 = 5190.0;
 const GETS_AIM: f64 = 30420.0;
 const WATCHERS: usize = 1_000;
-/// How often a load at half the rate is repeated. The host of a virtual machine takes a processor away now and then, for
-/// longer than a hundredth of a round: what that does to the slowest hundredth says nothing about the server.
+/// The number of rounds at half rate. The hypervisor sometimes takes a processor away for longer than a
+/// hundredth of a round; the effect on the 99th percentile says nothing about the server.
 const ROUNDS: usize = 15;
-/// How many definitions there are when one more is added.
+/// The number of CRDs when one more is added.
 const MANY_DEFINITIONS: usize = 2_000;
-/// In this time, what was freed goes back to the system.
+/// The time after which freed memory is returned to the system.
 const REST: Duration = Duration::from_secs(3);
-/// How many definitions the real server was measured with.
+/// The number of CRDs that the real server was measured with.
 const SOME_DEFINITIONS: usize = 300;
 
 struct Arguments {
@@ -105,7 +106,7 @@ async fn main() -> Result<(), Failure> {
     Ok(())
 }
 
-/// How soon a server is ready, and what it takes while nothing happens.
+/// Measures start-up time and idle memory.
 async fn start(arguments: &Arguments) -> Result<(), Failure> {
     report::title("start");
     let directory = tempfile::tempdir()?;
@@ -141,7 +142,7 @@ async fn start(arguments: &Arguments) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Registers the definition that the load is made of.
+/// Registers the CRD used for the load.
 async fn register_subject(server: &Server, subject: &Subject) -> Result<(), Failure> {
     let body = subject.definition.document.to_json();
     let request = server
@@ -159,7 +160,7 @@ async fn register_subject(server: &Server, subject: &Subject) -> Result<(), Fail
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
-/// Creates of objects that come back at the size that they are to have.
+/// Creates of objects that have the wanted size in responses.
 async fn creates(server: &Server, subject: &Subject) -> Result<Work, Failure> {
     let mut padding = 0;
     for _ in 0..2 {
@@ -183,7 +184,7 @@ async fn creates(server: &Server, subject: &Subject) -> Result<Work, Failure> {
     Ok(named(template, 201))
 }
 
-/// Requests that differ in the name alone.
+/// Requests that differ only in the name.
 fn named(template: Vec<u8>, status: u16) -> Work {
     let places: Vec<usize> = memchr::memmem::find_iter(&template, name(0).as_bytes()).collect();
     let request = move |n: usize, out: &mut Vec<u8>| {
@@ -203,9 +204,9 @@ fn named(template: Vec<u8>, status: u16) -> Work {
 struct Half<'a> {
     server: &'a Server,
     time: Duration,
-    /// What it is half of, in words.
+    /// The name of the full rate.
     of: &'static str,
-    /// And in requests a second.
+    /// The full rate in requests per second.
     full: f64,
     /// The number of the first request.
     first: usize,
@@ -213,7 +214,7 @@ struct Half<'a> {
 }
 
 impl Half<'_> {
-    /// The same at half of the rate that is aimed at, which does not depend on what the full load came to.
+    /// The same at half of the target rate, independent of the measured full rate.
     fn of_aim(self, rate: f64) -> Self {
         Half {
             of: "the aim",
@@ -239,7 +240,7 @@ impl Half<'_> {
         Ok(outcome)
     }
 
-    /// The same, of writes, beside what the disk alone takes just before and after.
+    /// The same for writes, with measurements of the disk alone before and after.
     async fn run_beside(self, disk: &mut bench_disk::Target) -> Result<Outcome, Failure> {
         let mut bare = disk.times(PATCH_BYTES, BARE_FLUSHES)?;
         let outcome = self.run().await?;
@@ -249,7 +250,7 @@ impl Half<'_> {
     }
 }
 
-/// Creates, gets, lists, patches and applies of one kind of object.
+/// Creates, gets, lists, patches and applies objects of one kind.
 async fn objects(arguments: &Arguments, subject: &Subject) -> Result<(), Failure> {
     report::title(&format!(
         "objects of {OBJECT_BYTES} bytes, {CONNECTIONS} connections"
@@ -310,7 +311,7 @@ async fn objects(arguments: &Arguments, subject: &Subject) -> Result<(), Failure
         Reference::NONE,
     );
 
-    // Gets go through all objects in an order without system.
+    // Gets access all objects in a scattered order.
     let template = endpoint.get(&format!("{}/{}", subject.path(), name(0)));
     let get = scattered(named(template, 200));
     let outcome = load::run(&server, CONNECTIONS, Pace::Full, bound, 0, &get).await?;
@@ -388,7 +389,7 @@ fn scattered(work: Work) -> Work {
     }
 }
 
-/// Spreads requests over all objects, and gives each a content of its own: ten digits behind `turn":"`.
+/// Spreads requests over all objects with distinct content: ten digits after `turn":"`.
 fn turning(work: Work) -> Work {
     let mark: &[u8] = b"turn\":\"";
     let mut sample = Vec::new();
@@ -404,7 +405,7 @@ fn turning(work: Work) -> Work {
     }
 }
 
-/// Many watchers of one kind: each sees each event, in order.
+/// Many watchers of one kind: each must see each event in order.
 async fn watch(arguments: &Arguments, subject: &Subject) -> Result<(), Failure> {
     const ONE_BY_ONE: usize = 20;
     const AT_ONCE: usize = 64;
@@ -499,7 +500,7 @@ async fn watch(arguments: &Arguments, subject: &Subject) -> Result<(), Failure> 
     Ok(())
 }
 
-/// Registers definitions, and waits until all are established and published.
+/// Registers CRDs and waits until all are established and published.
 async fn register_all(server: &Server, definitions: &[Definition]) -> Result<Duration, Failure> {
     let endpoint = &server.endpoint;
     let requests: Vec<Vec<u8>> = definitions
@@ -534,21 +535,21 @@ async fn register_all(server: &Server, definitions: &[Definition]) -> Result<Dur
     loop {
         let groups = String::from_utf8_lossy(client.send(&discovery).await?.expect(200)?.body).into_owned();
         let index = String::from_utf8_lossy(client.send(&documents).await?.expect(200)?.body).into_owned();
-        let shown = |d: &Definition| {
+        let display = |d: &Definition| {
             let plural = d.name.split('.').next().unwrap_or_default();
             groups.contains(&format!(r#""resource":"{plural}""#))
                 && d.versions
                     .iter()
                     .all(|v| index.contains(&format!(r#""apis/{}/{v}""#, d.group)))
         };
-        if definitions.iter().all(shown) {
+        if definitions.iter().all(display) {
             return Ok(begin.elapsed());
         }
     }
 }
 
 fn is_established(body: &[u8]) -> Result<bool, Failure> {
-    // The status is the last member, behind schemas that nobody here reads.
+    // The status is the last member, after the schemas, which are skipped.
     const STATUS: &[u8] = br#","status":{"#;
     let Some(place) = memchr::memmem::rfind(body, STATUS) else {
         return Ok(false);
@@ -571,7 +572,7 @@ fn is_established(body: &[u8]) -> Result<bool, Failure> {
         .any(|c| text(c, "type") == "Established" && text(c, "status") == "True"))
 }
 
-/// The registration of many definitions, and what one more costs.
+/// Measures the registration of many CRDs, and of one more.
 async fn register(arguments: &Arguments, definitions: &[Definition]) -> Result<(), Failure> {
     report::title("definitions of the corpus, one connection");
     let directory = tempfile::tempdir()?;
@@ -615,7 +616,7 @@ async fn register(arguments: &Arguments, definitions: &[Definition]) -> Result<(
         "kB",
         Reference::NONE,
     );
-    // Copies in groups of their own bring the number up to where one more is measured.
+    // Copies in other groups increase the number of CRDs to the wanted size.
     let copies: Vec<Definition> = definitions
         .iter()
         .cycle()
@@ -653,7 +654,7 @@ async fn register(arguments: &Arguments, definitions: &[Definition]) -> Result<(
     Ok(())
 }
 
-/// What the documents cost, and what they cost again after one definition has changed.
+/// Measures the OpenAPI documents, at first and after one CRD has changed.
 async fn documents(server: &Server, one: &Definition) -> Result<(), Failure> {
     let endpoint = &server.endpoint;
     let mut client = endpoint.connect().await?;

@@ -1,16 +1,16 @@
-//! What is printed: each figure beside that of a real kube-apiserver and beside the aim.
+//! Prints each figure beside that of a real kube-apiserver and the target.
 
 use crate::load::Outcome;
 use std::time::Duration;
 
-/// Which way a figure is better.
+/// The direction in which a figure is better.
 #[derive(Clone, Copy)]
 pub enum Better {
     More,
     Less,
 }
 
-/// What a figure is held against.
+/// The reference values of a figure.
 #[derive(Clone, Copy)]
 pub struct Reference {
     /// kube-apiserver with etcd on a machine with two cores.
@@ -51,7 +51,7 @@ pub fn title(text: &str) {
     );
 }
 
-/// One line.
+/// Prints one line.
 pub fn figure(what: &str, value: f64, unit: &str, reference: Reference) {
     let number = |v: f64| {
         if v >= 100.0 {
@@ -87,7 +87,7 @@ pub fn millis(d: Duration) -> f64 {
     d.as_secs_f64() * 1e3
 }
 
-/// The lines of a load at full pace.
+/// Prints a load at full rate.
 pub fn load(what: &str, outcome: &Outcome, rate: Reference) {
     figure(what, outcome.rate(), "/s", rate);
     figure("  median", millis(outcome.quantile(0.5)), "ms", Reference::NONE);
@@ -105,7 +105,7 @@ pub fn load(what: &str, outcome: &Outcome, rate: Reference) {
     );
 }
 
-/// The lines of a load at half of some rate: the median of the rounds that the host has left alone, and all rounds together.
+/// Prints a load at half rate: the median of the rounds without steal time, and all rounds together.
 pub fn half(of: &str, rounds: &[Outcome], together: &Outcome) {
     let slowest = |round: &Outcome| millis(round.own_quantile(0.99));
     let mut alone: Vec<f64> = rounds
@@ -141,7 +141,7 @@ pub fn half(of: &str, rounds: &[Outcome], together: &Outcome) {
     }
 }
 
-/// The lines of writes at half pace that tell the disk's part.
+/// Prints the share of the disk in the latency of writes at half rate.
 pub fn beyond_disk(outcome: &Outcome, bare: &bench_disk::Times) {
     let floor = bare.shared(outcome.rate()).quantile(0.99);
     let own = outcome.own_quantile(0.99);

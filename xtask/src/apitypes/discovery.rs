@@ -1,4 +1,4 @@
-//! The facts about a release's resources, read from its discovery documents.
+//! Reads the resources of a release from its discovery documents.
 
 use super::git::Repository;
 use serde_json::Value;

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 const FOLDER: &str = "staging/src/k8s.io/api/testdata/HEAD";
 
-/// Decodes and encodes all fixtures, and returns how many there are.
+/// Decodes and encodes all fixtures; returns their number.
 pub(super) fn check(repository: &Repository, commit: &str) -> Result<usize, String> {
     let files = repository.bytes(commit, &[FOLDER], |path| {
         path.ends_with(".json") || path.ends_with(".pb")
@@ -57,7 +57,7 @@ fn round_trip(name: &str, text: &[u8], binary: &[u8]) -> Result<(), String> {
     let mut written = Vec::new();
     table.write_json(definition, &object, &mut written);
     same("JSON", &written, &compact(text))?;
-    // Events of watches do not say what they are, in either encoding.
+    // Watch events have no `apiVersion` and `kind` in either encoding.
     let envelope = protobuf::open(binary)?;
     let mut message = Vec::new();
     table.write_protobuf(definition, object.as_object().ok_or("no object")?, &mut message);

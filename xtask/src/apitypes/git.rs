@@ -1,4 +1,4 @@
-//! Reading files of a git repository that has no work tree.
+//! Reads files of a bare git repository.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -23,7 +23,7 @@ impl Repository {
         command
     }
 
-    /// The texts of all files of a commit below some folders whose paths are wanted.
+    /// The texts of the selected files of a commit below some folders.
     pub(super) fn files(
         &self,
         commit: &str,
@@ -38,7 +38,7 @@ impl Repository {
         Ok(texts.collect())
     }
 
-    /// The contents of all files of a commit below some folders whose paths are wanted.
+    /// The contents of the selected files of a commit below some folders.
     pub(super) fn bytes(
         &self,
         commit: &str,
@@ -72,7 +72,7 @@ impl Repository {
             return Err("git cat-file has no pipes".to_owned());
         };
         let requests: String = paths.iter().map(|path| format!("{commit}:{path}\n")).collect();
-        // Both pipes are bounded: whoever writes everything before reading waits forever.
+        // Both pipes are bounded, so writing everything before reading would deadlock.
         let writer = std::thread::spawn(move || stdin.write_all(requests.as_bytes()));
         let mut answer = Vec::new();
         stdout.read_to_end(&mut answer).map_err(|e| format!("git: {e}"))?;

@@ -1,7 +1,7 @@
-//! A reader of Go type files, as far as the API types of Kubernetes use the language.
+//! A parser for the subset of Go that the API type files of Kubernetes use.
 //!
-//! The files are formatted by gofmt, so that one declaration or field stands on one line. Read are imports, struct and
-//! other type declarations, the comments above them, and constants of string types.
+//! The files are formatted by gofmt, so each declaration or field is on one line. It parses imports, struct
+//! and other type declarations, their comments, and constants of string types.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ pub(super) struct GoPackage {
     pub(super) constants: Vec<Constant>,
 }
 
-/// A constant that holds a string.
+/// A string constant.
 #[derive(Debug, PartialEq)]
 pub(super) struct Constant {
     pub(super) name: String,
@@ -26,7 +26,7 @@ pub(super) struct Constant {
 /// A type declaration.
 #[derive(Debug)]
 pub(super) struct Declaration {
-    /// Where it stands: the file and the line.
+    /// Its position: the file and the line.
     pub(super) place: (String, usize),
     pub(super) markers: Vec<String>,
     pub(super) body: Body,
@@ -35,9 +35,10 @@ pub(super) struct Declaration {
 #[derive(Debug)]
 pub(super) enum Body {
     Struct(Vec<GoField>),
-    /// A type made of another one. Names of other packages are qualified by their import paths: `<path>.Name`.
+    /// A type defined by another one. Names of other packages are qualified by their import paths:
+    /// `<path>.Name`.
     Named(String),
-    /// Another name of a type.
+    /// An alias of a type.
     Alias(String),
 }
 
@@ -60,7 +61,7 @@ impl GoField {
 }
 
 impl GoPackage {
-    /// Reads one file of the package.
+    /// Parses one file of the package.
     pub(super) fn read(&mut self, file: &str, text: &str) {
         GoReader {
             file,
@@ -74,24 +75,25 @@ impl GoPackage {
 struct GoReader<'p> {
     file: &'p str,
     package: &'p mut GoPackage,
-    /// Import paths by the name under which the file knows them.
+    /// Import paths by their local names.
     imports: BTreeMap<String, String>,
 }
 
-/// What the lines that follow belong to.
+/// The context of the current line.
 enum GoContext {
     File,
     Imports,
     Constants,
     Struct(Declaration, String, Vec<GoField>),
-    /// Something that is passed over until the line that closes it.
+    /// Skipped up to the closing line.
     Other,
 }
 
 impl GoReader<'_> {
     fn read(&mut self, text: &str) {
         let mut context = GoContext::File;
-        // Comments of the declaration or field that follows. Above a declaration those of the block before count too.
+        // Comments of the following declaration or field. A declaration also has those of the block before
+        // it.
         let mut comments: Vec<String> = Vec::new();
         let mut blanks = 0;
         for (number, line) in without_block_comments(text).lines().enumerate() {
@@ -232,7 +234,7 @@ impl GoReader<'_> {
         }
     }
 
-    /// ``Name Type `tag` `` or, where a struct is embedded, ``Type `tag` ``.
+    /// ``Name Type `tag` `` or, for an embedded struct, ``Type `tag` ``.
     fn field(&self, line: &str, markers: Vec<String>) -> Option<GoField> {
         let (declared, tag) = line.split_once('`')?;
         let tag = tag.split('`').next().unwrap_or(tag).to_owned();
@@ -271,7 +273,7 @@ impl GoReader<'_> {
     }
 }
 
-/// The text with block comments blanked out; line breaks stay, so that lines keep their numbers.
+/// Replaces block comments by blanks and keeps line breaks, so that line numbers stay.
 fn without_block_comments(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut is_inside = false;
@@ -281,7 +283,7 @@ fn without_block_comments(text: &str) -> String {
             is_inside = true;
         }
         if is_inside {
-            // Blank lines would separate a marker from what it stands above.
+            // Blank lines would separate a marker from its declaration.
             out.push_str("//");
         } else {
             out.push_str(line);

@@ -1,11 +1,11 @@
-//! The facts about one release's API types, read from its Go packages.
+//! The API types of one release, from its Go packages.
 
 use super::git::Repository;
 use super::go::{self, Body};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The types of a release, by package. Packages are named by the last two parts of their import paths (`core/v1`), those
-/// of the API machinery that are not versioned by the last one (`intstr`).
+/// The types of a release, by package. Packages are named by the last two parts of their import paths
+/// (`core/v1`), unversioned packages of the API machinery by the last one (`intstr`).
 pub(super) type Release = BTreeMap<String, Package>;
 
 /// A package of API types.
@@ -24,36 +24,36 @@ pub(super) struct Package {
 pub(super) struct Type {
     pub(super) name: String,
     pub(super) form: TypeForm,
-    /// Facts beside the form, as they are written.
+    /// Further attributes, as written.
     pub(super) facts: Vec<String>,
 }
 
 #[derive(Clone, Debug)]
 pub(super) enum TypeForm {
     Struct(Vec<Field>),
-    /// A type of its own, made of another.
+    /// A named type, defined by another.
     Named(String),
-    /// A type with an encoding of its own.
+    /// A type with a custom encoding.
     Custom(&'static str),
 }
 
 /// A field, or the fields of an inlined struct.
 #[derive(Clone, Debug)]
 pub(super) struct Field {
-    /// The name in JSON; nothing where a struct is inlined.
+    /// The JSON name; `None` for an inlined struct.
     pub(super) json: Option<String>,
     pub(super) ty: String,
     pub(super) facts: Vec<String>,
 }
 
 impl Field {
-    /// What the field is known by within its struct.
+    /// Identifies the field within its struct.
     pub(super) fn key(&self) -> &str {
         self.json.as_deref().unwrap_or(&self.ty)
     }
 }
 
-/// Types whose encodings are code.
+/// Types with custom encodings.
 const CUSTOM: &[(&str, &str)] = &[
     ("meta/v1.Time", "time"),
     ("meta/v1.MicroTime", "micro-time"),
@@ -78,7 +78,7 @@ const CUSTOM: &[(&str, &str)] = &[
     ),
 ];
 
-/// Where API types are declared.
+/// The folders with API types.
 const FOLDERS: &[&str] = &[
     "staging/src/k8s.io/api",
     "staging/src/k8s.io/apimachinery/pkg/apis/meta",
@@ -91,7 +91,7 @@ const FOLDERS: &[&str] = &[
     "staging/src/k8s.io/kube-aggregator/pkg/apis/apiregistration",
 ];
 
-/// Markers for generators of code. They say nothing about the API.
+/// Markers for code generators, which say nothing about the API.
 const GENERATORS: &[&str] = &[
     "k8s:deepcopy-gen",
     "k8s:conversion-gen",
@@ -137,7 +137,7 @@ fn import_path(folder: &str) -> &str {
     folder.strip_prefix("staging/src/").unwrap_or(folder)
 }
 
-/// The name of a package; nothing for packages that hold no versioned types.
+/// The name of a package; `None` for packages without versioned types.
 fn package_id(folder: &str) -> Option<String> {
     let path = import_path(folder);
     let rest = match path.strip_prefix("k8s.io/apimachinery/pkg/") {
@@ -186,7 +186,7 @@ fn package(id: &str, path: &str, source: &go::GoPackage) -> Package {
         if declaration.markers.iter().any(|m| m == "protobuf=false") {
             facts.push("no-protobuf".to_owned());
         }
-        // Only the older marker makes OpenAPI name the values.
+        // Only this older marker makes OpenAPI list the values.
         let is_published = declaration.markers.iter().any(|m| m == "enum");
         let is_enum = is_published || declaration.markers.iter().any(|m| m.ends_with("k8s:enum"));
         if is_enum && !matches!(declaration.body, Body::Alias(_)) {
@@ -210,7 +210,7 @@ fn package(id: &str, path: &str, source: &go::GoPackage) -> Package {
     }
 }
 
-/// A type with packages by their short names; those of the package itself without.
+/// A type with short package names; without the package name for types of the same package.
 fn localized(ty: &str, id: &str) -> String {
     let start = ty.rfind(['*', ']']).map_or(0, |at| at + 1);
     let (prefix, name) = ty.split_at(start);
@@ -292,7 +292,8 @@ fn is_required(markers: &[String], is_omitted: bool) -> bool {
     !is_omitted
 }
 
-/// Facts that types and fields have alike: list and map types, defaults, unions, and declarative validation.
+/// The attributes that types and fields share: list and map types, defaults, unions, and declarative
+/// validation.
 fn shared_facts(markers: &[String], source: &go::GoPackage) -> Vec<String> {
     let value = |name: &str| {
         let mut found = markers
@@ -343,7 +344,7 @@ fn shared_facts(markers: &[String], source: &go::GoPackage) -> Vec<String> {
     facts
 }
 
-/// A text without spaces outside quotes, so that it is one word.
+/// Removes spaces outside quotes, so that the text is one word.
 fn compact(text: &str) -> String {
     let mut is_quoted = false;
     let keep = |c: &char| {
@@ -353,7 +354,7 @@ fn compact(text: &str) -> String {
     text.chars().filter(keep).collect()
 }
 
-/// A value in a list: in quotes where it would not stand as one word.
+/// Quotes a value in a list if it is not a single word.
 fn quoted(value: &str) -> String {
     let is_plain = !value.is_empty() && !value.contains([' ', ',', '"', '\\']);
     if is_plain {
@@ -370,7 +371,7 @@ fn references(ty: &str) -> Vec<&str> {
         .collect()
 }
 
-/// Takes out types that no versioned type of a group refers to.
+/// Removes types that no versioned type of a group refers to.
 fn keep_reachable(release: &mut Release) {
     let mut reached: BTreeSet<(String, String)> = BTreeSet::new();
     let mut pending: Vec<(String, String)> = Vec::new();
@@ -384,11 +385,11 @@ fn keep_reachable(release: &mut Release) {
                 TypeForm::Struct(fields) => {
                     (package.group.is_some() || id == "version") && !fields.is_empty()
                 }
-                // Kinds of a newer version that an older one serves, too.
+                // Kinds of a newer version that an older version also serves.
                 TypeForm::Named(_) => id.starts_with("meta/") && ty.facts.iter().any(|f| f == "alias"),
                 TypeForm::Custom(_) => false,
             };
-            // These are for clients that keep typed objects of their own; the server has none.
+            // Only used by Go clients, not by the server.
             let is_internal = matches!(ty.name.as_str(), "InternalEvent" | "TableOptions" | "RootPaths");
             if is_object && !is_internal {
                 pending.push((id.clone(), ty.name.clone()));
@@ -416,7 +417,7 @@ fn keep_reachable(release: &mut Release) {
         match &ty.form {
             TypeForm::Struct(fields) => fields.iter().for_each(|f| refer(&f.ty)),
             TypeForm::Named(ty) => refer(ty),
-            // These hold schemas.
+            // These contain schemas.
             TypeForm::Custom(codec) if codec.starts_with("schema") => refer("JSONSchemaProps"),
             TypeForm::Custom(_) => {}
         }

@@ -1,4 +1,4 @@
-//! Comparison of the schemas that the table yields with those that Kubernetes publishes.
+//! Compares the schemas generated from the table with those that Kubernetes publishes.
 
 use super::git::Repository;
 use scantling_apitypes::openapi::Undescribed;
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 const KINDS: &str = "x-kubernetes-group-version-kind";
 const FOLDER: &str = "api/openapi-spec/v3";
 
-/// Compares all schemas, and returns how many there are.
+/// Compares all schemas; returns their number.
 pub(super) fn check(repository: &Repository, commit: &str) -> Result<usize, String> {
     let files = repository.files(commit, &[FOLDER], |path| path.ends_with(".json"))?;
     let mut published: BTreeMap<String, Value> = BTreeMap::new();
@@ -30,7 +30,7 @@ pub(super) fn check(repository: &Repository, commit: &str) -> Result<usize, Stri
         let ours = table.schema(definition, Extensions::NONE, &Undescribed).to_json();
         let ours: Value = serde_json::from_str(&ours).map_err(|e| e.to_string())?;
         let mut theirs = bare(schema);
-        // The kinds of types that every version has differ from document to document.
+        // The kinds of types in every version differ between documents.
         if ours.get(KINDS).is_none() && name.contains(".meta.") {
             theirs.as_object_mut().map(|members| members.remove(KINDS));
         }
@@ -46,7 +46,7 @@ pub(super) fn check(repository: &Repository, commit: &str) -> Result<usize, Stri
     ))
 }
 
-/// A schema without prose, and without the enumerations that only a running server publishes.
+/// A schema without descriptions, and without the enumerations that only a running server publishes.
 fn bare(schema: &Value) -> Value {
     match schema {
         Value::Object(members) => {
@@ -58,7 +58,7 @@ fn bare(schema: &Value) -> Value {
             let kept = members.iter().filter(|(key, value)| !is_left_out(key, value));
             let mut kept: serde_json::Map<_, _> =
                 kept.map(|(key, value)| (key.clone(), bare(value))).collect();
-            // A description is also what a reference needs a wrapper for.
+            // A description is also a reason to wrap a reference.
             if kept.len() == 1
                 && let Some(reference) = kept.get("allOf").and_then(|all| all.pointer("/0/$ref")).cloned()
             {

@@ -1,10 +1,10 @@
-//! Comparison of the table's field numbers with Kubernetes' `.proto` files.
+//! Compares the table's field numbers with Kubernetes' `.proto` files.
 
 use super::git::Repository;
 use scantling_apitypes::TypeTable;
 use std::collections::BTreeSet;
 
-/// Compares the numbers of all messages, and returns how many there are.
+/// Compares the numbers of all messages; returns the number of messages.
 pub(super) fn check(repository: &Repository, commit: &str) -> Result<usize, String> {
     let files = repository.files(commit, &["staging/src/k8s.io"], |path| {
         path.ends_with("/generated.proto")

@@ -1,4 +1,4 @@
-//! Writing the table: the newest release, and what earlier ones had.
+//! Writes the table: the newest release, and what only earlier ones have.
 
 use super::discovery::{DiscoveredResource, Resources};
 use super::model::{Field, Package, Release, Type, TypeForm};
@@ -8,11 +8,11 @@ use std::fmt::Write;
 /// A release: its name, types and resources.
 type ReleaseFacts = (&'static str, Release, Resources);
 
-/// In which releases something exists.
+/// The releases that have an item.
 struct Span {
-    /// The first release that has it, unless that is the oldest one.
+    /// The first release, unless it is the oldest one.
     since: Option<&'static str>,
-    /// The last release that has it, unless that is the newest one.
+    /// The last release, unless it is the newest one.
     until: Option<&'static str>,
 }
 
@@ -27,7 +27,7 @@ impl Span {
         }
     }
 
-    /// What there is to say, beside what is said of whatever holds it.
+    /// The `since` and `until` attributes that the containing item does not already imply.
     fn facts(&self, holder: Option<&Span>) -> Vec<String> {
         let mut facts = Vec::new();
         if let Some(since) = self.since.filter(|s| holder.is_none_or(|h| h.since != Some(s))) {
@@ -185,7 +185,7 @@ impl TableWriter<'_> {
     }
 }
 
-/// ReleaseFacts with the span before the validation tags, which come last.
+/// Facts with the span before the validation tags, which come last.
 fn with_span(facts: &[String], span: Vec<String>) -> Vec<String> {
     let at = facts
         .iter()
@@ -200,7 +200,7 @@ fn with_span(facts: &[String], span: Vec<String>) -> Vec<String> {
         .collect()
 }
 
-/// Ends a line with facts.
+/// Ends a line with its attributes.
 fn line(out: &mut String, facts: &[String]) {
     for fact in facts {
         out.push(' ');

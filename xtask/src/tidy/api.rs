@@ -1,7 +1,7 @@
 //! Snapshots of the public API of the library crates (`xtask/api/<crate>.txt`).
 //!
-//! The lint `unreachable_pub` sees to it that everything marked `pub` can be reached from outside, so a list of the
-//! `pub` items in the formatted sources is the public API. A change of the API shows in the diff of its snapshot.
+//! The lint `unreachable_pub` ensures that every `pub` item is reachable from outside, so a list of the `pub`
+//! items in the formatted sources is the public API. A change of the API shows in the diff of its snapshot.
 
 use super::RustFile;
 use std::collections::BTreeMap;
@@ -50,7 +50,7 @@ fn snapshot<'f>(files: impl Iterator<Item = (&'f str, &'f str)>) -> String {
 
 fn items(text: &str) -> Vec<String> {
     let mut out = Vec::new();
-    // The header of the top-level item that the current line is in.
+    // The header of the top-level item around the current line.
     let mut container = String::new();
     let mut lines = text.lines();
     while let Some(line) = lines.next() {

@@ -3,7 +3,8 @@
 use super::{array, string};
 use serde_json::Value;
 
-/// Which of our crates a crate may use, and what it must never reach. Dependencies point downward only.
+/// The crates of ours that a crate may use, and those that it must never reach. Dependencies point downward
+/// only.
 struct Layer {
     name: &'static str,
     may: &'static [&'static str],
@@ -29,6 +30,11 @@ const LAYERS: &[Layer] = &[
     Layer {
         name: "scantling-apitypes",
         may: &["scantling-value", "scantling-notation"],
+        pure: true,
+    },
+    Layer {
+        name: "scantling-descriptions",
+        may: &[],
         pure: true,
     },
     Layer {
@@ -87,6 +93,7 @@ const LAYERS: &[Layer] = &[
             "scantling-notation",
             "scantling-builtin",
             "scantling-apitypes",
+            "scantling-descriptions",
             "scantling-cel",
             "scantling-schema",
             "scantling-admit",
@@ -97,7 +104,7 @@ const LAYERS: &[Layer] = &[
     },
 ];
 
-/// What a pure crate never depends on.
+/// Dependencies that pure crates must not have.
 const IMPURE: &[&str] = &[
     "tokio", "hyper", "http", "tracing", "rand", "reqwest", "kube", "rayon",
 ];

@@ -1,13 +1,13 @@
-//! Prose that readers stumble over, in documentation, lint pages and `--help`.
+//! Checks prose in documentation, lint pages and `--help`.
 
 use super::collect;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The most words of a sentence.
+/// The maximum number of words in a sentence.
 const MAX_WORDS: usize = 40;
 
-/// Turns of phrase that are not idiomatic technical English, with what to write instead.
+/// Phrases that are not idiomatic technical English, with replacements.
 const BANNED: &[(&str, &str)] = &[
     ("what is told", "name the thing"),
     ("what is said", "name the thing"),

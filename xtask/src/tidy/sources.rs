@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-/// The most lines of a file.
+/// The maximum number of lines of a file.
 const MAX_LINES: usize = 1000;
 
 pub(super) fn check(files: &[RustFile]) -> Vec<String> {

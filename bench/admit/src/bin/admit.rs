@@ -1,11 +1,10 @@
-//! What admission costs: real objects of the corpus, decoding excluded and included; and what definitions cost: the
-//! time to compile them and the memory that they take with all of the corpus loaded.
+//! Measures admission of real objects of the corpus, with and without decoding; and CRDs: the time to compile
+//! them, and the memory they take with the whole corpus loaded.
 //!
 //! `cargo run --release --bin admit -- PATH/open.jsonl.gz`
 //!
-//! With the name of a definition and a number, its object is decoded and created that often and nothing is measured: for
-//! profilers.
-//! So it is with `register` instead of a name: all definitions are.
+//! With the name of a CRD and a number, its object is decoded and created that many times without measuring,
+//! for profilers. With `register` instead of a name, all CRDs are registered that many times.
 
 use flate2::read::GzDecoder;
 use scantling_admit::{
@@ -26,12 +25,12 @@ use std::io::{BufRead, BufReader};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// Counts the bytes that are in use.
+/// Counts the allocated bytes.
 struct Counting;
 
 static IN_USE: AtomicUsize = AtomicUsize::new(0);
 
-// SAFETY: every call is handed on to the system's allocator as it came; only a counter is kept beside it.
+// SAFETY: every call is forwarded unchanged to the system's allocator; only a counter is added.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         IN_USE.fetch_add(layout.size(), Ordering::Relaxed);
@@ -62,7 +61,8 @@ fn text<'v>(v: &'v Value, path: &[&str]) -> &'v str {
         .unwrap_or_default()
 }
 
-/// The median times of several runs that take turns for about a fifth of a second, so that whatever else the machine does slows down all of them.
+/// The median times of several functions that run alternately for about a fifth of a second, so that other
+/// load on the machine slows down all of them.
 fn times<const N: usize>(mut runs: [&mut dyn FnMut(); N]) -> [Duration; N] {
     let start = Instant::now();
     runs.iter_mut().for_each(|run| run());
@@ -71,7 +71,7 @@ fn times<const N: usize>(mut runs: [&mut dyn FnMut(); N]) -> [Duration; N] {
     let mut times: [Vec<Duration>; N] = std::array::from_fn(|_| Vec::with_capacity(rounds));
     for round in 0..rounds {
         for turn in 0..N {
-            // Back and forth: what ran just before has warmed the caches for the next.
+            // In alternating order, because the previous run has warmed the caches for the next.
             let i = if round % 2 == 0 { turn } else { N - 1 - turn };
             let start = Instant::now();
             runs[i]();
@@ -92,10 +92,10 @@ fn micros(d: Duration) -> f64 {
     d.as_secs_f64() * 1e6
 }
 
-fn resource(crd: &Value, version: &str, workshop: &mut ResourceCompiler) -> Option<Resource> {
+fn resource(crd: &Value, version: &str, compiler: &mut ResourceCompiler) -> Option<Resource> {
     let received = Definition::decode(crd.clone(), ApiVersion::V1, Gates::default()).ok()?;
-    let spec = received.definition.spec;
-    workshop.resource(&spec, spec.version(version)?).ok()
+    let accepted = Accepted::assume_accepted(received.definition);
+    compiler.compile(&accepted, version).ok()
 }
 
 fn main() {
@@ -116,8 +116,8 @@ fn main() {
     registrations(&path);
 }
 
-/// The definitions whose objects are created: which of their objects, and what Kubernetes' own code takes for it, in
-/// microseconds, where that is known.
+/// The CRDs whose objects are created: the index of the object, and the time of Kubernetes' own code in
+/// microseconds, if known.
 const SUBJECTS: &[(&str, usize, Option<f64>)] = &[
     ("nodepools.karpenter.sh", 1, Some(739.0)),
     ("bgpfilters.projectcalico.org", 1, Some(1130.0)),
@@ -268,7 +268,8 @@ fn measure(name: &str, resource: &Resource, object: &Value, go: Option<f64>) {
     );
 }
 
-/// What immutability adds to an update: a hundred objects in a list, of which every other field is immutable.
+/// The overhead of immutability in an update: a list of a hundred objects in which every other field is
+/// immutable.
 fn immutability() {
     let schema = |mark: &str| {
         let field = |i: usize| {
@@ -295,7 +296,7 @@ fn immutability() {
     );
     let object = json::decode(object.as_bytes(), Limits::SERVER).unwrap();
     let old = object.clone();
-    // One field has changed: otherwise there is nothing to look at.
+    // One field has changed: otherwise there is nothing to compare.
     let mut object = object;
     let list = object
         .as_object_mut()
@@ -313,17 +314,17 @@ fn immutability() {
         ..AdmitOptions::default()
     };
     let resource = |mark: &str| {
-        let schema = json::decode(schema(mark).as_bytes(), Limits::SERVER).unwrap();
-        let structural = Schema::new(&schema).structural(&mut Interner::new()).unwrap();
-        Resource {
-            plan: PlanCompiler::new().compile(&structural),
-            kind: "Thing".into(),
-            api_version: "example.com/v1".into(),
-            scope: Scope::Cluster,
-            status: false,
-            scale: None,
-            preserve_unknown_fields: false,
-        }
+        let crd = format!(
+            r#"{{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {{"name": "things.example.com"}}, "spec": {{"group": "example.com", "scope": "Cluster",
+            "names": {{"plural": "things", "kind": "Thing"}}, "versions": [{{"name": "v1", "served": true,
+            "storage": true, "schema": {{"openAPIV3Schema": {}}}}}]}}}}"#,
+            schema(mark)
+        );
+        let crd = json::decode(crd.as_bytes(), Limits::SERVER).unwrap();
+        let decoded = Definition::decode(crd, ApiVersion::V1, options.gates).unwrap();
+        let accepted = Accepted::assume_accepted(decoded.definition);
+        ResourceCompiler::default().compile(&accepted, "v1").unwrap()
     };
     let (plain, marked) = (resource(""), resource(r#", "x-kubernetes-immutable": true"#));
     let update = |resource: &Resource| write(resource, WriteOperation::Update(&old), &object, &options);
@@ -346,7 +347,7 @@ fn immutability() {
     );
 }
 
-/// The definitions of which the time that Kubernetes' own code takes to compile them is known, in milliseconds.
+/// CRDs whose compile time in Kubernetes' own code is known, in milliseconds.
 const COMPILED_BY_GO: &[(&str, f64)] = &[
     ("nodepools.karpenter.sh", 11.9),
     ("clusters.cluster.x-k8s.io", 9.8),
@@ -425,11 +426,10 @@ fn definitions(path: &str) {
             &entry.get("objects").and_then(Value::as_array).unwrap()[0],
             &["version"],
         );
-        let spec = Definition::decode(crd.clone(), ApiVersion::V1, Gates::default()).unwrap();
-        let spec = spec.definition.spec;
-        let version = spec.version(version).unwrap();
+        let decoded = Definition::decode(crd.clone(), ApiVersion::V1, Gates::default()).unwrap();
+        let accepted = Accepted::assume_accepted(decoded.definition);
         // Nothing is shared with other definitions, as at the start of a process.
-        let compile = || ResourceCompiler::default().resource(&spec, version).unwrap();
+        let compile = || ResourceCompiler::default().compile(&accepted, version).unwrap();
         // What was compiled is kept: a server does not throw it away either.
         let (mut idle, mut made) = (Vec::new(), Vec::new());
         let mut ready = Vec::new();
@@ -449,15 +449,15 @@ fn definitions(path: &str) {
     }
 }
 
-/// The definitions of the corpus as a client sends them.
+/// The CRDs of the corpus as a client sends them.
 fn texts(path: &str) -> Vec<Vec<u8>> {
     entries(path)
         .map(|entry| entry.get("crd").unwrap().to_json().into_bytes())
         .collect()
 }
 
-/// Does with definitions what a server does when clients send them: decodes them, checks them with all their defaults
-/// and rules, and settles their names.
+/// Processes CRDs as a server does: decodes them, validates them with all their defaults and rules, and
+/// resolves their names.
 fn register(texts: &[Vec<u8>]) -> Vec<Accepted> {
     let environments = Environments::for_version(KubernetesVersion::LATEST);
     let setting = ValidationContext {

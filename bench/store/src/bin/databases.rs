@@ -1,10 +1,11 @@
-//! Which embedded database: redb, fjall and SQLite do what the embedded engine asks of one.
+//! Compares embedded databases (redb, fjall and SQLite) on the workload of the embedded engine.
 //!
-//! A commit is a batch of creates. Each stores a value of 1 KiB under a key and a row in the history table; the
-//! oldest rows of the history are removed as new ones come. A commit ends when the data is on disk. Beside
-//! them stands what the disk allows: the same bytes appended to one preallocated file, and flushed.
+//! A commit is a batch of creates. Each stores a value of 1 KiB under a key and a row in the history table;
+//! the oldest rows of the history are removed as new ones come. A commit ends when the data is durable. For
+//! comparison, the same bytes are appended to one preallocated file and flushed.
 //!
-//! `databases [directory] [objects]`: where to write, and how many objects to open a store with.
+//! `databases [directory] [objects]`: the directory to write to, and the number of objects for the opening
+//! test.
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt;
@@ -13,20 +14,20 @@ use std::time::{Duration, Instant};
 
 use redb::{ReadableDatabase, ReadableTable};
 
-/// How many revisions of history stay.
+/// The number of revisions in the history.
 const HISTORY: u64 = 10_000;
-/// How long each batch size runs.
+/// The duration of the run for each batch size.
 const RUN: Duration = Duration::from_secs(3);
 
 type Failure = Box<dyn std::error::Error>;
 
-/// What an engine asks of a database.
+/// The operations that the engine needs from a database.
 trait Database: Sized {
     const NAME: &'static str;
     fn open(path: &Path) -> Result<Self, Failure>;
-    /// Stores a batch durably; the first has this revision.
+    /// Stores a batch durably; the first entry has this revision.
     fn commit(&mut self, revision: u64, batch: &[(String, Vec<u8>)]) -> Result<(), Failure>;
-    /// Reads everything; answers with the number of entries and of value bytes.
+    /// Reads everything; returns the number of entries and of value bytes.
     fn scan(&self) -> Result<(usize, usize), Failure>;
 }
 
@@ -154,7 +155,7 @@ impl Database for Sqlite {
     }
 }
 
-/// What the disk allows: no index, no structure, one flush per batch.
+/// The disk alone: no index, no structure, one flush per batch.
 struct Flush {
     file: File,
     offset: u64,
@@ -199,7 +200,7 @@ impl Database for Flush {
     }
 }
 
-/// Keys of many namespaces in an order that is not that of the keys, as servers see them.
+/// Keys of many namespaces in random order, as servers see them.
 fn batch(revision: u64, size: u64, bytes: usize) -> Vec<(String, Vec<u8>)> {
     let object = |n: u64| {
         let mixed = n.wrapping_mul(0x9e37_79b9_7f4a_7c15);

@@ -1,8 +1,8 @@
-//! Decoding and writing of real documents, beside `serde_json` into its own value.
+//! Compares decoding and encoding of real documents with `serde_json`.
 //!
-//! `cargo run --release --bin decode [corpus.jsonl.gz]` reads the corpus of real definitions and objects.
+//! `cargo run --release --bin decode [corpus.jsonl.gz]` reads the corpus of real CRDs and objects.
 
-use scantling_value::{Limits, json};
+use scantling_value::{Limits, json, yaml};
 use std::hint::black_box;
 use std::io::Read as _;
 use std::time::{Duration, Instant};
@@ -27,7 +27,7 @@ fn main() {
         let of_case = case["objects"].as_array().into_iter().flatten();
         objects.extend(of_case.map(|o| o["object"].to_string()));
     }
-    // One large object: all of the objects in a list.
+    // One large document: a list of all objects.
     let large = format!(
         "[{}]",
         objects.iter().take(600).cloned().collect::<Vec<_>>().join(",")
@@ -40,9 +40,34 @@ fn main() {
     compare("definitions", &definitions);
     compare("objects", &objects);
     compare("one large list", &[large]);
+    println!();
+    yaml_rate("definitions", &definitions);
+    yaml_rate("objects", &objects);
 }
 
-/// Decodes all of the documents by both decoders, alternating, and prints the best rounds.
+/// Prints how fast the documents are decoded as YAML in block style.
+fn yaml_rate(name: &str, documents: &[String]) {
+    let texts: Vec<String> = documents
+        .iter()
+        .map(|d| yaml::encode(&json::decode(d.as_bytes(), Limits::SAFE).expect("the corpus is JSON")))
+        .collect();
+    let bytes: usize = texts.iter().map(String::len).sum();
+    let mut best = Duration::MAX;
+    for _ in 0..5 {
+        let start = Instant::now();
+        for text in &texts {
+            black_box(yaml::decode(black_box(text.as_bytes()), Limits::SAFE)).ok();
+        }
+        best = best.min(start.elapsed());
+    }
+    println!(
+        "{name} in YAML: {:.0} MB/s, {:.0} documents/s",
+        bytes as f64 / best.as_secs_f64() / 1e6,
+        texts.len() as f64 / best.as_secs_f64()
+    );
+}
+
+/// Decodes all documents with both decoders alternately, and prints the best rounds.
 fn compare(name: &str, documents: &[String]) {
     let bytes: usize = documents.iter().map(String::len).sum();
     let rounds = (400_000_000 / bytes.max(1)).clamp(4, 200);

@@ -12,13 +12,13 @@ use scantling_store::{EmbeddedConfig, EmbeddedStore, EtcdConfig, EtcdStore, Stor
 use crate::limit;
 use crate::{Failure, VALUE};
 
-/// How long each number of writers runs.
+/// The duration of the run for each number of writers.
 pub(crate) const RUN: Duration = Duration::from_secs(1);
-/// How often every number of writers runs.
+/// The number of rounds for each number of writers.
 const ROUNDS: usize = 7;
 pub(crate) const WRITERS: [usize; 3] = [1, 16, 256];
 
-/// Writes per second, and how long one takes.
+/// Writes per second, and the latency of a write.
 #[derive(Clone, Copy)]
 pub(crate) struct Rate {
     per_second: f64,
@@ -38,7 +38,7 @@ impl Rate {
     }
 }
 
-/// Creates from many tasks at once.
+/// Creates from many tasks in parallel.
 async fn write(store: &Arc<dyn Store>, writers: usize, round: usize) -> Result<Rate, Failure> {
     let start = Instant::now();
     let name = move |writer, n| format!("{round}-{writers}-{writer}/{n:08}");
@@ -46,8 +46,8 @@ async fn write(store: &Arc<dyn Store>, writers: usize, round: usize) -> Result<R
     Ok(Rate::of(latencies, 1, start.elapsed()))
 }
 
-/// How long creates take that many tasks make at once, each when its last one was answered, and no sooner than its
-/// pace says.
+/// The latencies of creates by many parallel tasks, each of which waits for its previous one and keeps to the
+/// pace.
 pub(crate) async fn latencies(
     store: &Arc<dyn Store>,
     writers: usize,
@@ -66,7 +66,7 @@ pub(crate) async fn latencies(
                     let key = format!("/registry/example.com/widgets/{}", name(writer, latencies.len()));
                     let value = vec![b'x'; VALUE].into();
                     if let Some(pace) = &mut pace {
-                        // What is late is made up for.
+                        // Late requests catch up.
                         pace.tick().await;
                     }
                     let begin = Instant::now();
@@ -102,8 +102,8 @@ fn summary(rates: &[Rate]) -> String {
     )
 }
 
-/// Durable creates. All take turns, so that what else the machine does meets them alike; ratios are those of
-/// neighbours in time.
+/// Durable creates. All engines take turns, so that other load affects them alike; ratios are between
+/// neighbouring runs.
 pub(crate) async fn creates(root: &Path, numbers: &[usize]) -> Result<(), Failure> {
     let directory = tempfile::tempdir_in(root)?;
     let embedded: Arc<dyn Store> = Arc::new(EmbeddedStore::open(EmbeddedConfig::new(
@@ -160,7 +160,7 @@ pub(crate) async fn creates(root: &Path, numbers: &[usize]) -> Result<(), Failur
     Ok(())
 }
 
-/// An etcd of one member on the same disk.
+/// A single-member etcd on the same disk.
 struct Etcd(Child);
 
 impl Drop for Etcd {

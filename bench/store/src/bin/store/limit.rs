@@ -1,9 +1,9 @@
-//! What the disk allows ([`bench_disk`]): the bytes of a write, and a flush.
+//! Measures the disk alone ([`bench_disk`]): the bytes of a write, and a flush.
 //!
-//! It is measured twice. Once by one thread that writes for as many as there are writers and flushes: no writer has to
-//! be woken, which no program that answers writers can do without. And once with group commit: as many tasks as there
-//! are writers, each of which hands its bytes over and waits, and one thread that waits for all of them, writes, flushes
-//! and answers. That is the least that any durable store has to do for them.
+//! It is measured in two ways. In the first, one thread writes for all writers and flushes; no writer has to
+//! be woken, which a real store cannot avoid. In the second, with group commit, each writer is a task that
+//! submits its bytes and waits, and one thread waits for all of them, writes, flushes and replies. That is
+//! the minimum for any durable store.
 
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ use tokio::sync::oneshot;
 use crate::creates::{RUN, Rate};
 use crate::{Failure, VALUE};
 
-/// What a create writes beside its value: the key, revisions, lengths.
+/// The bytes of a create besides its value: the key, revisions, lengths.
 const AROUND: usize = 80;
 
 /// One thread writes for all.
@@ -30,12 +30,12 @@ pub(crate) fn alone(target: &mut Target, writers: usize) -> Result<Rate, Failure
     Ok(Rate::of(latencies, writers, start.elapsed()))
 }
 
-/// Bytes to write, and who waits for them.
+/// Bytes to write, and the tasks that wait for them.
 #[derive(Default)]
 struct Group {
     bytes: Vec<u8>,
     waiting: Vec<oneshot::Sender<()>>,
-    /// How many writers are still at it.
+    /// The number of active writers.
     writers: usize,
 }
 
@@ -50,7 +50,7 @@ impl Shared {
         self.group.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Writes for whoever waits, once all do.
+    /// Writes for all waiting tasks, once all writers wait.
     fn serve(&self, target: &mut Target) -> Result<(), Failure> {
         loop {
             let mut group = self.group();
@@ -71,7 +71,7 @@ impl Shared {
     }
 }
 
-/// One who writes again as soon as it has been answered.
+/// A writer that writes again as soon as it gets a reply.
 async fn writer(shared: Arc<Shared>, start: Instant) -> Vec<Duration> {
     let mut latencies = Vec::new();
     while start.elapsed() < RUN {
@@ -97,7 +97,7 @@ async fn writer(shared: Arc<Shared>, start: Instant) -> Vec<Duration> {
     latencies
 }
 
-/// One thread writes for as many as wait for it.
+/// One thread writes for all waiting tasks.
 pub(crate) async fn together(target: &mut Target, writers: usize) -> Result<Rate, Failure> {
     let shared = Arc::new(Shared::default());
     shared.group().writers = writers;

@@ -1,8 +1,8 @@
-//! The engines beside etcd, and beside what the disk allows.
+//! Compares the storage engines with etcd and with the disk alone.
 //!
-//! `store <directory> [part …]`: where to write, and what to measure: `creates`, `stalls`, `lists`,
-//! `watches`, `opening`, `memory`; all of them, if none is named. `creates-16` measures one number of writers. etcd is
-//! started on the same disk where there is one. Tables are printed in Markdown.
+//! `store <directory> [part …]`: the directory to write to, and the parts to measure: `creates`, `stalls`,
+//! `lists`, `watches`, `opening`, `memory`; all by default. `creates-16` measures one number of writers. etcd
+//! is started on the same disk if it is installed. Tables are printed in Markdown.
 
 mod creates;
 mod limit;
@@ -18,7 +18,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// The size of a value, where nothing else is said.
+/// The default size of a value.
 const VALUE: usize = 1024;
 
 const PARTS: [&str; 6] = ["opening", "memory", "creates", "stalls", "lists", "watches"];
@@ -44,7 +44,7 @@ async fn main() -> Result<(), Failure> {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match arguments.as_slice() {
         [] => Err("usage: store <directory> [part …]".into()),
-        // What `opening` runs in processes of their own.
+        // `opening` runs these in separate processes.
         ["--fill", directory, objects] => {
             opening::fill_and_crash(Path::new(directory), objects.parse()?).await
         }

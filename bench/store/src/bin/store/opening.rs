@@ -1,4 +1,4 @@
-//! How long a store takes to open, and how much memory it needs.
+//! Measures the time to open a store, and its memory.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -11,10 +11,10 @@ use scantling_store::{
 
 use crate::{Failure, VALUE};
 
-/// How many tasks write at once where the writing is not what is measured.
+/// The number of parallel tasks where writing is not measured.
 const TASKS: usize = 256;
 
-/// Makes as many writes as wanted, from many tasks at once.
+/// Makes `n` writes from many parallel tasks.
 pub(crate) async fn write_many<F>(
     store: &Arc<EmbeddedStore>,
     count: usize,
@@ -40,7 +40,7 @@ where
     Ok(())
 }
 
-/// Fills a store and ends the process without any ceremony.
+/// Fills a store and aborts the process.
 pub(crate) async fn fill_and_crash(directory: &Path, objects: usize) -> Result<(), Failure> {
     let store = Arc::new(EmbeddedStore::open(EmbeddedConfig::new(directory))?);
     write_many(&store, objects, |store, n| async move {
@@ -52,7 +52,7 @@ pub(crate) async fn fill_and_crash(directory: &Path, objects: usize) -> Result<(
     std::process::abort()
 }
 
-/// Opens a store, says how long that took, and closes it.
+/// Opens a store, prints the time, and closes it.
 pub(crate) fn open(directory: &Path) -> Result<(), Failure> {
     let start = Instant::now();
     let store = EmbeddedStore::open(EmbeddedConfig::new(directory))?;
@@ -65,8 +65,8 @@ pub(crate) fn open(directory: &Path) -> Result<(), Failure> {
     Ok(store.close()?)
 }
 
-/// How long stores take to open, after a crash and after a clean end. Each is opened by a process of its own, so
-/// that its memory is known.
+/// Measures the time to open stores after a crash and after a clean shutdown. Each is opened by a separate
+/// process, so that its memory is known.
 pub(crate) fn opening(root: &Path) -> Result<(), Failure> {
     println!("\n## Opening a store with objects of 1 KiB: time, resident memory\n");
     println!(
@@ -90,7 +90,7 @@ pub(crate) fn opening(root: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Runs this very program; answers with what it said.
+/// Runs this program again and returns its output.
 fn run(arguments: &[&str]) -> Result<String, Failure> {
     let output = Command::new(std::env::current_exe()?)
         .args(arguments)
@@ -99,13 +99,13 @@ fn run(arguments: &[&str]) -> Result<String, Failure> {
     Ok(String::from_utf8(output.stdout)?.trim().to_owned())
 }
 
-/// Whether memory grows with history: the same objects are written again and again.
+/// Checks that memory does not grow with history: writes the same objects again and again.
 pub(crate) async fn memory(root: &Path) -> Result<(), Failure> {
     const OBJECTS: usize = 1_000;
     const ROUND: usize = 100_000;
     let directory = tempfile::tempdir_in(root)?;
     let mut config = EmbeddedConfig::new(directory.path());
-    // Less than usual, so that the limits are met soon.
+    // Less than the default, so that the limits are reached soon.
     config.history = HistoryLimits {
         events: ROUND / 2,
         ..HistoryLimits::default()
@@ -145,16 +145,16 @@ fn resident_megabytes() -> u64 {
     number.unwrap_or_default() / 1024
 }
 
-/// What this process has used of the processors: the figure that a busy machine does not change.
+/// The processor time of this process, which does not depend on other load.
 fn processor_time() -> Duration {
     let status = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    // The name of the program, in parentheses, may hold anything; the 12th and 13th field after it count.
+    // The name of the program, in parentheses, may contain anything; the 12th and 13th field after it count.
     let fields = status
         .rsplit_once(')')
         .map(|(_, fields)| fields)
         .unwrap_or_default();
     let ticks = fields.split_whitespace().skip(11).take(2);
     let ticks: u64 = ticks.filter_map(|ticks| ticks.parse::<u64>().ok()).sum();
-    // A tick is a hundredth of a second on every Linux of today.
+    // A tick is a hundredth of a second on Linux.
     Duration::from_millis(ticks * 10)
 }

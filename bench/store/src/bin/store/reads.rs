@@ -56,7 +56,7 @@ pub(crate) async fn lists(root: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// One writer, many watches: how long until all have seen all.
+/// One writer, many watches: the time until all watches have seen all events.
 pub(crate) async fn watches() -> Result<(), Failure> {
     println!(
         "\n## Watch fan-out\n\n| watches | events | took | events per second |\n| --- | --- | --- | --- |"

@@ -1,4 +1,4 @@
-//! How long the slowest writes take while the journal is carried over to the state at rest.
+//! Measures the slowest writes during checkpoints.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -9,23 +9,23 @@ use scantling_store::{EmbeddedConfig, EmbeddedStore, Store};
 use crate::{Failure, creates};
 
 const WRITERS: usize = 16;
-/// How often each of them writes: together about half of what they could.
+/// The interval between writes of a task: together about half of the possible rate.
 const PACE: Duration = Duration::from_millis(1);
 const RUN: Duration = Duration::from_secs(4);
 const ROUNDS: usize = 3;
 
-/// Writes at a steady pace, with a checkpoint after so many bytes.
+/// Writes at a steady pace, with a checkpoint after the given number of bytes.
 async fn latencies(root: &Path, checkpoint_bytes: usize) -> Result<Vec<Duration>, Failure> {
     let directory = tempfile::tempdir_in(root)?;
     let mut config = EmbeddedConfig::new(directory.path());
     config.checkpoint_bytes = checkpoint_bytes;
     let store: Arc<dyn Store> = Arc::new(EmbeddedStore::open(config)?);
-    // The keys of neighbours in time are far from each other, as they are in a cluster.
+    // Keys of consecutive writes are far apart, as in a cluster.
     let name = |writer, n: usize| format!("{writer}/{:06}", n.wrapping_mul(7_919) % 100_003);
     creates::latencies(&store, WRITERS, RUN, Some(PACE), name).await
 }
 
-/// Rounds with checkpoints and rounds without take turns.
+/// Rounds with and without checkpoints take turns.
 pub(crate) async fn stalls(root: &Path) -> Result<(), Failure> {
     println!("\n## Writes by {WRITERS} writers, one each per {PACE:?}, milliseconds\n");
     println!(

@@ -9,12 +9,47 @@ use std::time::{Duration, Instant};
 
 /// A running server.
 pub struct Server {
-    process: Child,
-    /// Kept open, because the server may still print.
-    _output: std::io::Lines<BufReader<ChildStdout>>,
+    processes: Processes,
     pub endpoint: Endpoint,
     /// The time from the start of the process to the first success of `/readyz`.
     pub ready_after: Duration,
+    /// Whether requests are counted by the server's own metrics.
+    has_metrics: bool,
+}
+
+/// The processes of a server, killed when they are dropped.
+pub struct Processes {
+    children: Vec<Child>,
+    /// Kept open, because the server may still print.
+    output: Option<std::io::Lines<BufReader<ChildStdout>>>,
+}
+
+impl Processes {
+    pub fn new() -> Processes {
+        Processes {
+            children: Vec::new(),
+            output: None,
+        }
+    }
+
+    pub fn push(&mut self, child: Child) {
+        self.children.push(child);
+    }
+
+    /// Returns the sum of a figure of all processes.
+    fn sum<T: std::iter::Sum>(&self, figure: impl Fn(u32) -> T) -> T {
+        self.children.iter().map(|child| figure(child.id())).sum()
+    }
+}
+
+impl Drop for Processes {
+    fn drop(&mut self) {
+        for child in &mut self.children {
+            // A process that has ended by itself needs no stop.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
 }
 
 impl Server {
@@ -38,6 +73,8 @@ impl Server {
                 )
             })?;
         let mut lines = BufReader::new(process.stdout.take().ok_or("no output")?).lines();
+        let mut processes = Processes::new();
+        processes.push(process);
         let address = loop {
             let line = lines.next().ok_or("the server ended before it was ready")??;
             if let Some(address) = line.strip_prefix("serving on https://") {
@@ -47,30 +84,43 @@ impl Server {
         let endpoint = Endpoint::from_kubeconfig(address, &std::fs::read_to_string(&kubeconfig)?)?;
         let ready = endpoint.get("/readyz");
         while endpoint.connect().await?.send(&ready).await?.status != 200 {}
+        processes.output = Some(lines);
         Ok(Server {
-            process,
-            _output: lines,
+            processes,
             endpoint,
             ready_after: begin.elapsed(),
+            has_metrics: true,
         })
+    }
+
+    /// A server of other processes, whose metrics are not read.
+    pub fn of_peer(processes: Processes, endpoint: Endpoint, ready_after: Duration) -> Server {
+        Server {
+            processes,
+            endpoint,
+            ready_after,
+            has_metrics: false,
+        }
     }
 
     /// The processor time used.
     pub fn cpu(&self) -> Duration {
-        // Fields 14 and 15 of the line, counted from the name in parentheses, in hundredths of a second.
-        let text = std::fs::read_to_string(format!("/proc/{}/stat", self.process.id())).unwrap_or_default();
-        let fields = text.rsplit(')').next().unwrap_or_default().split_whitespace();
-        let ticks: u64 = fields
-            .skip(11)
-            .take(2)
-            .filter_map(|t| t.parse::<u64>().ok())
-            .sum();
+        let ticks: u64 = self.processes.sum(|id| {
+            // Fields 14 and 15 of the line, counted from the name in parentheses, in hundredths of a second.
+            let text = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
+            let fields = text.rsplit(')').next().unwrap_or_default().split_whitespace();
+            let times = fields.skip(11).take(2);
+            times.filter_map(|t| t.parse::<u64>().ok()).sum::<u64>()
+        });
         Duration::from_millis(ticks * 10)
     }
 
     /// The number of requests answered within 5 ms (the target at half rate, and a bucket of its metrics),
     /// and the total. Watches do not count.
     pub async fn answered(&self) -> Result<(f64, f64), Failure> {
+        if !self.has_metrics {
+            return Ok((0.0, 0.0));
+        }
         let mut client = self.endpoint.connect().await?;
         let answer = client.send(&self.endpoint.get("/metrics")).await?.expect(200)?;
         let text = String::from_utf8_lossy(answer.body).into_owned();
@@ -89,20 +139,12 @@ impl Server {
 
     /// The resident memory in megabytes.
     pub fn rss(&self) -> f64 {
-        let text = std::fs::read_to_string(format!("/proc/{}/status", self.process.id())).unwrap_or_default();
-        let line = text
-            .lines()
-            .find_map(|l| l.strip_prefix("VmRSS:"))
-            .unwrap_or_default();
-        let kilobytes: f64 = line.trim().trim_end_matches(" kB").parse().unwrap_or_default();
+        let kilobytes: f64 = self.processes.sum(|id| {
+            let text = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
+            let line = text.lines().find_map(|l| l.strip_prefix("VmRSS:"));
+            let number = line.unwrap_or_default().trim().trim_end_matches(" kB");
+            number.parse::<f64>().unwrap_or_default()
+        });
         kilobytes / 1024.0
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        // A process that has ended by itself needs no stop.
-        let _ = self.process.kill();
-        let _ = self.process.wait();
     }
 }

@@ -55,8 +55,13 @@ impl Endpoint {
         };
         let authority =
             base64::engine::general_purpose::STANDARD.decode(field("certificate-authority-data:")?)?;
+        Endpoint::new(address, &authority, field("token:")?.to_owned())
+    }
+
+    /// An endpoint with the PEM of its certificate authority and a bearer token.
+    pub fn new(address: SocketAddr, authority: &[u8], token: String) -> Result<Endpoint, Failure> {
         let mut roots = rustls::RootCertStore::empty();
-        for certificate in CertificateDer::pem_slice_iter(&authority) {
+        for certificate in CertificateDer::pem_slice_iter(authority) {
             roots.add(certificate?)?;
         }
         let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -67,7 +72,7 @@ impl Endpoint {
         Ok(Endpoint {
             address,
             connector: TlsConnector::from(Arc::new(config)),
-            token: field("token:")?.to_owned(),
+            token,
         })
     }
 
@@ -75,7 +80,7 @@ impl Endpoint {
     pub async fn connect(&self) -> Result<Client, Failure> {
         let socket = TcpStream::connect(self.address).await?;
         socket.set_nodelay(true)?;
-        let name = ServerName::try_from("localhost")?;
+        let name = ServerName::from(self.address.ip());
         Ok(Client {
             stream: self.connector.connect(name, socket).await?,
             buffer: Vec::with_capacity(64 << 10),

@@ -1,6 +1,6 @@
 //! Load for the API server:
-//! `server [--program FILE] [--corpus FILE] [--seconds N] [start] [objects] [watch] [definitions]`; without a
-//! name, all parts.
+//! `server [--program FILE] [--corpus FILE] [--seconds N] [--kube-apiserver FILE [--etcd FILE]] [start] [objects]
+//! [watch] [definitions] [deployments]`; without a name, all parts.
 //!
 //! The server is the release build of `scantling serve` with durable storage, on a free loopback port, over
 //! TLS. The client shares the machine with it, so the rates are those of both together. The server's
@@ -10,13 +10,15 @@ mod child;
 mod client;
 mod corpus;
 mod load;
+mod peer;
 mod report;
 
 use child::Server;
 use corpus::{Definition, Subject, name};
 use load::{Bound, Outcome, Pace, Work};
+use peer::Peer;
 use report::{Reference, figure, millis};
-use scantling_value::{Limits, Value, json};
+use scantling_value::{Limits, Map, Value, json, yaml};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -53,6 +55,8 @@ struct Arguments {
     program: PathBuf,
     corpus: PathBuf,
     time: Duration,
+    kube_apiserver: Option<PathBuf>,
+    etcd: PathBuf,
     parts: Vec<String>,
 }
 
@@ -63,6 +67,8 @@ impl Arguments {
             program: root.join("target/release/scantling"),
             corpus: root.join("../shared/conformance/corpus/open.jsonl.gz"),
             time: Duration::from_secs(4),
+            kube_apiserver: None,
+            etcd: "etcd".into(),
             parts: Vec::new(),
         };
         let mut given = std::env::args().skip(1);
@@ -72,7 +78,9 @@ impl Arguments {
                 "--program" => arguments.program = value()?.into(),
                 "--corpus" => arguments.corpus = value()?.into(),
                 "--seconds" => arguments.time = Duration::from_secs(value()?.parse()?),
-                "start" | "objects" | "watch" | "definitions" => arguments.parts.push(word),
+                "--kube-apiserver" => arguments.kube_apiserver = Some(value()?.into()),
+                "--etcd" => arguments.etcd = value()?.into(),
+                "start" | "objects" | "watch" | "definitions" | "deployments" => arguments.parts.push(word),
                 _ => return Err(format!("unknown argument {word}").into()),
             }
         }
@@ -102,6 +110,9 @@ async fn main() -> Result<(), Failure> {
     }
     if arguments.wants("definitions") {
         register(&arguments, &definitions).await?;
+    }
+    if arguments.wants("deployments") {
+        deployments(&arguments).await?;
     }
     Ok(())
 }
@@ -313,7 +324,7 @@ async fn objects(arguments: &Arguments, subject: &Subject) -> Result<(), Failure
 
     // Gets access all objects in a scattered order.
     let template = endpoint.get(&format!("{}/{}", subject.path(), name(0)));
-    let get = scattered(named(template, 200));
+    let get = scattered(named(template, 200), OBJECTS);
     let outcome = load::run(&server, CONNECTIONS, Pace::Full, bound, 0, &get).await?;
     report::load("get", &outcome, Reference::more(2028.0, GETS_AIM));
     half(&outcome, 0, &get).run().await?;
@@ -380,9 +391,79 @@ async fn objects(arguments: &Arguments, subject: &Subject) -> Result<(), Failure
     Ok(())
 }
 
+/// Creates and gets Deployments, beside kube-apiserver if its program is given.
+async fn deployments(arguments: &Arguments) -> Result<(), Failure> {
+    report::title(&format!("Deployments, {CONNECTIONS} connections"));
+    let real = match &arguments.kube_apiserver {
+        Some(program) => {
+            let peer = Peer {
+                kube_apiserver: program.clone(),
+                etcd: arguments.etcd.clone(),
+            };
+            let directory = tempfile::tempdir()?;
+            let server = peer.start(directory.path()).await?;
+            Some(deployment_rates(&server, arguments.time).await?)
+        }
+        None => None,
+    };
+    let directory = tempfile::tempdir()?;
+    let server = Server::start(&arguments.program, directory.path()).await?;
+    let here = deployment_rates(&server, arguments.time).await?;
+    let against = |real: Option<f64>, times: f64| match real {
+        Some(rate) => Reference::more(rate, rate * times),
+        None => Reference::NONE,
+    };
+    let rate = |rates: fn(&[Outcome; 2]) -> &Outcome| real.as_ref().map(|real| rates(real).rate());
+    report::load("create", &here[0], against(rate(|r| &r[0]), 10.0));
+    report::load("get", &here[1], against(rate(|r| &r[1]), 15.0));
+    if let Some(real) = &real {
+        for (what, outcome) in ["create", "get"].into_iter().zip(real) {
+            let what = format!("processor time of the real server with etcd, {what}");
+            figure(
+                &what,
+                outcome.cpu_each().as_secs_f64() * 1e6,
+                "us",
+                Reference::NONE,
+            );
+        }
+    }
+    figure("memory after all this", server.rss(), "MB", Reference::NONE);
+    Ok(())
+}
+
+/// The loads of creates and of gets of Deployments.
+async fn deployment_rates(server: &Server, time: Duration) -> Result<[Outcome; 2], Failure> {
+    const PATH: &str = "/apis/apps/v1/namespaces/default/deployments";
+    let mut object = yaml::decode(DEPLOYMENT.as_bytes(), Limits::SERVER)?;
+    let metadata = Map::from_iter([("name", Value::from(name(0))), ("namespace", "default".into())]);
+    let members = object.as_object_mut().ok_or("the Deployment is not an object")?;
+    members.insert("metadata", metadata.into());
+    let body = object.to_json();
+    let endpoint = &server.endpoint;
+    let create = named(
+        endpoint.sending("POST", PATH, "application/json", body.as_bytes()),
+        201,
+    );
+    let bound = Bound {
+        requests: OBJECTS,
+        time,
+    };
+    let created = load::run(server, CONNECTIONS, Pace::Full, bound, 0, &create).await?;
+    let get = named(endpoint.get(&format!("{PATH}/{}", name(0))), 200);
+    let get = scattered(get, created.requests);
+    let bound = Bound {
+        requests: usize::MAX,
+        time,
+    };
+    let got = load::run(server, CONNECTIONS, Pace::Full, bound, 0, &get).await?;
+    Ok([created, got])
+}
+
+const DEPLOYMENT: &str = include_str!("../../cli/src/deployment.yaml");
+
 /// Spreads requests over all objects.
-fn scattered(work: Work) -> Work {
-    let request = move |n: usize, out: &mut Vec<u8>| (work.request)(n.wrapping_mul(7919) % OBJECTS, out);
+fn scattered(work: Work, objects: usize) -> Work {
+    let request = move |n: usize, out: &mut Vec<u8>| (work.request)(n.wrapping_mul(7919) % objects, out);
     Work {
         request: Arc::new(request),
         status: work.status,

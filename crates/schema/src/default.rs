@@ -71,7 +71,7 @@ impl Filler {
                 Some(_) => {}
             }
         }
-        map.insert_absent(absent);
+        map.insert_all(absent);
         let mut filled = Ok(());
         node.all_members(map.iter_mut(), Features::DEFAULT, |member| {
             filled = if member.declared {

@@ -102,8 +102,9 @@ impl Map {
         }
     }
 
-    /// Adds members whose keys are absent. Costs one pass, however many there are.
-    pub fn insert_absent(&mut self, members: Vec<(Str, Value)>) {
+    /// Sets members; of several with the same key, the last wins. Costs one pass, however many there are, where
+    /// [`Map::insert`] costs one each.
+    pub fn insert_all(&mut self, members: Vec<(Str, Value)>) {
         const FEW: usize = 8;
         if members.len() <= FEW {
             for (key, value) in members {

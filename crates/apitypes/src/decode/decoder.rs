@@ -274,7 +274,7 @@ impl<'t> Decoder<'t> {
         before: Option<Value>,
     ) -> Map {
         let mut seen = BTreeSet::new();
-        let mut entry = |(k, v): (Str, S)| {
+        let entry = |(k, v): (Str, S)| {
             if S::HAS_DUPLICATES && !seen.insert(k.clone()) {
                 self.report(Finding::DuplicateField, &at.field(&k));
             }
@@ -283,10 +283,7 @@ impl<'t> Decoder<'t> {
         };
         match before {
             Some(Value::Object(mut all)) => {
-                for member in members {
-                    let (k, v) = entry(member);
-                    all.insert(k, v);
-                }
+                all.insert_all(members.map(entry).collect());
                 all
             }
             _ => members.map(entry).collect(),

@@ -4,19 +4,25 @@ use super::wire::{self, WireValue};
 use crate::decode::base64;
 use crate::{Codec, FieldDef, GoType, StructDef, TypeDef, TypeKind, TypeTable};
 use scantling_notation::timestamp::{self, Moment};
-use scantling_value::{Limits, Map, Value, deadline, json};
+use scantling_value::{Limits, Map, Str, Value, deadline, json};
 
 impl TypeTable {
     /// Decodes a message of a type. Unset and zero fields are omitted, except pointers.
     pub fn read_protobuf(&self, definition: &TypeDef, message: &[u8], depth: usize) -> Result<Map, String> {
-        let mut out = Map::new();
+        let mut out = PartialMessage::default();
         if let Some(s) = definition.as_struct() {
             self.read_message(s, message, depth, &mut out)?;
         }
-        Ok(out)
+        Ok(out.finish())
     }
 
-    fn read_message(&self, s: &StructDef, message: &[u8], depth: usize, out: &mut Map) -> Result<(), String> {
+    fn read_message(
+        &self,
+        s: &StructDef,
+        message: &[u8],
+        depth: usize,
+        out: &mut PartialMessage,
+    ) -> Result<(), String> {
         let depth = depth.checked_sub(1).ok_or("exceeded max depth")?;
         for found in wire::fields(message) {
             deadline::tick();
@@ -40,6 +46,32 @@ impl TypeTable {
     }
 }
 
+/// A message that is being decoded.
+#[derive(Default)]
+struct PartialMessage {
+    members: Map,
+    /// The entries of fields that are maps, in their order: sorting them once costs less than inserting each.
+    maps: Vec<(&'static str, Vec<(Str, Value)>)>,
+}
+
+impl PartialMessage {
+    /// Adds an entry to a field that is a map.
+    fn push_entry(&mut self, field: &'static str, entry: (Str, Value)) {
+        match self.maps.iter_mut().find(|(name, _)| *name == field) {
+            Some((_, entries)) => entries.push(entry),
+            None => self.maps.push((field, vec![entry])),
+        }
+    }
+
+    fn finish(self) -> Map {
+        let mut members = self.members;
+        for (field, entries) in self.maps {
+            members.insert(field, Map::from_unsorted(entries).into());
+        }
+        members
+    }
+}
+
 /// Decodes the content of one field.
 struct FieldReader<'t> {
     table: &'t TypeTable,
@@ -53,25 +85,21 @@ impl FieldReader<'_> {
         format!("proto: wrong wireType = {wire_type} for field {name}")
     }
 
-    fn field(&self, ty: &GoType, content: WireValue<'_>, out: &mut Map) -> Result<(), String> {
+    fn field(&self, ty: &GoType, content: WireValue<'_>, out: &mut PartialMessage) -> Result<(), String> {
         let name = self.field.name;
         match ty {
             GoType::Pointer(inner) => {
-                out.insert(name, self.value(inner, content)?);
+                out.members.insert(name, self.value(inner, content)?);
             }
             GoType::List(element) => {
                 let value = self.value(element, content)?;
-                let list = out.get_or_insert_with(name, || Value::Array(Vec::new()));
+                let list = out.members.get_or_insert_with(name, || Value::Array(Vec::new()));
                 if let Some(list) = list.as_array_mut() {
                     list.push(value);
                 }
             }
             GoType::Map(entry) => {
-                let (key, value) = self.entry(&entry.1, content)?;
-                let map = out.get_or_insert_with(name, || Map::new().into());
-                if let Some(map) = map.as_object_mut() {
-                    map.insert(key, value);
-                }
+                out.push_entry(name, self.entry(&entry.1, content)?);
             }
             GoType::Named(id) => {
                 let definition = self.table.get(*id);
@@ -80,33 +108,33 @@ impl FieldReader<'_> {
                 }
                 let value = self.value(ty, content)?;
                 if !value.is_null() {
-                    out.insert(name, value);
+                    out.members.insert(name, value);
                 }
             }
             _ => {
                 let value = self.value(ty, content)?;
                 if !is_zero(&value) {
-                    out.insert(name, value);
+                    out.members.insert(name, value);
                 }
             }
         }
         Ok(())
     }
 
-    fn entry(&self, ty: &GoType, content: WireValue<'_>) -> Result<(String, Value), String> {
+    fn entry(&self, ty: &GoType, content: WireValue<'_>) -> Result<(Str, Value), String> {
         let WireValue::Bytes(entry) = content else {
             return Err(self.wrong_type(content));
         };
-        let (mut key, mut value) = (String::new(), None);
+        let (mut key, mut value) = ("", None);
         for part in wire::fields(entry) {
             match part? {
-                (1, WireValue::Bytes(b)) => utf8(b)?.clone_into(&mut key),
+                (1, WireValue::Bytes(b)) => key = utf8(b)?,
                 (2, content) => value = Some(self.value(ty, content)?),
                 _ => {}
             }
         }
         // An entry without a value has the zero value.
-        Ok((key, value.unwrap_or_else(|| self.table.zero(ty))))
+        Ok((key.into(), value.unwrap_or_else(|| self.table.zero(ty))))
     }
 
     fn value(&self, ty: &GoType, content: WireValue<'_>) -> Result<Value, String> {
@@ -128,9 +156,9 @@ impl FieldReader<'_> {
                     }
                     (TypeKind::Named(inner), content) => self.value(inner, content)?,
                     (TypeKind::Struct(s), WireValue::Bytes(b)) => {
-                        let mut members = Map::new();
-                        self.table.read_message(s, b, self.depth, &mut members)?;
-                        members.into()
+                        let mut message = PartialMessage::default();
+                        self.table.read_message(s, b, self.depth, &mut message)?;
+                        message.finish().into()
                     }
                     (TypeKind::Custom(codec), WireValue::Bytes(b)) => self.custom(*codec, definition, b)?,
                     (_, content) => return Err(self.wrong_type(content)),

@@ -84,10 +84,8 @@ fn set_defaults(pod: &mut Map, range: &Value) {
         .filter(|l| l.get_str("type") == "Container");
     for limit in container_limits {
         for (field, defaults) in [("defaultRequest", &mut requests), ("default", &mut limits)] {
-            let amounts = limit.get(field).and_then(Value::as_object).into_iter();
-            for (name, amount) in amounts.flat_map(Map::iter) {
-                defaults.insert(name.clone(), amount.clone());
-            }
+            let amounts = limit.get(field).and_then(Value::as_object).cloned();
+            defaults.insert_all(amounts.into_iter().flatten().collect());
         }
     }
     let mut notes = Vec::new();
@@ -132,11 +130,11 @@ fn set_absent(container: &mut Map, member: &str, defaults: &Map) -> Vec<String> 
     let absent: Vec<_> = defaults
         .iter()
         .filter(|(name, _)| !amounts.contains_key(name))
+        .map(|(name, amount)| (name.clone(), amount.clone()))
         .collect();
-    for (name, amount) in &absent {
-        amounts.insert((*name).clone(), (*amount).clone());
-    }
-    absent.into_iter().map(|(name, _)| name.to_string()).collect()
+    let names = absent.iter().map(|(name, _)| name.to_string()).collect();
+    amounts.insert_all(absent);
+    names
 }
 
 fn check_containers(pod: &Value, limit: &Value, errors: &mut Vec<String>) {

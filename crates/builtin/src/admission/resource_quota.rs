@@ -162,9 +162,11 @@ fn charge(quota: &Value, added: &Amounts, used: &Amounts, hard: &Amounts) -> Res
     let mut new = quota.clone();
     let status = new.as_object_mut().and_then(|q| object_in(q, "status"));
     if let Some(used) = status.and_then(|s| object_in(s, "used")) {
-        for (name, amount) in added {
-            used.insert(name.as_str(), total(name, amount).canonical().into());
-        }
+        let total = |(name, amount): (&String, &Quantity)| {
+            let total = total(name, amount).canonical();
+            (name.as_str().into(), total.into())
+        };
+        used.insert_all(added.iter().map(total).collect());
     }
     Ok(Some(new))
 }

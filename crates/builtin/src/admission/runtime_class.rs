@@ -129,17 +129,17 @@ fn set_scheduling(
         };
         for (key, value) in defined.iter() {
             let value = value.as_str().unwrap_or("");
-            match selector.get(key).and_then(Value::as_str) {
-                Some(given) if given != value => {
-                    let why = format!(
-                        "conflict: runtimeClass.scheduling.nodeSelector[{key}] = {value}; \
-                         pod.spec.nodeSelector[{key}] = {given}"
-                    );
-                    return Err(request.forbidden(pod, why));
-                }
-                _ => selector.insert(key.clone(), value.into()),
-            };
+            if let Some(given) = selector.get(key).and_then(Value::as_str)
+                && given != value
+            {
+                let why = format!(
+                    "conflict: runtimeClass.scheduling.nodeSelector[{key}] = {value}; \
+                     pod.spec.nodeSelector[{key}] = {given}"
+                );
+                return Err(request.forbidden(pod, why));
+            }
         }
+        selector.insert_all(defined.clone().into_iter().collect());
     }
     let given = spec.get("tolerations").and_then(Value::as_array).unwrap_or(&[]);
     let merged = merge_tolerations(given, scheduling.list("tolerations"));

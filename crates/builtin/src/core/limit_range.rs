@@ -64,15 +64,11 @@ impl BuiltinKind for LimitRange {
 /// The default limit is the maximum; the default request is the default limit, or else the minimum.
 fn default_container(limit: &mut Map) {
     let fill = |limit: &mut Map, to: &str, from: &str| {
-        let source = limit
-            .get(from)
-            .and_then(Value::as_object)
-            .cloned()
-            .unwrap_or_default();
+        let source = limit.get(from).and_then(Value::as_object).cloned();
         if let Some(target) = object_in(limit, to) {
-            for (name, amount) in source {
-                target.get_or_insert_with(&name, || amount);
-            }
+            let mut absent: Vec<_> = source.into_iter().flatten().collect();
+            absent.retain(|(name, _)| !target.contains_key(name));
+            target.insert_all(absent);
         }
     };
     fill(limit, "default", "max");

@@ -7,7 +7,7 @@ use crate::checks::Report;
 use crate::{BuiltinKind, Context, Cursor, KindFacts, Write};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use scantling_value::{ErrorList, FieldError, Limits, Map, Value, go, json};
+use scantling_value::{ErrorList, FieldError, Limits, Map, Str, Value, go, json};
 
 /// Confidential data as keys and values.
 #[derive(Debug)]
@@ -40,10 +40,11 @@ impl BuiltinKind for Secret {
         if let Some(Value::Object(texts)) = secret.remove("stringData") {
             let data = secret.get_or_insert_with("data", || Map::new().into());
             if let Some(data) = data.as_object_mut() {
-                for (key, text) in texts {
-                    let text = text.as_str().unwrap_or_default();
-                    data.insert(key, BASE64_STANDARD.encode(text).into());
-                }
+                let encoded = |(key, text): (Str, Value)| {
+                    let text = text.as_str().unwrap_or("");
+                    (key, BASE64_STANDARD.encode(text).into())
+                };
+                data.insert_all(texts.into_iter().map(encoded).collect());
             }
         }
         if secret.get_str("type").is_empty() {

@@ -4,6 +4,7 @@
 use super::v1::{SELF, document, element_key, parse_element, reread};
 use super::{Element, FieldsError, Set, SetBuilder};
 use scantling_value::{Map, Value};
+use std::collections::BTreeSet;
 
 /// A set of field paths in the form of `managedFields` (`FieldsV1`).
 // INVARIANT: equals the output of `Set::to_fields`.
@@ -175,6 +176,8 @@ fn is_subset(node: FieldsNode<'_>, set: &Set) -> bool {
 }
 
 fn subtract(node: &mut Map, set: &Set) {
+    // Removing them one by one would move all others each time.
+    let mut emptied = BTreeSet::new();
     for (element, member, below) in set.steps() {
         let key = element_key(element);
         let Some(Value::Object(step)) = node.get_mut(&key) else {
@@ -184,14 +187,18 @@ fn subtract(node: &mut Map, set: &Set) {
         step.remove(SELF);
         subtract(step, below);
         match (step.is_empty(), stays) {
-            (true, false) => drop(node.remove(&key)),
+            (true, false) => drop(emptied.insert(key)),
             (false, true) => drop(step.insert(SELF, Map::new().into())),
             (true, true) | (false, false) => {}
         }
     }
+    if !emptied.is_empty() {
+        node.retain(|key, _| !emptied.contains(key));
+    }
 }
 
 fn unite(node: &mut Map, set: &Set) {
+    let mut new = Vec::new();
     for (element, member, below) in set.steps() {
         let key = element_key(element);
         match node.get_mut(&key) {
@@ -202,9 +209,10 @@ fn unite(node: &mut Map, set: &Set) {
                     step.get_or_insert_with(SELF, || Map::new().into());
                 }
             }
-            _ => drop(node.insert(key, document(member, below).into())),
+            _ => new.push((key.into(), document(member, below).into())),
         }
     }
+    node.insert_all(new);
 }
 
 #[cfg(test)]

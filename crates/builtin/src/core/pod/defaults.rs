@@ -61,7 +61,7 @@ fn request_limits(resources: &mut Map) {
     }
     let requests = resources.get_or_insert_with("requests", || Map::new().into());
     if let Some(requests) = requests.as_object_mut() {
-        requests.insert_absent(absent);
+        requests.insert_all(absent);
     }
 }
 

@@ -144,7 +144,7 @@ fn insert(resources: &mut Map, list: &str, added: Vec<(Str, Value)>) {
     }
     let list = resources.get_or_insert_with(list, || Map::new().into());
     if let Some(list) = list.as_object_mut() {
-        list.insert_absent(added);
+        list.insert_all(added);
     }
 }
 

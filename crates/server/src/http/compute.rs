@@ -2,14 +2,21 @@
 //!
 //! Most requests take microseconds and run on the workers of the runtime. A heavy one (a large body, a large stored
 //! object, a schema with many checks per value) calls [`offload`]. From then on it runs on a thread that no other
-//! connection waits for. Heavy requests share the processors in turns, and leave one processor for all others.
+//! connection waits for. Heavy requests share the processors in turns, and leave one processor for all others. Users
+//! take turns, and so do the connections of a user ([`shares`]): a client with many heavy requests does not hold up
+//! another one.
 //!
 //! A request that seemed light but runs for long (a rule that loops, a deep document) is detached from its worker while
 //! it runs ([`detach`]).
 //!
 //! All work of a request observes its deadline, wherever it runs: see [`scantling_value::deadline`].
 
+mod shares;
+
+pub(crate) use shares::Client;
+
 use scantling_value::deadline::{self, Deadline, DeadlineExceeded};
+use shares::{Permit, Shares};
 use std::cell::RefCell;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
@@ -17,8 +24,6 @@ use std::sync::Arc;
 use std::task::{Poll, ready};
 use std::time::{Duration, Instant};
 use tokio::runtime::{Handle, RuntimeFlavor};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio_util::sync::PollSemaphore;
 
 /// Objects with fewer bytes are light, unless there are many checks per byte.
 pub(crate) const LIGHT: usize = 16 * 1024;
@@ -28,6 +33,9 @@ const LIGHT_CHECKS: usize = 1024 * 1024;
 
 /// The memory for the heavy requests of a class that run at once, in MiB. Others wait until there is room.
 const MEMORY: u32 = 256;
+
+/// The part of the memory that the requests of one user may take together.
+const MEMORY_PER_USER: u32 = MEMORY / 4 * 3;
 
 /// The memory that a request takes per byte of its objects: texts, decoded values before and after, field
 /// sets. A list of zeros is the worst case: each takes two bytes of text, and ten times that per decoded
@@ -64,15 +72,15 @@ pub(crate) enum Class {
 /// The heavy requests of a class.
 #[derive(Debug)]
 struct Lane {
-    memory: Arc<Semaphore>,
-    turns: Arc<Semaphore>,
+    memory: Arc<Shares>,
+    turns: Arc<Shares>,
 }
 
 impl Lane {
-    fn new(turns: usize) -> Arc<Lane> {
+    fn new(turns: u32) -> Arc<Lane> {
         Arc::new(Lane {
-            memory: Arc::new(Semaphore::new(MEMORY as usize)),
-            turns: Arc::new(Semaphore::new(turns)),
+            memory: Shares::new(MEMORY, MEMORY_PER_USER),
+            turns: Shares::new(turns, turns),
         })
     }
 }
@@ -80,7 +88,9 @@ impl Lane {
 impl Pool {
     /// A pool for a machine with that many processors.
     pub(crate) fn new(processors: usize) -> Pool {
-        let turns = processors.saturating_sub(1).max(1);
+        let turns = u32::try_from(processors.saturating_sub(1))
+            .unwrap_or(u32::MAX)
+            .max(1);
         Pool {
             reads: Lane::new(turns),
             writes: Lane::new(turns),
@@ -91,6 +101,7 @@ impl Pool {
     pub(crate) async fn run<F: Future>(
         &self,
         class: Class,
+        client: &Client,
         end: Option<Instant>,
         mut work: Pin<&mut F>,
     ) -> Result<F::Output, DeadlineExceeded> {
@@ -107,8 +118,10 @@ impl Pool {
             };
             let held = match offloaded {
                 Some(mib) => {
-                    let waiting = || PollSemaphore::new(Arc::clone(&lane.memory));
-                    ready!(memory.get_or_insert_with(waiting).poll_acquire_many(cx, mib))
+                    let waiting = memory.get_or_insert_with(|| lane.memory.acquire(client, mib));
+                    let held = ready!(Pin::new(waiting).poll(cx));
+                    memory = None;
+                    Some(held)
                 }
                 None => None,
             };
@@ -119,6 +132,7 @@ impl Pool {
                     turn,
                     began: Instant::now(),
                     lane: Arc::clone(lane),
+                    client: client.clone(),
                     held: None,
                 });
                 let polled = DEADLINE.observe(|| work.as_mut().poll(cx));
@@ -130,7 +144,7 @@ impl Pool {
                 }
             };
             let polled = match offloaded {
-                Some(_) => tokio::task::block_in_place(|| poll(Some(Turn::wait(lane)))),
+                Some(_) => tokio::task::block_in_place(|| poll(Some(Turn::wait(lane, client)))),
                 None => poll(None),
             };
             drop(held);
@@ -175,6 +189,16 @@ fn set_load(load: Load) {
     });
 }
 
+/// The client of the current request.
+pub(crate) fn current_client() -> Client {
+    CURRENT.with_borrow(|current| {
+        current
+            .as_ref()
+            .map(|current| current.client.clone())
+            .unwrap_or_default()
+    })
+}
+
 /// Runs work of that many bytes outside of a request, without blocking a worker.
 pub(crate) fn in_place<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
     if bytes > LIGHT && can_block() {
@@ -207,8 +231,9 @@ struct Current {
     /// The time at which it began to run on this thread.
     began: Instant,
     lane: Arc<Lane>,
+    client: Client,
     /// The memory permit of a request that was detached from its worker.
-    held: Option<OwnedSemaphorePermit>,
+    held: Option<Permit>,
 }
 
 thread_local! {
@@ -243,10 +268,10 @@ fn detach(current: &mut Current) {
     tokio::task::block_in_place(|| std::thread::sleep(HANDOVER));
     current.load = Load::for_bytes(0);
     // If others hold all the memory for longer, the request continues without: it may hold a lock that they wait for.
-    let room = Arc::clone(&current.lane.memory).acquire_owned();
+    let room = current.lane.memory.acquire(&current.client, 1);
     let room = async { tokio::time::timeout(LONGEST_WAIT, room).await };
-    current.held = block_on(room).ok().and_then(Result::ok);
-    current.turn = Some(Turn::wait(&current.lane));
+    current.held = block_on(room).ok();
+    current.turn = Some(Turn::wait(&current.lane, &current.client));
 }
 
 /// The time of a request on a thread.
@@ -280,20 +305,19 @@ fn block_on<F: Future>(work: F) -> F::Output {
 
 /// A turn of a heavy request. Its thread may block.
 struct Turn {
-    turns: Arc<Semaphore>,
-    permit: Option<OwnedSemaphorePermit>,
+    turns: Arc<Shares>,
+    client: Client,
+    permit: Option<Permit>,
     end: Instant,
 }
 
 impl Turn {
     /// Waits for the first turn.
-    fn wait(lane: &Lane) -> Turn {
-        let turns = Arc::clone(&lane.turns);
-        // The semaphore is never closed.
-        let permit = block_on(Arc::clone(&turns).acquire_owned()).ok();
+    fn wait(lane: &Lane, client: &Client) -> Turn {
         Turn {
-            turns,
-            permit,
+            turns: Arc::clone(&lane.turns),
+            client: client.clone(),
+            permit: Some(block_on(lane.turns.acquire(client, 1))),
             end: Instant::now() + TURN,
         }
     }
@@ -304,9 +328,9 @@ impl Turn {
             return;
         }
         self.permit = None;
-        let next = Arc::clone(&self.turns).acquire_owned();
+        let next = self.turns.acquire(&self.client, 1);
         let next = async { tokio::time::timeout(LONGEST_WAIT, next).await };
-        self.permit = block_on(next).ok().and_then(Result::ok);
+        self.permit = block_on(next).ok();
         self.end = Instant::now() + TURN;
     }
 }
@@ -345,12 +369,14 @@ mod tests {
                     // The thread waits for another request.
                     told.recv_timeout(FAR)
                 };
-                pool.run(Class::Write, far(), pin!(work)).await
+                pool.run(Class::Write, &Client::default(), far(), pin!(work))
+                    .await
             }
         });
         let light = tokio::spawn(async move {
             let work = async { tell.send("answered") };
-            pool.run(Class::Write, far(), pin!(work)).await
+            pool.run(Class::Write, &Client::default(), far(), pin!(work))
+                .await
         });
         assert_eq!(light.await.unwrap(), Ok(Ok(())));
         assert_eq!(heavy.await.unwrap(), Ok(Ok("answered")));
@@ -367,7 +393,8 @@ mod tests {
                     offload(0).await;
                     until(&happened);
                 };
-                pool.run(Class::Write, far(), pin!(work)).await
+                pool.run(Class::Write, &Client::default(), far(), pin!(work))
+                    .await
             }
         });
         let second = tokio::spawn(async move {
@@ -375,7 +402,8 @@ mod tests {
                 offload(0).await;
                 happened.store(true, Ordering::Release);
             };
-            pool.run(Class::Write, far(), pin!(work)).await
+            pool.run(Class::Write, &Client::default(), far(), pin!(work))
+                .await
         });
         assert_eq!(second.await.unwrap(), Ok(()));
         assert_eq!(first.await.unwrap(), Ok(()));
@@ -389,20 +417,26 @@ mod tests {
         let long = tokio::spawn({
             let (pool, happened) = (Arc::clone(&pool), Arc::clone(&happened));
             async move {
-                pool.run(Class::Write, far(), pin!(async { until(&happened) }))
-                    .await
+                pool.run(
+                    Class::Write,
+                    &Client::default(),
+                    far(),
+                    pin!(async { until(&happened) }),
+                )
+                .await
             }
         });
         let light = tokio::spawn({
             let pool = Arc::clone(&pool);
             async move {
                 let work = async { happened.store(true, Ordering::Release) };
-                pool.run(Class::Write, far(), pin!(work)).await
+                pool.run(Class::Write, &Client::default(), far(), pin!(work))
+                    .await
             }
         });
         assert_eq!(light.await.unwrap(), Ok(()));
         assert_eq!(long.await.unwrap(), Ok(()));
-        assert_eq!(pool.writes.memory.available_permits(), MEMORY as usize);
+        assert_eq!(pool.writes.memory.free(), MEMORY);
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
@@ -415,11 +449,13 @@ mod tests {
                 }
                 until(&AtomicBool::new(false));
             };
-            let ended = pool.run(Class::Write, Some(Instant::now()), pin!(work)).await;
+            let ended = pool
+                .run(Class::Write, &Client::default(), Some(Instant::now()), pin!(work))
+                .await;
             assert_eq!(ended, Err(DeadlineExceeded), "heavy: {is_heavy}");
         }
-        assert_eq!(pool.writes.turns.available_permits(), 1);
-        assert_eq!(pool.writes.memory.available_permits(), MEMORY as usize);
+        assert_eq!(pool.writes.turns.free(), 1);
+        assert_eq!(pool.writes.memory.free(), MEMORY);
     }
 
     #[tokio::test]
@@ -429,7 +465,10 @@ mod tests {
             offload(0).await;
             in_place(usize::MAX, || "done")
         };
-        assert_eq!(pool.run(Class::Read, far(), pin!(work)).await, Ok("done"));
+        assert_eq!(
+            pool.run(Class::Read, &Client::default(), far(), pin!(work)).await,
+            Ok("done")
+        );
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
@@ -443,7 +482,9 @@ mod tests {
             tokio::task::yield_now().await;
             [light, heavy, load()]
         };
-        let seen = Pool::new(2).run(Class::Read, far(), pin!(work)).await;
+        let seen = Pool::new(2)
+            .run(Class::Read, &Client::default(), far(), pin!(work))
+            .await;
         let (light, heavy) = (Some((Load::Light, false)), Some((Load::for_bytes(0), true)));
         assert_eq!(seen, Ok([light, heavy, light]));
         assert_eq!(load(), None);

@@ -195,6 +195,11 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
+    /// Identifies the connection among all of the server.
+    pub(crate) fn id(&self) -> u64 {
+        self.id
+    }
+
     /// The user of the client certificate.
     pub(crate) fn certificate_user(&self) -> Option<Arc<User>> {
         self.user.get().cloned()

@@ -149,10 +149,11 @@ pub(crate) async fn watch(call: &ResourceRequest<'_>, options: &ListOptions) -> 
     };
     let (api, options) = (Arc::clone(call.api), options.clone());
     let end = Instant::now() + timeout;
+    let client = compute::current_client();
     tokio::spawn(async move {
         let stream = pin!(stream.run(options, version, end));
         // The timeout of requests does not apply to streams.
-        let _ = api.compute.run(Class::Read, None, stream).await;
+        let _ = api.compute.run(Class::Read, &client, None, stream).await;
     });
     let mut reply = Reply::bytes(200, content_type, Bytes::new());
     reply.body = Content::Events(Events { encoding, chunks });

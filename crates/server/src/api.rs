@@ -23,7 +23,7 @@ use crate::codec::media::{Accept, Encodings};
 use crate::codec::pretty;
 use crate::config::AuthorizationMode;
 use crate::controllers::barrier::CrdBarrier;
-use crate::http::compute::{self, Class};
+use crate::http::compute::{self, Class, Client};
 use crate::http::connection::Connection;
 use crate::http::memory::Memory;
 use crate::http::reply::{Content, Reply};
@@ -94,6 +94,8 @@ pub(crate) struct Api {
     pub(crate) decoded: crate::rest::decoded::DecodedCache,
     /// The admission plugins that are enabled, in their order.
     pub(crate) plugins: Vec<&'static dyn scantling_builtin::admission::Plugin>,
+    /// Held while a write is counted against quotas.
+    pub(crate) usage: crate::rest::admission::UsageLocks,
     /// Held while a Service takes addresses and ports.
     pub(crate) services: tokio::sync::Mutex<()>,
     /// The CRDs that this server has written and the controller has not seen yet.
@@ -203,7 +205,12 @@ impl Api {
                     (_, Some(user)) if user.is_master() => WhenFull::Serve,
                     _ => WhenFull::Refuse,
                 };
-                let (reply, place) = self.guarded(&head, target, body, &label, when_full).await;
+                let client = Client {
+                    user: access.user.clone(),
+                    connection: connection.id(),
+                };
+                let work = self.guarded(&head, target, body, &label, when_full, &client);
+                let (reply, place) = work.await;
                 self.held(&head, reply, place, gzip)
             }
             Err(e) => (
@@ -292,6 +299,7 @@ impl Api {
         body: Incoming,
         label: &Label,
         when_full: WhenFull,
+        client: &Client,
     ) -> (Reply, Option<OwnedSemaphorePermit>) {
         let refuse = |e: &ApiError| refusal(e, head.accept());
         let place = Arc::clone(&self.in_flight).try_acquire_owned().ok();
@@ -318,7 +326,7 @@ impl Api {
                 target => self.document(head, target).await,
             }
         });
-        let work = self.compute.run(class, end, answer);
+        let work = self.compute.run(class, client, end, answer);
         let caught = futures_util::FutureExt::catch_unwind(AssertUnwindSafe(work));
         let reply = match tokio::time::timeout(limit, caught).await {
             Ok(Ok(Ok(Ok(reply)))) => reply,

@@ -156,6 +156,7 @@ impl Server {
             compiler,
             crds: CrdBarrier::default(),
             plugins,
+            usage: crate::rest::admission::UsageLocks::default(),
             services: tokio::sync::Mutex::default(),
             pending: PendingDefinitions::default(),
         });

@@ -2,7 +2,6 @@
 
 use crate::api::{Api, now};
 use crate::auth::authentication::User;
-use crate::rest::read;
 use base64::Engine as _;
 use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD};
 use ring::rand::SystemRandom;
@@ -190,8 +189,14 @@ impl Api {
     /// Checks that an object of the core group exists with a uid and is not being deleted.
     async fn check_uid(&self, plural: &str, namespace: Option<&str>, name: &str, uid: &str) -> Option<()> {
         let key = self.keys.object("", plural, namespace, name).ok()?;
-        let entry = self.store.get(&key, ReadAt::Latest).await.ok()??;
-        let object = read::stored(&entry).ok()?;
+        let entry = self.store.get(&key, ReadAt::Latest).await;
+        let entry = entry
+            .inspect_err(|e| tracing::error!(key, error = %e, "a token cannot be checked"))
+            .ok()??;
+        let object = self
+            .decode(&entry)
+            .inspect_err(|e| tracing::error!(key, error = e.message(), "a token cannot be checked"))
+            .ok()?;
         (object.str_at(["metadata", "uid"]) == uid).then_some(())
     }
 }

@@ -4,17 +4,34 @@ use crate::api::{Api, ResourceRequest};
 use crate::http::compute;
 use crate::kinds::kind::Kind;
 use crate::rest::read::{self, store_error};
-use crate::rest::write::{Part, Write, timestamp};
-use crate::status::{ApiError, ApiResult};
+use crate::rest::write::{Part, Write, modified, timestamp};
+use crate::status::{ApiError, ApiResult, GroupResource};
 use scantling_builtin::admission::{Action, Denial, Effects, Found, Lookup, Request, RequestSubresource};
 use scantling_builtin::{Context, User};
 use scantling_schema::gates::is_on_by_default;
 use scantling_store::{Entry, ListRequest, ReadAt, StoreError};
 use scantling_value::{Map, Value};
+use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
 use std::sync::Arc;
 
-/// The maximum number of tries of the validating phase, which is repeated if a quota changes.
+/// The maximum number of tries to store the usage of quotas, which a client may change at the same time.
 const MAX_TRIES: usize = 5;
+
+/// Locks for writes that count against the quotas of a namespace, so that none of them is counted twice or not at all.
+#[derive(Debug, Default)]
+pub(crate) struct UsageLocks([tokio::sync::Mutex<()>; 32]);
+
+impl UsageLocks {
+    /// Waits until no other write of a namespace is counted.
+    async fn lock(&self, namespace: &str) -> Option<tokio::sync::MutexGuard<'_, ()>> {
+        let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(namespace);
+        let count = self.0.len() as u64;
+        let place = hash
+            .checked_rem(count)
+            .and_then(|place| usize::try_from(place).ok())?;
+        Some(self.0.get(place)?.lock().await)
+    }
+}
 
 /// A write as admission sees it.
 #[derive(Clone, Copy)]
@@ -90,6 +107,7 @@ impl Write<'_> {
         let now = timestamp();
         for plugin in &call.api.plugins {
             let mut tries = 0;
+            let mut alone = None;
             loop {
                 let request = admission.request(call, &now, self.requester());
                 if !plugin.handles(&request) {
@@ -100,10 +118,23 @@ impl Write<'_> {
                 plugin
                     .check(object, &request, &Found::new(&found), &mut effects)
                     .map_err(|denial| denied(*denial))?;
-                tries += 1;
-                if dry_run || call.api.store_updates(&effects.updates).await? || tries >= MAX_TRIES {
+                if dry_run || effects.updates.is_empty() {
                     self.warnings.extend(effects.warnings);
                     break;
+                }
+                if alone.is_none() {
+                    // What it decided on may have changed meanwhile: decides again.
+                    alone = Some(call.api.usage.lock(request.namespace).await);
+                    continue;
+                }
+                tries += 1;
+                match call.api.store_updates(&effects.updates).await? {
+                    None => {
+                        self.warnings.extend(effects.warnings);
+                        break;
+                    }
+                    Some(conflict) if tries >= MAX_TRIES => return Err(conflict),
+                    Some(_) => {}
                 }
             }
         }
@@ -161,11 +192,8 @@ impl Api {
             Some(ns) => self.keys.namespace(&kind.key_group, &kind.plural, ns),
             None => self.keys.collection(&kind.key_group, &kind.plural),
         };
-        let Ok(prefix) = prefix else {
-            return Ok(Vec::new());
-        };
         let request = ListRequest {
-            prefix,
+            prefix: prefix.map_err(store_error)?,
             at: ReadAt::Latest,
             ..ListRequest::default()
         };
@@ -183,17 +211,27 @@ impl Api {
         }
         let object = |(entry, cached): (&Arc<Entry>, Option<Arc<Value>>)| match cached {
             Some(object) => Ok(object),
-            None => {
-                let object = Arc::new(read::stored(entry)?);
-                self.decoded.insert(entry, &object);
-                Ok(object)
-            }
+            None => self.decode_new(entry),
         };
         entries.iter().zip(cached).map(object).collect()
     }
 
-    /// Stores objects that admission changed; false if another write came first.
-    pub(crate) async fn store_updates(&self, updates: &[Value]) -> ApiResult<bool> {
+    fn decode_new(&self, entry: &Arc<Entry>) -> ApiResult<Arc<Value>> {
+        let object = Arc::new(read::stored(entry)?);
+        self.decoded.insert(entry, &object);
+        Ok(object)
+    }
+
+    /// Decodes an entry outside of a request, unless it is cached.
+    pub(crate) fn decode(&self, entry: &Arc<Entry>) -> ApiResult<Arc<Value>> {
+        match self.decoded.get(std::slice::from_ref(entry)).pop().flatten() {
+            Some(object) => Ok(object),
+            None => compute::in_place(entry.value.len(), || self.decode_new(entry)),
+        }
+    }
+
+    /// Stores objects that admission changed; returns the conflict if another write came first.
+    pub(crate) async fn store_updates(&self, updates: &[Value]) -> ApiResult<Option<ApiError>> {
         for object in updates {
             let text = |field: &str| object.str_at(["metadata", field]);
             let (group, _) = scantling_schema::names::group_version(object.get_str("apiVersion"));
@@ -215,11 +253,17 @@ impl Api {
                 .await
             {
                 Ok(_) => {}
-                Err(StoreError::Conflict { .. } | StoreError::NotFound { .. }) => return Ok(false),
+                Err(StoreError::Conflict { .. } | StoreError::NotFound { .. }) => {
+                    let about = GroupResource {
+                        group,
+                        kind: &kind.plural,
+                    };
+                    return Ok(Some(modified(about, text("name"))));
+                }
                 Err(e) => return Err(store_error(e)),
             }
         }
-        Ok(true)
+        Ok(None)
     }
 }
 

@@ -201,7 +201,8 @@ impl Write<'_> {
             if delete.dry_run {
                 return Ok(());
             }
-            if call.api.store_updates(std::slice::from_ref(&budget)).await? {
+            let conflict = call.api.store_updates(std::slice::from_ref(&budget)).await?;
+            if conflict.is_none() {
                 return Ok(());
             }
         }

@@ -97,7 +97,8 @@ impl Write<'_> {
                 .sign(&claims.into())
                 .map_err(ApiError::internal_error)?,
         };
-        let expires = Timestamp::from_second(issued.saturating_add(seconds)).unwrap_or_default();
+        let expires = Timestamp::from_second(issued.saturating_add(seconds))
+            .map_err(|e| ApiError::internal_error(e.to_string()))?;
         let status = Map::from_iter([
             ("token", Value::from(token)),
             (

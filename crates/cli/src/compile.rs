@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 /// Compiles CRDs and writes them.
 pub(crate) fn run(flags: &args::Compile) -> Result<ExitStatus, Problem> {
-    let (sources, mut problems) = files::find(&flags.paths, &flags.read);
+    let (sources, mut problems) = files::find_schemas(&flags.paths, &flags.read);
     let mut compiled = Vec::new();
     problems.extend(stream::each_document(
         &sources,

@@ -217,7 +217,9 @@ impl Settings {
             return Err(reader.unknown(path, only));
         };
         let words = reader.words(path, &flag, arg, value)?;
-        if only.is_none_or(|only| only == command) && known(command).is_some() {
+        // A setting for all commands applies where the flag takes the same values: `--output` is a format or a directory.
+        let takes_same = |own: &Arg| own.get_value_parser().type_id() == arg.get_value_parser().type_id();
+        if only.is_none_or(|only| only == command) && known(command).is_some_and(takes_same) {
             self.words.extend(words);
         }
         Ok(())

@@ -17,7 +17,7 @@ use serde::Serialize;
 
 /// Explains a field.
 pub(crate) fn run(flags: &args::Explain) -> Result<ExitStatus, Problem> {
-    let (sources, mut problems) = files::find(&flags.crds, &flags.read);
+    let (sources, mut problems) = files::find_schemas(&flags.crds, &flags.read);
     let mut catalog = Catalog::new(flags.target, Texts::Dropped);
     if !sources.is_empty() {
         problems.extend(catalog.load(&sources, OtherObjects::Listed));

@@ -18,6 +18,8 @@ pub(crate) struct InputSource {
     pub(crate) name: Arc<str>,
     /// True if the user named the input itself, rather than a directory or an archive that contains it.
     pub(crate) named: bool,
+    /// The namespace that a kustomization gives to the objects of the file.
+    pub(crate) kustomize_namespace: Option<Arc<str>>,
     from: SourceKind,
 }
 
@@ -38,6 +40,7 @@ impl InputSource {
         InputSource {
             name: name.strip_prefix("./").unwrap_or(&name).into(),
             named,
+            kustomize_namespace: None,
             from: SourceKind::File {
                 path: path.to_owned(),
                 limit: flags.max_input_bytes,
@@ -50,6 +53,7 @@ impl InputSource {
         InputSource {
             name: name.into(),
             named,
+            kustomize_namespace: None,
             from: SourceKind::Memory(in_utf8(bytes).into()),
         }
     }

@@ -94,6 +94,17 @@ impl InputObject {
         self.value.str_at(["metadata", "namespace"])
     }
 
+    /// Renames a Namespace as kustomize does for the objects of a kustomization with a namespace.
+    pub(crate) fn rename_namespace(&mut self, name: &str) {
+        if self.kind() == "Namespace"
+            && self.api_version() == "v1"
+            && let Some(metadata) = self.value.as_object_mut().and_then(|o| o.get_mut("metadata"))
+            && let Some(metadata) = metadata.as_object_mut()
+        {
+            metadata.insert("name", name.into());
+        }
+    }
+
     /// Returns whether this is a CRD.
     pub(crate) fn is_definition(&self) -> bool {
         self.kind() == "CustomResourceDefinition" && self.api_version().starts_with("apiextensions.k8s.io/")
@@ -255,7 +266,7 @@ pub(crate) fn undecodable(file: &Arc<str>, text: &[u8], start: Start, error: &De
     let position = at.unwrap_or(Position { line: 1, column: 1 });
     let place = Location::in_text(text, start, position);
     let mut problem = Problem::in_file(file, Some(place), error);
-    if memchr::memmem::find(text, b"{{").is_some() {
+    if is_template(text) {
         problem = problem.skippable("a template: validate what it is rendered to");
     } else if memchr::memmem::find(text, b"apiVersion").is_none() {
         problem = problem.skippable(NOT_AN_OBJECT);
@@ -266,13 +277,19 @@ pub(crate) fn undecodable(file: &Arc<str>, text: &[u8], start: Start, error: &De
     }
 }
 
+/// Returns whether a text looks like a template of Helm or Jinja.
+fn is_template(text: &[u8]) -> bool {
+    let contains = |mark: &[u8]| memchr::memmem::find(text, mark).is_some();
+    contains(b"{{") || contains(b"{%")
+}
+
 /// Returns advice for a text that is neither JSON nor YAML.
 fn hint(text: &[u8], at: Option<Position>) -> Option<&'static str> {
     let line = at.and_then(|at| text.split(|b| *b == b'\n').nth(at.line.saturating_sub(1)));
     let indent = line.map(|line| line.iter().take_while(|b| b.is_ascii_whitespace()));
     if text.starts_with(b"\x1f\x8b") {
         Some("it is compressed: pipe the output of `gzip -dc` to `-`")
-    } else if memchr::memmem::find(text, b"{{").is_some() {
+    } else if is_template(text) {
         Some("it looks like a template: use --helm, or pipe the output of `helm template` to `-`")
     } else if text.get(..4).is_some_and(|begin| begin.contains(&0)) {
         Some("it looks like UTF-16 without a byte order mark: pipe the output of `iconv -t UTF-8` to `-`")

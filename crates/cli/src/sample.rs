@@ -8,7 +8,7 @@ use crate::catalog::{Catalog, CatalogEntry, OtherObjects, Texts};
 use crate::files;
 use crate::problem::{ExitStatus, Problem};
 use crate::render;
-use crate::validate::validator::apply_request_context;
+use crate::validate::metadata::apply_request_context;
 use generate::Generator;
 use scantling_admit::{AdmitOptions, NewObjectMeta, Request, Resource, WriteOperation, admit};
 use scantling_schema::meta::Scope;
@@ -17,7 +17,7 @@ pub(crate) use write::facts;
 
 /// Prints a sample of each CRD.
 pub(crate) fn run(flags: &args::Sample) -> Result<ExitStatus, Problem> {
-    let (sources, mut problems) = files::find(&flags.paths, &flags.read);
+    let (sources, mut problems) = files::find_schemas(&flags.paths, &flags.read);
     let mut catalog = Catalog::new(flags.target, Texts::Dropped);
     problems.extend(catalog.load(&sources, OtherObjects::Listed));
     let mut samples = Vec::new();

@@ -6,6 +6,7 @@ mod openshift;
 mod run;
 mod suite;
 mod update;
+mod watch;
 
 use crate::args;
 use crate::catalog::{self, Catalog, OtherObjects, Texts};
@@ -21,45 +22,35 @@ use rayon::prelude::*;
 use run::{CaseOutcome, CaseRunner};
 use scantling_value::{Limits, Value, yaml};
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
 use suite::{Suite, TestCase};
 
-/// Runs test files; with `--watch`, whenever one of them or of their CRDs changes.
+/// Runs test files; with `--watch`, again whenever one of them or of their CRDs changes.
 pub(crate) fn run(flags: &args::Test) -> Result<ExitStatus, Problem> {
-    if !flags.watch {
-        return run_once(flags);
-    }
-    loop {
-        run_once(flags)?;
-        wait_for_change(flags);
-    }
-}
-
-/// The interval in which `--watch` polls for changes.
-const POLL: Duration = Duration::from_millis(300);
-
-/// Waits until a file below the given paths changes.
-fn wait_for_change(flags: &args::Test) {
-    let state = || -> Vec<(Arc<str>, Option<SystemTime>)> {
-        let (sources, _) = files::find(flags.paths.iter().chain(&flags.crds), &flags.read);
-        let modified =
-            |source: &InputSource| std::fs::metadata(&*source.name).and_then(|m| m.modified()).ok();
-        sources
-            .iter()
-            .map(|source| (Arc::clone(&source.name), modified(source)))
-            .collect()
-    };
-    let before = state();
-    while state() == before {
-        std::thread::sleep(POLL);
+    if flags.watch {
+        watch::run(flags)
+    } else {
+        let (sources, problems) = files::find(&flags.paths, &flags.read);
+        run_suites(flags, &sources, problems).map(|outcome| outcome.status)
     }
 }
 
-fn run_once(flags: &args::Test) -> Result<ExitStatus, Problem> {
-    let (sources, mut problems) = files::find(&flags.paths, &flags.read);
-    let (crds, more) = files::find(&flags.crds, &flags.read);
+/// The outcome of a run.
+struct RunOutcome {
+    status: ExitStatus,
+    /// The files that each test file reads its CRDs from.
+    crds: BTreeMap<Arc<str>, Vec<PathBuf>>,
+}
+
+/// Runs the test files among sources.
+fn run_suites(
+    flags: &args::Test,
+    sources: &[InputSource],
+    mut problems: Vec<Problem>,
+) -> Result<RunOutcome, Problem> {
+    let (crds, more) = files::find_schemas(&flags.crds, &flags.read);
     problems.extend(more);
     let mut shared = Catalog::new(flags.target, Texts::Dropped);
     if !crds.is_empty() {
@@ -77,21 +68,23 @@ fn run_once(flags: &args::Test) -> Result<ExitStatus, Problem> {
             .collect(),
     };
     problems.extend(stream::each_document(
-        &sources,
-        |document| tests.document(document),
-        |found: FileResults| results.push(found),
+        sources,
+        |document| (Arc::clone(document.file), tests.document(document)),
+        |found: (Arc<str>, FileResults)| results.push(found),
     ));
     let mut report = Report::begin("TestReport", "test", &flags.output);
     report.section("items");
     let mut summary = TestSummary::default();
     let mut coverage = Coverage::default();
-    for result in results {
+    let mut crds: BTreeMap<Arc<str>, Vec<PathBuf>> = BTreeMap::new();
+    for (file, result) in results {
         for item in &result.items {
             summary.count(item);
             report.write_item(item)?;
         }
         coverage.add(result.coverage);
         problems.extend(result.problems);
+        crds.entry(file).or_default().extend(result.crds);
     }
     report.write_problems(&problems)?;
     let mut unexercised = 0;
@@ -111,7 +104,10 @@ fn run_once(flags: &args::Test) -> Result<ExitStatus, Problem> {
         let hint = "test files end in .test.yaml, _test.yaml or .testsuite.yaml, or are named one by one";
         return Err(Problem::plain("no test cases").hint(hint));
     }
-    Ok(ExitStatus::after(summary.failed > 0, &problems))
+    Ok(RunOutcome {
+        status: ExitStatus::after(summary.failed > 0, &problems),
+        crds,
+    })
 }
 
 /// The results of a test file.
@@ -120,6 +116,8 @@ struct FileResults {
     items: Vec<CaseReport>,
     coverage: Coverage,
     problems: Vec<Problem>,
+    /// The files that the CRDs were read from.
+    crds: Vec<PathBuf>,
 }
 
 /// A CRD under test, and its catalog.
@@ -220,7 +218,7 @@ impl Tests<'_> {
                 return results;
             }
         };
-        match self.targets(document.file, &suite) {
+        match self.targets(document.file, &suite, &mut results.crds) {
             Ok(targets) => self.suite(document, &suite, &targets, &mut results),
             Err(problems) => results.problems.extend(problems),
         }
@@ -228,13 +226,19 @@ impl Tests<'_> {
     }
 
     /// The CRDs that a suite names; `None` if it uses those of `--crds`.
-    fn targets(&self, file: &str, suite: &Suite) -> Result<Vec<TestTarget>, Vec<Problem>> {
+    fn targets(
+        &self,
+        file: &str,
+        suite: &Suite,
+        crds: &mut Vec<PathBuf>,
+    ) -> Result<Vec<TestTarget>, Vec<Problem>> {
         if suite.crds.is_empty() {
             return Ok(Vec::new());
         }
         let folder = Path::new(file).parent().unwrap_or(Path::new("."));
         let paths: Vec<PathBuf> = suite.crds.iter().map(|path| folder.join(path)).collect();
         let (sources, mut problems) = files::find(&paths, &self.flags.read);
+        crds.extend(sources.iter().map(|source| PathBuf::from(&*source.name)));
         let mut catalog = Catalog::new(self.flags.target, Texts::Dropped);
         problems.extend(catalog.load(&sources, OtherObjects::Listed));
         match problems.is_empty() {
@@ -267,6 +271,7 @@ impl Tests<'_> {
                 .unwrap_or_default()
                 .to_string_lossy()
                 .into_owned();
+            results.crds.push(manifest.file.clone());
             let crd = openshift::with_version(manifest.document, suite.version.as_deref())?;
             let catalog = self.catalog_of(&title, crd.clone())?;
             targets.push(TestTarget {

@@ -1,6 +1,9 @@
 //! `scantling validate`: validates objects as a server does.
 
+pub(crate) mod metadata;
+mod report_builder;
 pub(crate) mod validator;
+mod write;
 
 use crate::args;
 use crate::catalog::{Catalog, OtherObjects, StoredObjects, Texts};
@@ -73,6 +76,10 @@ pub(crate) fn run(flags: &args::Validate) -> Result<ExitStatus, Problem> {
         show_object: flags.show_object,
         field_validation: flags.field_validation.into(),
         overrides: &flags.overrides,
+        kustomize_namespaces: sources
+            .iter()
+            .filter_map(|source| Some((Arc::clone(&source.name), source.kustomize_namespace.clone()?)))
+            .collect(),
         variables: &flags.var,
         subresource: flags.subresource,
         ..Validator::new(&catalog, flags.target)

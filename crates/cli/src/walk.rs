@@ -18,6 +18,8 @@ const IGNORED: [&str; 1] = ["!node_modules/"];
 const IGNORE_FILE: &str = ".scantlingignore";
 /// The names that kustomize reads a kustomization from.
 const KUSTOMIZATIONS: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "Kustomization"];
+/// The namespace of the objects of a component: the kustomizations that include it set the real one.
+const COMPONENT_NAMESPACE: &str = "example";
 /// The size limit of a kustomization that is searched for patches.
 const MAX_KUSTOMIZATION_BYTES: u64 = 1 << 20;
 
@@ -75,17 +77,18 @@ pub(crate) fn search(directory: &Path, flags: &ReadFlags, left: &mut usize) -> F
             Err(e) => found.problems.push(Problem::new("cannot read", e)),
         }
     }
-    let patches = kustomize_patches(&manifests);
+    let kustomized = Kustomized::new(&manifests);
     let mut charts = Charts::default();
     for path in manifests {
         let reason = if charts.is_template(&path) {
             Some("a Helm template: validate the output of `helm template`, or use --helm")
-        } else if patches.contains(&path) {
+        } else if kustomized.patches.contains(&path) {
             Some("a patch of a kustomization: use --kustomize")
         } else {
             None
         };
-        let source = InputSource::file(&path, false, flags);
+        let mut source = InputSource::file(&path, false, flags);
+        source.kustomize_namespace = kustomized.namespaces.get(&path).cloned();
         match reason {
             Some(reason) => found.problems.push(Problem::skipped_file(&source.name, reason)),
             None => found.sources.push(source),
@@ -137,23 +140,36 @@ impl Charts {
     }
 }
 
-/// The files that kustomizations among the manifests apply as patches or read as configuration.
-fn kustomize_patches(manifests: &[PathBuf]) -> BTreeSet<PathBuf> {
-    let mut found = BTreeSet::new();
-    let is_kustomization = |path: &&PathBuf| {
-        let name = path.file_name().and_then(|name| name.to_str());
-        name.is_some_and(|name| KUSTOMIZATIONS.contains(&name))
-    };
-    for path in manifests.iter().filter(is_kustomization) {
-        // A kustomization that cannot be read is reported with the other manifests.
-        let Ok(bytes) = files::read(path, MAX_KUSTOMIZATION_BYTES) else {
-            continue;
+/// The files that kustomizations refer to.
+#[derive(Default)]
+struct Kustomized {
+    /// The files that are applied as patches or read as configuration.
+    patches: BTreeSet<PathBuf>,
+    /// The namespaces that kustomize gives to the objects of files.
+    namespaces: BTreeMap<PathBuf, Arc<str>>,
+}
+
+impl Kustomized {
+    /// Reads the kustomizations among manifests.
+    fn new(manifests: &[PathBuf]) -> Self {
+        let mut found = Kustomized::default();
+        let is_kustomization = |path: &&PathBuf| {
+            let name = path.file_name().and_then(|name| name.to_str());
+            name.is_some_and(|name| KUSTOMIZATIONS.contains(&name))
         };
-        let Ok(value) = yaml::decode(&bytes, Limits::SERVER) else {
-            continue;
-        };
-        let directory = path.parent().unwrap_or(Path::new(""));
-        let mut add = |file: Option<&str>| found.extend(file.map(|file| lexically_joined(directory, file)));
+        for path in manifests.iter().filter(is_kustomization) {
+            // A kustomization that cannot be read is reported with the other manifests.
+            let Ok(bytes) = files::read(path, MAX_KUSTOMIZATION_BYTES) else {
+                continue;
+            };
+            if let Ok(value) = yaml::decode(&bytes, Limits::SERVER) {
+                found.add(path.parent().unwrap_or(Path::new("")), &value);
+            }
+        }
+        found
+    }
+
+    fn add(&mut self, directory: &Path, kustomization: &Value) {
         for (list, member) in [
             ("patches", Some("path")),
             ("patchesJson6902", Some("path")),
@@ -164,16 +180,22 @@ fn kustomize_patches(manifests: &[PathBuf]) -> BTreeSet<PathBuf> {
             ("transformers", None),
             ("generators", None),
         ] {
-            let items = value.get(list).and_then(Value::as_array).unwrap_or_default();
-            for item in items {
-                add(match member {
-                    Some(member) => item.get(member).and_then(Value::as_str),
-                    None => item.as_str().filter(|text| !text.contains('\n')),
-                });
-            }
+            let files = kustomization.list(list).iter().filter_map(|item| match member {
+                Some(member) => item.get(member).and_then(Value::as_str),
+                None => item.as_str().filter(|text| !text.contains('\n')),
+            });
+            self.patches
+                .extend(files.map(|file| lexically_joined(directory, file)));
         }
+        let namespace = match kustomization.get_str("namespace") {
+            "" if kustomization.get_str("kind") == "Component" => COMPONENT_NAMESPACE,
+            "" => return,
+            namespace => namespace,
+        };
+        let resources = kustomization.list("resources").iter().filter_map(Value::as_str);
+        self.namespaces
+            .extend(resources.map(|file| (lexically_joined(directory, file), namespace.into())));
     }
-    found
 }
 
 /// Joins paths lexically, resolving `.` and `..`.

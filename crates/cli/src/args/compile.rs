@@ -1,6 +1,6 @@
 //! Flags of `scantling compile`.
 
-use super::inputs::ReadFlags;
+use super::inputs::{ReadFlags, SchemaSource};
 use super::target::version;
 use clap::Args;
 use scantling_cel::kubernetes::KubernetesVersion;
@@ -8,9 +8,9 @@ use std::path::PathBuf;
 
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Compile {
-    /// Files or directories with CRDs, `-` for standard input
-    #[arg(value_name = "FILE|DIR|-", required = true)]
-    pub(crate) paths: Vec<PathBuf>,
+    /// Files or directories with CRDs, .tgz archives, `git:REVISION:PATH`, `-` for standard input
+    #[arg(value_name = "SOURCE", required = true)]
+    pub(crate) paths: Vec<SchemaSource>,
     /// Write each CRD to a file in this directory, instead of standard output
     #[arg(long, value_name = "DIR")]
     pub(crate) output: Option<PathBuf>,

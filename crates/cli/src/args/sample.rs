@@ -1,15 +1,14 @@
 //! Flags of `scantling sample`.
 
-use super::inputs::ReadFlags;
+use super::inputs::{ReadFlags, SchemaSource};
 use super::target::TargetFlags;
 use clap::Args;
-use std::path::PathBuf;
 
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Sample {
-    /// Files or directories with CRDs, `-` for standard input
-    #[arg(value_name = "CRD", required = true)]
-    pub(crate) paths: Vec<PathBuf>,
+    /// Files or directories with CRDs, .tgz archives, `git:REVISION:PATH`, `-` for standard input
+    #[arg(value_name = "SOURCE", required = true)]
+    pub(crate) paths: Vec<SchemaSource>,
     /// Add all fields that fit together, with their descriptions and limits as comments
     #[arg(long)]
     pub(crate) full: bool,

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 /// The server to behave as.
 #[derive(Args, Clone, Copy, Debug)]
+#[command(next_help_heading = "Kubernetes")]
 pub(crate) struct TargetFlags {
     /// The Kubernetes version: built-in kinds, their fields, and the CEL library
     #[arg(long, value_name = "X.Y", default_value = "1.37", value_parser = version)]

@@ -1,6 +1,6 @@
 //! Flags of `scantling test`.
 
-use super::inputs::ReadFlags;
+use super::inputs::{ReadFlags, SchemaSource};
 use super::output::Output;
 use super::target::TargetFlags;
 use clap::Args;
@@ -11,16 +11,16 @@ pub(crate) struct Test {
     /// Test files, or directories with files that end in .test.yaml, _test.yaml or .testsuite.yaml
     #[arg(value_name = "FILE|DIR", required = true)]
     pub(crate) paths: Vec<PathBuf>,
-    /// Files or directories with the CRDs of test files that name none
-    #[arg(long, value_name = "FILE|DIR")]
-    pub(crate) crds: Vec<PathBuf>,
+    /// CRDs for test files that name none: files, directories, .tgz archives or `git:REVISION:PATH`
+    #[arg(long, value_name = "SOURCE")]
+    pub(crate) crds: Vec<SchemaSource>,
     /// Rewrite the expectations of failing cases with what they got
     #[arg(long)]
     pub(crate) update: bool,
-    /// List the rules, bounds and enumeration values that no case exercises
+    /// List the rules, branches of rules, bounds and enumeration values that no case exercises
     #[arg(long)]
     pub(crate) coverage: bool,
-    /// Run again whenever a file changes
+    /// Run test files again whenever they or their CRDs change
     #[arg(long, conflicts_with = "update")]
     pub(crate) watch: bool,
     #[command(flatten)]

@@ -2,7 +2,7 @@
 
 use super::suite::{CaseWrite, ErrorPattern, Expectation, NewState, TestCase, Verdict};
 use crate::catalog::Catalog;
-use crate::validate::validator::apply_request_context;
+use crate::validate::metadata::apply_request_context;
 use scantling_admit::{
     AdmissionError, AdmitOptions, AdmitOutcome, FieldValidation, Gates, NewObjectMeta, Request, Resource,
     WriteOperation, admit, prune_and_default_stored,

@@ -11,8 +11,8 @@ use crate::policy::{Directives, Fingerprint, Policy};
 use crate::problem::Problem;
 use crate::render::{RenderedItem, Renderer};
 use crate::report::{Finding, Issue, ReportItem, ReportSubject, Severity};
+use crate::validate::metadata::{apply_request_context, complete_metadata};
 use crate::validate::title;
-use crate::validate::validator::{apply_request_context, complete_metadata};
 use rayon::prelude::*;
 use scantling_admit::{
     AdmissionError, AdmitOptions, Gates, NormalizeMode, Normalized, Request, Resource, Warning,

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 mod builtin;
+mod control;
 mod cost;
 mod definitions;
 mod eval;
@@ -11,6 +12,8 @@ mod lists;
 mod objects;
 #[path = "../support/program.rs"]
 mod program;
+mod project;
+mod sources;
 mod subresources;
 #[path = "../support/time.rs"]
 mod time;

@@ -1,0 +1,208 @@
+//! Builds the report of one object.
+
+use super::ObjectReport;
+use super::metadata::UnknowableMetadata;
+use super::validator::ObjectResult;
+use crate::catalog::{CatalogEntry, CatalogMatch};
+use crate::json_schemas;
+use crate::locate::{DocumentLocator, LocationQuery, path_of, value_at};
+use crate::placeholders;
+use crate::problem::Problem;
+use crate::report::{Issue, RelatedLocation};
+use scantling_admit::Warning;
+use scantling_value::{FieldError, Finding, Path, PathBuf, Segment, Value};
+use serde_json::value::RawValue;
+
+/// Builds the report of one object.
+pub(super) struct ReportBuilder<'d> {
+    pub(super) report: ObjectReport,
+    /// Objects of a cluster have no text.
+    pub(super) locator: Option<&'d DocumentLocator<'d>>,
+    pub(super) index: Vec<usize>,
+}
+
+impl ReportBuilder<'_> {
+    pub(super) fn end(self) -> ObjectResult {
+        ObjectResult::Validated(Box::new(self.report))
+    }
+
+    /// Refuses a CRD. The errors name fields of the internal type, which are elsewhere in the text.
+    pub(super) fn refuse_definition(&mut self, entry: &CatalogEntry, errors: &[FieldError]) {
+        self.report.accepted = errors.is_empty();
+        for error in errors {
+            let field = entry.written(error.field());
+            let query = self
+                .locator
+                .and_then(|locator| locator.field(&self.index, &field));
+            self.report.errors.push(Issue::new(error, query));
+        }
+    }
+
+    /// Removes the metadata of SOPS from an encrypted object, with a warning.
+    pub(super) fn note_sops(&mut self, object: &mut Value) {
+        if placeholders::remove_sops(object) {
+            let query = self.query(&PathBuf::from(&Path::ROOT.field("sops")));
+            self.report
+                .warnings
+                .push("encrypted by SOPS: encrypted values are not validated".to_owned());
+            self.report.warning_queries.push(query);
+        }
+    }
+
+    /// Adds warnings about the version of an object.
+    pub(super) fn warn_version(&mut self, found: CatalogMatch<'_>) {
+        let Some(version) = found.version() else {
+            return;
+        };
+        let mut warnings = Vec::new();
+        if !version.served {
+            warnings.push(format!(
+                "{} {} is not served",
+                self.report.api_version, self.report.kind
+            ));
+        }
+        warnings.extend(found.entry.definition.spec.deprecation(version));
+        for warning in warnings {
+            let query = self
+                .locator
+                .and_then(|locator| locator.message(&self.index, "apiVersion"));
+            self.report.warnings.push(warning);
+            self.report.warning_queries.push(query);
+        }
+    }
+
+    /// Adds a server's warnings.
+    pub(super) fn warn(&mut self, warnings: &[Warning]) {
+        let queries = warnings
+            .iter()
+            .map(|warning| self.locator?.warning(&self.index, warning));
+        self.report.warning_queries.extend(queries);
+        self.report
+            .warnings
+            .extend(warnings.iter().map(ToString::to_string));
+    }
+
+    /// Adds errors. `sent` is the object as it was read: an error about a value that is not final, such as a variable
+    /// of Flux, is only a warning.
+    pub(super) fn refuse(
+        &mut self,
+        errors: &[FieldError],
+        object: &Value,
+        old: Option<&Value>,
+        sent: &Value,
+    ) {
+        let is_final = |error: &&FieldError| {
+            let value = value_at(sent, &path_of(error, sent));
+            !value.is_some_and(placeholders::is_unresolved)
+        };
+        let (errors, open): (Vec<&FieldError>, Vec<&FieldError>) = errors.iter().partition(is_final);
+        for error in open {
+            let query = self.query(&path_of(error, sent));
+            let issue = Issue::new(error, None).field_and_message();
+            self.report
+                .warnings
+                .push(format!("not validated, because the value is not final: {issue}"));
+            self.report.warning_queries.push(query);
+        }
+        self.report.accepted = self.report.accepted && errors.is_empty();
+        for error in errors {
+            let path = path_of(error, object);
+            let mut issue = Issue::new(error, None);
+            issue.old = old.and_then(|old| value_at(old, &path)).map(Value::to_json);
+            let value = value_at(object, &path).map(Value::to_json);
+            issue.value = value.filter(|v| issue.old.is_some() && !issue.message.contains(v.as_str()));
+            self.add(issue, &path);
+        }
+    }
+
+    fn add(&mut self, issue: Issue, path: &PathBuf) {
+        let query = self.query(path);
+        self.report.errors.push(Issue { query, ..issue });
+    }
+
+    pub(super) fn query(&self, path: &PathBuf) -> Option<LocationQuery> {
+        self.locator.and_then(|locator| locator.path(&self.index, path))
+    }
+
+    /// Validates an object against a JSON schema.
+    pub(super) fn json_schema(
+        &mut self,
+        schema: &jsonschema::Validator,
+        object: &Value,
+    ) -> Result<(), Problem> {
+        self.report.by = Some("by a JSON schema, which has no rules and no defaults".into());
+        self.report.json_schema = true;
+        for error in json_schemas::validate(schema, object)? {
+            let names: Vec<String> = error
+                .pointer
+                .split('/')
+                .skip(1)
+                .map(|name| name.replace("~1", "/").replace("~0", "~"))
+                .collect();
+            let mut segments = Vec::new();
+            let mut value = Some(object);
+            for name in &names {
+                segments.push(match value {
+                    Some(Value::Array(_)) => Segment::Index(name.parse().unwrap_or(0)),
+                    _ => Segment::Field(name),
+                });
+                value = value.and_then(|v| match v {
+                    Value::Array(items) => items.get(name.parse::<usize>().ok()?),
+                    v => v.get(name),
+                });
+            }
+            let path: PathBuf = segments.into_iter().collect();
+            self.report.accepted = false;
+            let issue = Issue {
+                field: path.to_string(),
+                ..Issue::plain("JSONSchema", error.message)
+            };
+            self.add(issue, &path);
+        }
+        Ok(())
+    }
+
+    /// Adds an error about a field.
+    pub(super) fn refuse_for(&mut self, issue: Issue, field: &str) {
+        self.report.accepted = false;
+        self.add(issue, &PathBuf::from(&Path::ROOT.field(field)));
+    }
+
+    pub(super) fn refuse_undecodable(&mut self, why: &str) {
+        let ObjectReport {
+            kind, api_version, ..
+        } = &self.report;
+        let version = api_version.rsplit('/').next().unwrap_or_default();
+        let text = format!("{kind} in version \"{version}\" cannot be handled as a {kind}: {why}");
+        self.refuse_for(Issue::plain("BadRequest", text), "");
+    }
+
+    /// Locates the one error about all strict findings at the first of them; the others are related locations.
+    pub(super) fn locate_strict(&mut self, findings: &[Finding]) {
+        let Some(locator) = self.locator else {
+            return;
+        };
+        let mut queries = findings
+            .iter()
+            .filter_map(|finding| locator.finding(&self.index, finding));
+        if let Some(issue) = self.report.errors.last_mut() {
+            issue.query = queries.next();
+            issue.related.extend(queries.map(|query| RelatedLocation {
+                query: Some(query),
+                location: None,
+            }));
+        }
+    }
+
+    /// Adds the object as it would be stored, without metadata that only the server knows.
+    pub(super) fn show(&mut self, mut stored: Value, UnknowableMetadata(fields): UnknowableMetadata) {
+        let metadata = stored.as_object_mut().and_then(|o| o.get_mut("metadata"));
+        if let Some(metadata) = metadata.and_then(Value::as_object_mut) {
+            for field in fields {
+                metadata.remove(field);
+            }
+        }
+        self.report.object = RawValue::from_string(stored.to_json()).ok();
+        self.report.stored = Some(stored);
+    }
+}

@@ -1,0 +1,299 @@
+//! Sources of objects and CRDs: git revisions, archives, the output of other tools, repositories of Flux.
+
+use crate::project::Project;
+use expect_test::expect;
+use std::path::Path;
+use std::process::Command;
+
+/// A CRD whose field has a limit.
+fn crd(maximum: u32) -> String {
+    format!(
+        "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {{name: widgets.example.com}}\nspec:\n  \
+         group: example.com\n  scope: Namespaced\n  names: {{plural: widgets, singular: widget, kind: Widget, listKind: WidgetList}}\n  \
+         versions:\n  - name: v1\n    served: true\n    storage: true\n    schema:\n      openAPIV3Schema:\n        type: object\n        \
+         properties:\n          spec:\n            type: object\n            properties:\n              \
+         size: {{type: integer, maximum: {maximum}}}\n"
+    )
+}
+
+const OBJECT: &str = "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: a}\nspec: {size: 5}\n";
+
+fn git(project: &Project, arguments: &str) {
+    let status = Command::new("git")
+        .args([
+            "-c",
+            "user.name=a",
+            "-c",
+            "user.email=a@example.com",
+            "-c",
+            "init.defaultBranch=main",
+        ])
+        .args(arguments.split_whitespace())
+        .current_dir(project.path(""))
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .output()
+        .unwrap();
+    assert!(status.status.success(), "{status:?}");
+}
+
+#[test]
+fn crds_are_read_from_git_revisions() {
+    let project = Project::new(&[
+        ("config/crd.yaml", &crd(9)),
+        ("config/README.md", "#"),
+        ("a.yaml", OBJECT),
+    ]);
+    git(&project, "init -q");
+    git(&project, "add .");
+    git(&project, "commit -q -m first");
+    git(&project, "tag v1.0.0");
+    project.write("config/crd.yaml", &crd(4));
+    let mut all = String::new();
+    for command in [
+        "validate --crds git:v1.0.0:config a.yaml",
+        "validate --crds config a.yaml",
+        "upgrade --from git:v1.0.0:config --to config a.yaml",
+        "cost --from git:HEAD:config config",
+        "lint git:v1.0.0:config/crd.yaml",
+        "explain --crds git:v1.0.0 widgets.spec.size",
+        "validate --crds git:v2.0.0:config a.yaml",
+        "validate --crds git:v1.0.0:absent a.yaml",
+        "validate --crds git: a.yaml",
+    ] {
+        let (out, code) = project.run(command);
+        all.push_str(&format!("$ {command}: {code}\n{out}"));
+    }
+    expect![[""]].assert_eq(&all);
+}
+
+/// The CRDs of a packaged chart are in `crds/`; its templates are not manifests.
+#[test]
+fn crds_are_read_from_packaged_charts() {
+    let project = Project::new(&[("a.yaml", OBJECT)]);
+    let file = std::fs::File::create(project.path("chart-1.0.0.tgz")).unwrap();
+    let mut archive = tar::Builder::new(flate2::write::GzEncoder::new(file, flate2::Compression::fast()));
+    for (name, text) in [
+        (
+            "chart/Chart.yaml",
+            "apiVersion: v2\nname: chart\nversion: 1.0.0\n".to_owned(),
+        ),
+        ("chart/values.yaml", "size: 3\n".to_owned()),
+        ("chart/crds/widgets.yaml", crd(4)),
+        (
+            "chart/templates/widget.yaml",
+            "{{ if true }}\nkind: Widget\n{{ end }}\n".to_owned(),
+        ),
+    ] {
+        let mut header = tar::Header::new_gnu();
+        header.set_size(text.len() as u64);
+        header.set_mode(0o644);
+        header.set_cksum();
+        archive.append_data(&mut header, name, text.as_bytes()).unwrap();
+    }
+    archive.into_inner().unwrap().finish().unwrap();
+    let (validated, code) = project.run("validate --crds chart-1.0.0.tgz a.yaml");
+    assert_eq!(code, 1);
+    let (linted, code) = project.run("lint chart-1.0.0.tgz -q");
+    assert_eq!(code, 0);
+    project.write("broken.tgz", "no archive");
+    let (broken, code) = project.run("lint broken.tgz");
+    assert_eq!(code, 3);
+    expect![[""]].assert_eq(&(validated + &linted + &broken));
+}
+
+/// Writes an executable that prints its arguments and an object.
+#[cfg(unix)]
+fn tool(project: &Project, name: &str, script: &str) {
+    use std::os::unix::fs::PermissionsExt as _;
+    let path = format!("bin/{name}");
+    project.write(&path, &format!("#!/bin/sh\n{script}\n"));
+    std::fs::set_permissions(project.path(&path), std::fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+/// Runs a command with the tools of the project alone on the path.
+#[cfg(unix)]
+fn with_tools(project: &Project, arguments: &str) -> (String, i32) {
+    project.finish(
+        project
+            .command("")
+            .args(arguments.split_whitespace())
+            .env("PATH", project.path("bin")),
+    )
+}
+
+#[cfg(unix)]
+#[test]
+fn the_output_of_kustomize_and_helm_is_validated() {
+    let project = Project::new(&[
+        ("crd.yaml", &crd(4)),
+        ("values.yaml", "size: 5\n"),
+        ("bin/empty", ""),
+    ]);
+    let object = "\"apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: a}\nspec: {size: 5}\"";
+    let mut all = String::new();
+    let mut record = |command: &str| {
+        let (out, code) = with_tools(&project, &format!("validate --crds crd.yaml {command}"));
+        all.push_str(&format!("$ {command}: {code}\n{out}"));
+    };
+    record("--kustomize overlay");
+    record("--helm chart");
+    tool(
+        &project,
+        "kubectl",
+        &format!("[ \"$1\" = kustomize ] && echo {object}"),
+    );
+    tool(&project, "helm", &format!("echo \"# $@\"\necho {object}"));
+    record("--kustomize overlay");
+    record("--helm chart --helm-values values.yaml -o github");
+    tool(&project, "kustomize", "echo 'no such directory' >&2; exit 1");
+    record("--kustomize overlay");
+    expect![[""]].assert_eq(&all);
+}
+
+/// A repository of Flux has variables, components and kustomizations that rename the Namespace.
+#[test]
+fn repositories_of_flux_are_validated_as_they_are() {
+    let project = Project::new(&[
+        ("crds/widgets.yaml", &crd(4)),
+        (
+            "apps/jobs/kustomization.yaml",
+            "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nnamespace: jobs\n\
+             resources: [./namespace.yaml, widget.yaml]\npatches: [{path: patch.yaml}]\n",
+        ),
+        (
+            "apps/jobs/namespace.yaml",
+            "apiVersion: v1\nkind: Namespace\nmetadata: {name: _}\n",
+        ),
+        ("apps/jobs/patch.yaml", "- op: remove\n  path: /spec\n"),
+        (
+            "apps/jobs/widget.yaml",
+            &OBJECT.replace("size: 5", "size: ${SIZE}"),
+        ),
+        (
+            "components/common/kustomization.yaml",
+            "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\nresources: [namespace.yaml]\n",
+        ),
+        (
+            "components/common/namespace.yaml",
+            "apiVersion: v1\nkind: Namespace\nmetadata: {name: _}\n",
+        ),
+        (
+            "apps/bad/namespace.yaml",
+            "apiVersion: v1\nkind: Namespace\nmetadata: {name: _}\n",
+        ),
+        (
+            "docs/snippet.yaml",
+            "{% raw %}\napiVersion: v1\nkind: Secret\n{% endraw %}\n",
+        ),
+        (
+            "chart/Chart.yaml",
+            "apiVersion: v2\nname: chart\nversion: 1.0.0\n",
+        ),
+        ("chart/values.yaml", "size: 3\n"),
+        ("chart/templates/widget.yaml", "kind: {{ .Values.kind }}\n"),
+        ("node_modules/a.yaml", "a: ["),
+        (".hidden/a.yaml", "a: ["),
+        ("build/a.yaml", "a: ["),
+        (".scantlingignore", "build/\n"),
+        ("generated.gen.yaml", "a: ["),
+    ]);
+    let (all, code) = project.run("validate . --exclude *.gen.yaml --summary -v");
+    assert_eq!(code, 1);
+    let (small, code) = project.run("validate crds apps/jobs --var SIZE=3 --show-object");
+    assert_eq!(code, 0);
+    let (large, code) = project.run("validate crds apps/jobs --var SIZE=5 -q");
+    assert_eq!(code, 1);
+    expect![[""]].assert_eq(&format!("{all}$ SIZE=3\n{small}$ SIZE=5\n{large}"));
+}
+
+/// Patterns of the shell name files; a directory is searched, a file is read whatever its name.
+#[cfg(unix)]
+#[test]
+fn mistakes_of_users_are_named() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let project = Project::new(&[
+        ("crd.yaml", &crd(4)),
+        ("empty.yaml", ""),
+        ("comments.yaml", "# nothing\n---\n---\n"),
+        ("windows.yaml", &OBJECT.replace('\n', "\r\n")),
+        (
+            "lines.json",
+            "{\"apiVersion\": \"example.com/v1\", \"kind\": \"Widget\", \"metadata\": {\"name\": \"a\"}}\n{\"apiVersion\": \"example.com/v1\", \"kind\": \"Widget\", \"metadata\": {\"name\": \"b\"}, \"spec\": {\"size\": 9}}\n",
+        ),
+        ("kind.yaml", &OBJECT.replace("Widget", "Wigdet")),
+        ("version.yaml", &OBJECT.replace("/v1", "/v2")),
+        ("group.yaml", &OBJECT.replace("example.com", "exmaple.com")),
+        (
+            "builtin.yaml",
+            "apiVersion: extensions/v1beta1\nkind: Deployment\nmetadata: {name: a}\n",
+        ),
+        (
+            "case.yaml",
+            "apiVersion: v1\nkind: configmap\nmetadata: {name: a}\n",
+        ),
+        (
+            "number.yaml",
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {port: 80, on: true}\n",
+        ),
+        (
+            "tab.yaml",
+            "apiVersion: v1\nkind: ConfigMap\nmetadata:\n\tname: a\n",
+        ),
+        ("secret.yaml", OBJECT),
+    ]);
+    std::fs::write(project.path("binary.yaml"), [0xff, 0xd8, 0xff, 0xe0, 0, 1, 2, 3]).unwrap();
+    let is_root = std::fs::metadata("/proc/self").is_ok_and(|m| {
+        use std::os::unix::fs::MetadataExt as _;
+        m.uid() == 0
+    });
+    std::fs::set_permissions(project.path("secret.yaml"), std::fs::Permissions::from_mode(0)).unwrap();
+    let mut all = String::new();
+    for command in [
+        "empty.yaml",
+        "comments.yaml",
+        "windows.yaml",
+        "lines.json",
+        "kind.yaml",
+        "--ignore-missing-schemas kind.yaml",
+        "--ignore-missing-schemas version.yaml",
+        "--ignore-missing-schemas group.yaml",
+        "--ignore-missing-schemas --summary group.yaml",
+        "builtin.yaml",
+        "case.yaml",
+        "number.yaml",
+        "tab.yaml",
+        "binary.yaml",
+        "*.yml",
+    ] {
+        let (out, code) = project.run(&format!("validate --crds crd.yaml {command}"));
+        all.push_str(&format!("$ {command}: {code}\n{out}"));
+    }
+    if !is_root {
+        let (out, code) = project.run("validate --crds crd.yaml secret.yaml");
+        assert_eq!(code, 3, "{out}");
+    }
+    expect![[""]].assert_eq(&all);
+}
+
+#[test]
+fn every_command_has_an_example() {
+    let help = |command: &str| {
+        let output = Command::new(env!("CARGO_BIN_EXE_scantling"))
+            .args(command.split_whitespace())
+            .arg("--help")
+            .env("COLUMNS", "100")
+            .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")))
+            .output()
+            .unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    for command in [
+        "validate", "lint", "cost", "upgrade", "eval", "test", "compile", "explain", "sample", "serve",
+        "store",
+    ] {
+        let text = help(command);
+        assert!(text.contains(&format!("\n  scantling {command} ")), "{text}");
+        let long = text.lines().find(|line| line.chars().count() > 100);
+        assert_eq!(long, None, "{command}");
+    }
+}

@@ -84,7 +84,7 @@ impl<'a> ObjectValidator<'a> {
         self.extend_errors(errors);
     }
 
-    /// Adds errors, of which there are mostly none.
+    /// Adds errors.
     fn extend_errors(&mut self, errors: ErrorList) {
         if !errors.is_empty() {
             self.checked.errors.extend(errors);

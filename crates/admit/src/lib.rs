@@ -1,7 +1,7 @@
 //! The write pipeline of Kubernetes objects: custom resources and built-in kinds.
 //!
-//! A write passes through stages, each of which is a type: [`Normalized`] (in the form of its schema, findings
-//! reported), [`Prepared`] (system fields set), [`Admitted`] (valid). A caller may act between stages. [`admit`] runs
+//! A write passes through stages. Each stage is a type: [`Normalized`] (pruned, defaulted, findings reported),
+//! [`Prepared`] (system fields set), [`Admitted`] (valid). A caller may act between stages. [`admit`] runs
 //! them all and returns the object to store, or the error of a Kubernetes API server.
 //!
 //! The crate reads no clock and draws no random numbers: the caller passes the time, the `uid` of a new object and the

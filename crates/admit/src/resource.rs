@@ -16,7 +16,7 @@ pub struct Resource {
     pub kind: Str,
     /// Group and version: `example.com/v1`.
     pub api_version: Str,
-    /// Whether objects have a namespace.
+    /// The scope of the kind.
     pub scope: Scope,
     /// Whether `/status` is served, which then is the only way to write `status`.
     pub status: bool,

@@ -142,7 +142,7 @@ fn writes_and_reads_observe_the_deadline() {
     for case in CASES {
         let resource = resource(case.schema, gates);
         let (old, new) = (object(case.old), object(case.new));
-        // What is compiled at first use is no part of the steps.
+        // Rules compile on first use, which must not count as steps.
         resource.plan.compile_rules();
         let write = |operation: WriteOperation<'_>| {
             let request = Request {

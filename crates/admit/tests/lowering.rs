@@ -198,7 +198,7 @@ fn thing(spec: &Value) -> Value {
     object
 }
 
-/// Whether a write is accepted, and the stored object if it is.
+/// Returns the stored object of a write, or `None` if it is refused.
 fn write(resource: &Resource, gates: Gates, operation: WriteOperation<'_>, spec: &Value) -> Option<Value> {
     let request = Request {
         operation,

@@ -89,7 +89,7 @@ impl World {
         if target.plural == "customresourcedefinitions" && step.is_own() {
             return match (step.verb, &target.name) {
                 ("POST", _) => Some(self.define(step, &target)),
-                // Whether a definition may change is no matter of admission; what it became is.
+                // The test of CRD validation decides whether an update is accepted; this one uses the result.
                 ("PUT", Some(name)) if succeeded => {
                     let document = json::decode(step.body_bytes(), Limits::SAFE).unwrap();
                     self.definitions.insert((*name).to_owned(), document);
@@ -132,7 +132,7 @@ impl World {
             self.objects.insert(target.object_key(name), object);
         }
         if step.verb == "DELETE" {
-            // What a finalizer holds is in the server's hands from here on.
+            // Finalizers are the server's part: this test does not replay objects that are being deleted.
             match &target.name {
                 Some(name) => drop(self.objects.remove(&target.object_key(name))),
                 None => self.objects.clear(),

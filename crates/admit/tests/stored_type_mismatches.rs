@@ -26,7 +26,7 @@ fn resource(schema: &str) -> Resource {
     ResourceCompiler::default().compile(&accepted, "v1").unwrap()
 }
 
-/// Checks an object whose `spec` was `old`, if it was anything, and of which something else has changed.
+/// Checks an update that changes `other` of an object whose stored `spec` is `old`.
 fn update(schema: &str, old: Option<&str>, new: &str, expect: &Expect) {
     let schema =
         format!(r#"{{"type": "object", "properties": {{"other": {{"type": "string"}}, "spec": {schema}}}}}"#);

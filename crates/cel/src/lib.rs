@@ -1,8 +1,10 @@
 //! The Common Expression Language: syntax, types, checker, cost, programs and function libraries.
 //!
-//! An expression passes through these stages: [`syntax`] parses text to an [`ast::Ast`], [`check`] resolves names and
-//! overloads against an [`mod@env`] and infers types, [`estimate`] bounds the cost, and [`program`] compiles the checked
-//! expression and evaluates it over borrowed values.
+//! An expression passes through these stages:
+//! 1. [`syntax`] parses text to an [`ast::Ast`].
+//! 2. [`check`] resolves names and overloads against an [`mod@env`] and infers types.
+//! 3. [`estimate`] bounds the cost.
+//! 4. [`program`] compiles the checked expression and evaluates it over borrowed values.
 //!
 //! The function libraries are in [`library`], and [`kubernetes`] selects those of a Kubernetes version. One row of
 //! [`overload::Overload`] holds all facts about a function: signature, implementation, estimated and actual cost.

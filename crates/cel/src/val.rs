@@ -2,7 +2,7 @@
 //!
 //! A [`Val`] is three words and [`Copy`]. Scalars are stored inline; everything else is borrowed from the input (JSON with
 //! its [`Shape`]), from the program (constants), or from the [`Arena`] of the evaluation, which owns intermediate values.
-//! There is no reference counting, and a rule that only reads its input allocates nothing.
+//! Values are not reference-counted, and a rule that only reads its input allocates nothing.
 
 mod arena;
 mod equal;

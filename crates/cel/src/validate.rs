@@ -77,8 +77,8 @@ impl Validator<'_> {
         e.for_each_child(|child| self.visit(child, inside));
     }
 
-    /// Validates the first argument of these functions. UPSTREAM: for the global function `matches` that is the string,
-    /// which kube-apiserver takes for the regular expression.
+    /// Validates the first argument of these functions. UPSTREAM: kube-apiserver takes it for the regular expression
+    /// even for the global function `matches`, whose first argument is the string.
     fn constant_argument(&mut self, function: &str, args: &[Expr]) {
         let Some((id, literal)) = args.first().and_then(|arg| match &arg.kind {
             ExprKind::Literal(literal) => Some((arg.id, literal)),

@@ -1,9 +1,9 @@
 //! JSON patch (RFC 6902), with kube-apiserver's deviations from the standard.
 //!
 //! Existing crates implement the standard, which kube-apiserver does not. There, `replace` of a missing
-//! member adds it, indexes may be negative, `add` cannot replace the whole document, `test` compares texts,
-//! copies are limited in size, and unknown operations fail only when they are reached. The error messages are
-//! part of the API. Where kube-apiserver crashes (a `test` on a null in a list), this implementation returns
+//! member adds it, and indexes may be negative. `add` cannot replace the whole document, `test` compares
+//! texts, and copies are limited in size. Unknown operations fail only when they are reached. The error
+//! messages are part of the API. Where kube-apiserver crashes (a `test` on a null in a list), this implementation returns
 //! an error.
 
 mod text;

@@ -3,8 +3,8 @@
 use scantling_value::{Map, Str, Value};
 use std::collections::BTreeMap;
 
-/// The members of an object: a sorted vector for few changes, each of which moves the members after it, and a
-/// tree for many.
+/// The members of an object during a number of changes. A change to a sorted vector moves all members after
+/// it, so many changes use a tree.
 pub(crate) enum MergeMembers {
     Few(Map),
     Many(BTreeMap<Str, Value>),

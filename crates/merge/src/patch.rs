@@ -50,7 +50,7 @@ impl PatchType {
     }
 }
 
-/// Whether duplicate fields are reported.
+/// The treatment of duplicate fields in a patch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PatchDecoding {
     /// `fieldValidation` is `Ignore`: duplicate fields are not reported.
@@ -204,8 +204,8 @@ impl<'t> Patch<'t> {
         }
     }
 
-    /// Applies the patch to a document. `schema` is required by strategic merge patches. Fails for an apply,
-    /// which needs field ownership ([`crate::apply`]).
+    /// Applies the patch to a document. Strategic merge patches require `schema`. Fails for an apply: that needs
+    /// field ownership ([`crate::apply`]).
     pub fn apply(&self, document: &Value, schema: Option<&Structural>) -> Result<Value, PatchError> {
         match (&self.content, schema) {
             (PatchContent::Json(patch), _) => Ok(patch.apply(document.clone())?),
@@ -224,8 +224,8 @@ impl<'t> Patch<'t> {
         }
     }
 
-    /// Returns the findings of strict decoding: in the text of the patch and, again, in the patched text,
-    /// where it contains parts of the patch verbatim.
+    /// Returns the findings of strict decoding in the text of the patch. Findings in parts that the patched
+    /// text contains verbatim are repeated.
     pub fn findings(&self, document: impl FnOnce() -> String) -> Vec<Finding> {
         let mut found = self.findings.clone();
         if !found.is_empty()

@@ -1,4 +1,4 @@
-//! What strict decoding rejects.
+//! The findings of strict decoding: unknown and duplicate fields.
 
 use crate::{BoundedItem, FindingList, Path, PathBuf, go};
 use std::fmt;

@@ -468,7 +468,7 @@ impl<'c> CostEstimator<'c> {
         }
     }
 
-    /// Keeps the present size if there is no new one.
+    /// Sets the size of a node; `None` keeps the current one.
     fn set_size(&mut self, id: ExprId, size: Option<Bounds>) {
         if let Some(facts) = self.nodes.get_mut(id.0 as usize) {
             facts.size = size.or(facts.size);

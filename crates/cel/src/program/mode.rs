@@ -17,7 +17,7 @@ pub(super) trait Mode {
     /// The error of an operator.
     type Error: Clone + From<EvalError>;
 
-    /// Whether this is [`Fast`].
+    /// True for [`Fast`].
     const FAST: bool;
 
     /// Creates an error. Fast mode does not call `make`.

@@ -95,7 +95,7 @@ pub(super) enum AttributeRoot {
 pub(super) enum AttributeMode {
     /// The value.
     Value,
-    /// Whether the value is present: `has(a.b)`.
+    /// The presence of the value: `has(a.b)`.
     Presence,
 }
 

@@ -28,7 +28,7 @@ pub enum ListData<'a> {
         /// The list type, which determines equality and concatenation.
         list_type: &'a ListType,
     },
-    /// A slice of elements, some of which are errors.
+    /// A slice of elements that may be errors.
     Partial {
         /// The elements or their errors.
         items: &'a [Result<Val<'a>, &'a EvalError>],

@@ -57,7 +57,7 @@ impl fmt::Display for ApplyError {
 
 impl std::error::Error for ApplyError {}
 
-/// Whether an object is known to conform to its type.
+/// The knowledge about the conformance of an object to its type.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TypeCheck {
     /// It must be validated.

@@ -172,8 +172,8 @@ impl<'a> Updater<'a> {
         Ok(own)
     }
 
-    /// Computes ownership after a write that is not an apply: that of the other managers, and that of the
-    /// writer, which owns what it changed and what is left of what it owned.
+    /// Computes the ownership of all managers after a write that is not an apply. The writer owns the fields
+    /// that it changed, and those of its former fields that still exist.
     pub(super) fn update(
         &self,
         live: &Versioned<'_>,

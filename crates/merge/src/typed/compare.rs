@@ -78,8 +78,8 @@ pub(super) fn compare(old: &Value, new: &Value, ty: TypeRef<'_>) -> Comparison {
     out.finish()
 }
 
-/// Compares two values, at least one of which exists, and returns the change of the value itself. Equal
-/// members are skipped for the given number of levels.
+/// Compares two values and returns the change of the value itself. At least one of them exists. Equal members
+/// are skipped for the given number of levels.
 fn values(
     old: Option<&Value>,
     new: Option<&Value>,

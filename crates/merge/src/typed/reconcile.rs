@@ -30,7 +30,7 @@ fn collect<'w>(
     whole: &mut Set,
 ) {
     deadline::tick();
-    // There is no value, so the first kind of the type decides.
+    // Without a value, the first kind of the type decides.
     let shape = ty.kinds().shape(None).0;
     match shape {
         Some(ChosenType::Map(kind)) => {

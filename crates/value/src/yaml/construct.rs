@@ -20,7 +20,7 @@ pub(super) struct ValueBuilder {
 impl Builder for ValueBuilder {
     type Node = Value;
     type Key = Str;
-    /// Where the entries begin.
+    /// The start of the entries in `members` and in `items`.
     type Frame = (usize, usize);
     const PLACES: bool = false;
 

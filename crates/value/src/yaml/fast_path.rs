@@ -23,7 +23,7 @@ pub(super) trait Builder {
     type Key;
     /// A mapping or sequence that is being read.
     type Frame;
-    /// Whether places are wanted.
+    /// True if the builder records places.
     const PLACES: bool;
 
     /// Takes the place of the document's first node.
@@ -147,7 +147,7 @@ impl<'t, B: Builder> FastReader<'t, '_, B> {
         self.at += self.spaces(self.at);
     }
 
-    /// Returns whether `---`, `...` or a directive may stand at the beginning of a line.
+    /// Returns whether a line may begin with `---`, `...` or a directive.
     fn is_marker(&self, line_start: usize) -> bool {
         let rest = self.bytes.get(line_start..).unwrap_or_default();
         rest.starts_with(b"---") || rest.starts_with(b"...") || rest.starts_with(b"%")
@@ -520,7 +520,7 @@ impl<'t, B: Builder> FastReader<'t, '_, B> {
             return Some(Cow::Borrowed(self.slice(start, end)));
         }
         let mut out = String::new();
-        // What has not been copied yet.
+        // The text from `from` to `at` has not been copied yet.
         let (mut from, mut at) = (start, start);
         loop {
             let b = self.byte_at(at)?;
@@ -608,7 +608,7 @@ impl<'t, B: Builder> FastReader<'t, '_, B> {
             out.push_str(self.slice(start, end));
             has_break = end < self.bytes.len();
             self.start_line(end);
-            // Empty lines, of which those with more spaces are content.
+            // Empty lines; those with more spaces than the indentation are content.
             loop {
                 let spaces = self.spaces(self.at);
                 match self.byte_at(self.at + spaces) {
@@ -755,11 +755,12 @@ impl<'t, B: Builder> FastReader<'t, '_, B> {
     }
 }
 
-/// Whether a block sequence is further right than the block around it.
+/// The indentation of a block sequence.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum SequenceIndent {
+    /// Further right than the block around it.
     Own,
-    /// As the value of a key, a sequence may stand at the indentation of the key.
+    /// That of the key whose value the sequence is.
     OfParent,
 }
 

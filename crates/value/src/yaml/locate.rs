@@ -43,7 +43,7 @@ pub(super) fn locate_scanned(text: &str, paths: &[&PathBuf], limits: Limits) -> 
 /// Finds the places of paths on the fast path.
 struct PlaceFinder<'p> {
     tree: PathTree<'p, Place>,
-    /// Where the walk is in the tree, if any path goes there.
+    /// The node of the tree for the current value; `None` if no path leads there.
     here: Option<usize>,
 }
 
@@ -55,9 +55,9 @@ impl PlaceFinder<'_> {
 
 impl Builder for PlaceFinder<'_> {
     type Node = ();
-    /// Where to return to.
+    /// The node to return to.
     type Key = Option<usize>;
-    /// Where to return to, and the index of the next element.
+    /// The node to return to, and the index of the next element.
     type Frame = (Option<usize>, usize);
     const PLACES: bool = true;
 

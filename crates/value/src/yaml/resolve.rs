@@ -78,7 +78,7 @@ fn by_text(text: &str) -> ResolvedScalar {
     non_string(text).unwrap_or_else(|| ResolvedScalar::String(text.into()))
 }
 
-/// What a plain text is, if it is not a string.
+/// Resolves a plain text that is not a string; `None` for strings.
 pub(super) fn non_string(text: &str) -> Option<ResolvedScalar> {
     match text.as_bytes().first() {
         None => Some(ResolvedScalar::Null),

@@ -488,7 +488,7 @@ impl<'a> Scanner<'a> {
             loop {
                 match self.byte(0) {
                     Some(b' ') => self.advance(),
-                    // Where a key may begin, a tab would hide its column.
+                    // A tab before a key would hide the column of the key.
                     Some(b'\t') if self.flow_depth > 0 || !self.key_allowed => self.advance(),
                     _ => break,
                 }

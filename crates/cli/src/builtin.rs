@@ -39,6 +39,16 @@ impl BuiltinKinds {
         }
     }
 
+    /// The kinds and their versions.
+    pub(crate) fn resources(&self) -> impl Iterator<Item = &'static ApiResource> {
+        TypeTable::for_release(self.release).resources().iter()
+    }
+
+    /// Returns whether a group is one of Kubernetes itself, also of a release that is no longer known.
+    pub(crate) fn has_group(&self, group: &str) -> bool {
+        !group.contains('.') || self.resources().any(|resource| resource.group == group)
+    }
+
     /// Finds a kind.
     pub(crate) fn find(&self, api_version: &str, kind: &str) -> BuiltinLookup {
         if let Some(resource) = resource(self.release, api_version, kind) {

@@ -13,7 +13,7 @@ use crate::stream;
 use crate::validate::title;
 use rayon::prelude::*;
 use scantling_admit::{Resource, ResourceCompiler};
-use scantling_schema::definition::{Accepted, ApiVersion, CrdVersion, Definition, Spec, ValidationContext};
+use scantling_schema::definition::{Accepted, ApiVersion, CrdVersion, Definition, ValidationContext};
 use scantling_schema::names::group_version;
 use scantling_schema::rules::Environments;
 use scantling_value::{ErrorList, FieldError, Finding, Segment, Value};
@@ -103,6 +103,15 @@ impl CatalogEntry {
     pub(crate) fn unusable(&self, why: &str) -> Problem {
         let what = format!("{}: cannot use the CRD {}", self.file, self.definition.name());
         Problem::new(what, why).hint("`scantling lint` reports all errors of a CRD")
+    }
+
+    /// Returns the problem for a version that the CRD does not have.
+    pub(crate) fn lacks_version(&self, version: &str) -> Problem {
+        let names = self.definition.spec.versions().iter().map(|v| &*v.name);
+        let names: Vec<&str> = names.collect();
+        let name = self.definition.name();
+        Problem::plain(format!("{}: the CRD {name} has no version {version}", self.file))
+            .hint(format!("its versions are {}", names.join(", ")))
     }
 }
 
@@ -275,31 +284,40 @@ impl Catalog {
     /// Returns a suggestion for an unknown kind: another version of the kind, or a similar kind or group.
     pub(crate) fn suggestion(&self, api_version: &str, kind: &str) -> Option<String> {
         let (group, _) = group_version(api_version);
+        let builtin = self.builtin_kinds();
         let similar = |a: &str, b: &str| {
             let (a, b) = (a.to_ascii_lowercase(), b.to_ascii_lowercase());
             let allowed = (a.len().max(b.len()) / 4).clamp(1, 3);
             strsim::osa_distance(&a, &b) <= allowed
         };
-        let distance = |spec: &Spec| match (spec.group == group, spec.names.kind == kind) {
+        // Built-in kinds have moved between the groups of Kubernetes.
+        let moved = |known: &str| builtin.has_group(group) && builtin.has_group(known);
+        let distance = |known: &(&str, &str)| match (known.0 == group, known.1 == kind) {
             (true, true) => Some(0),
-            (true, false) => similar(&spec.names.kind, kind).then_some(1),
-            (false, true) => similar(&spec.group, group).then_some(2),
+            (true, false) => similar(known.1, kind).then_some(1),
+            (false, true) => (similar(known.0, group) || moved(known.0)).then_some(2),
             (false, false) => None,
         };
         let specs = self.entries.iter().map(|entry| &entry.definition.spec);
-        let (_, spec) = specs
-            .filter_map(|spec| Some((distance(spec)?, spec)))
+        let custom = specs.clone().map(|spec| (&*spec.group, &*spec.names.kind));
+        let known = custom.chain(builtin.resources().map(|r| (r.group, r.kind())));
+        let (_, near) = known
+            .filter_map(|known| Some((distance(&known)?, known)))
             .min_by_key(|(distance, _)| *distance)?;
-        let served: Vec<String> = spec
-            .versions()
-            .iter()
-            .filter(|v| v.served)
-            .map(|v| format!("{}/{}", spec.group, v.name))
-            .collect();
+        let custom = specs.filter(|spec| (&*spec.group, &*spec.names.kind) == near);
+        let custom = custom.flat_map(|spec| spec.versions().iter().filter(|v| v.served).map(|v| &*v.name));
+        let builtin = builtin.resources().filter(|r| (r.group, r.kind()) == near);
+        let versions = custom
+            .chain(builtin.map(|r| r.version))
+            .map(|version| match near.0 {
+                "" => version.to_owned(),
+                group => format!("{group}/{version}"),
+            });
+        let versions: Vec<String> = versions.collect();
         Some(format!(
             "did you mean kind {} in {}?",
-            spec.names.kind,
-            served.join(" or ")
+            near.1,
+            versions.join(" or ")
         ))
     }
 

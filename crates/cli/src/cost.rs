@@ -90,6 +90,9 @@ pub(crate) fn run(flags: &args::Cost) -> Result<ExitStatus, Problem> {
     }
     let line = summary.line(begun);
     report.end(flags.output.summary.then_some((line.as_str(), &summary)))?;
+    if items.is_empty() && problems.is_empty() && !flags.output.quiet {
+        note("no CRD has rules");
+    }
     let failed = items.iter().any(RuleCost::fails) || schemas.iter().any(SchemaCost::fails);
     Ok(ExitStatus::after(failed, &problems))
 }

@@ -206,7 +206,11 @@ impl Directives {
                 continue;
             };
             let depth = indent(content);
-            let end = rest.find(|(_, line)| indent(line) <= depth);
+            // The elements of a list may have the indentation of its key.
+            let is_key = !content.trim_start().starts_with("- ");
+            let is_element =
+                |line: &str| is_key && indent(line) == depth && line.trim_start().starts_with("- ");
+            let end = rest.find(|(_, line)| indent(line) <= depth && !is_element(line));
             let end = end.map_or(lines.len(), |(at, _)| at);
             found.push(Directive {
                 codes: codes
@@ -243,7 +247,7 @@ mod tests {
 
     #[test]
     fn comments_apply_to_their_block() {
-        let text = b"a:\n  b: # scantling: ignore SCT0201, SCT03\n    c: 1\n  d: 1\n# scantling: ignore\n\ne:\n  f: 1\ng: 1\n";
+        let text = b"a:\n  b: # scantling: ignore SCT0201, SCT03\n    c: 1\n  d: 1\n# scantling: ignore\n\ne:\n- f: 1\ng: 1\n";
         let directives = Directives::new(text, 10);
         let ignored = |code| {
             (11..=19)

@@ -42,7 +42,8 @@ fn sample(catalog: &Catalog, entry: &CatalogEntry, flags: &args::Sample) -> Resu
         Some(name) => versions.find(|version| version.name.as_str() == name),
         None => versions.find(|version| version.storage),
     };
-    let version = version.ok_or_else(|| entry.unusable("it has no such version"))?;
+    let version =
+        version.ok_or_else(|| entry.lacks_version(flags.api_version.as_deref().unwrap_or_default()))?;
     let api_version = format!("{}/{}", spec.group, version.name);
     let Some(found) = catalog.find(&api_version, &spec.names.kind) else {
         return Err(entry.unusable("its kind is not in the catalog"));
@@ -63,7 +64,13 @@ fn sample(catalog: &Catalog, entry: &CatalogEntry, flags: &args::Sample) -> Resu
         true => generator.full(),
         false => generator.smallest(),
     };
-    let object = object.map_err(|why| entry.unusable(&format!("no valid object was found: {why}")))?;
+    let object = object.map_err(|why| {
+        let (file, name) = (&entry.file, entry.definition.name());
+        Problem::plain(format!(
+            "{file}: no valid object of the CRD {name} was found: {why}"
+        ))
+        .hint("values are derived from keywords; rules are satisfied by trial, which does not always succeed")
+    })?;
     Ok(match flags.full {
         true => write::commented(&object, schema),
         false => write::plain(&object),

@@ -17,10 +17,11 @@ use crate::problem::{ExitStatus, Problem};
 use crate::render::Report;
 use crate::report::{Finding, ReportItem, ReportSubject, Severity, count};
 use crate::stream;
+use crate::walk;
 use coverage::{Coverage, CoveragePlan};
 use rayon::prelude::*;
 use run::{CaseOutcome, CaseRunner};
-use scantling_value::{Limits, Value, yaml};
+use scantling_value::Value;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -236,7 +237,11 @@ impl Tests<'_> {
             return Ok(Vec::new());
         }
         let folder = Path::new(file).parent().unwrap_or(Path::new("."));
-        let paths: Vec<PathBuf> = suite.crds.iter().map(|path| folder.join(path)).collect();
+        let paths: Vec<PathBuf> = suite
+            .crds
+            .iter()
+            .map(|path| walk::lexically_joined(folder, path))
+            .collect();
         let (sources, mut problems) = files::find(&paths, &self.flags.read);
         crds.extend(sources.iter().map(|source| PathBuf::from(&*source.name)));
         let mut catalog = Catalog::new(self.flags.target, Texts::Dropped);
@@ -259,10 +264,7 @@ impl Tests<'_> {
     ) -> Result<(), String> {
         let suite = openshift::read(value)?;
         let limit = self.flags.read.max_input_bytes;
-        let read = |path: &Path| -> Result<Value, String> {
-            let text = files::read(path, limit).map_err(|e| format!("{}: {e}", path.display()))?;
-            yaml::decode(&text, Limits::SERVER).map_err(|e| format!("{}: {e}", path.display()))
-        };
+        let read = |path: &Path| files::read(path, limit).map_err(|e| format!("{}: {e}", path.display()));
         let mut targets = Vec::new();
         for manifest in openshift::manifests(&suite, Path::new(&**document.file), &read)? {
             let title = manifest

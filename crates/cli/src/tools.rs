@@ -64,8 +64,10 @@ pub(crate) fn kustomize(directory: &Path, limit: u64) -> Result<InputSource, Pro
         (false, true) => ("kubectl", "kustomize"),
         _ => ("kustomize", "build"),
     };
-    let bytes = output(program, &[command, &path], limit)
-        .map_err(|problem| problem.hint("--kustomize needs kustomize or kubectl on the PATH"))?;
+    let bytes = output(program, &[command, &path], limit).map_err(|problem| match is_installed(program) {
+        true => problem,
+        false => problem.hint("--kustomize needs kustomize or kubectl on the PATH"),
+    })?;
     Ok(InputSource::memory(
         &format!("kustomize build {path}"),
         true,

@@ -199,7 +199,7 @@ impl Kustomized {
 }
 
 /// Joins paths lexically, resolving `.` and `..`.
-fn lexically_joined(directory: &Path, file: &str) -> PathBuf {
+pub(crate) fn lexically_joined(directory: &Path, file: &str) -> PathBuf {
     let mut joined = directory.to_owned();
     for component in Path::new(file).components() {
         match component {

@@ -4,12 +4,13 @@ use crate::args;
 use crate::builtin::{exists, releases};
 use crate::catalog::{Catalog, CatalogEntry};
 use crate::problem::Problem;
-use scantling_apitypes::openapi::{COMPONENTS, Undescribed};
+use scantling_apitypes::openapi::{self, COMPONENTS};
 use scantling_apitypes::{ApiResource, Extensions, FieldDef, Release, TypeDef, TypeTable};
 use scantling_schema::definition::CrdVersion;
 use scantling_schema::document::Schema;
 use scantling_schema::structural::{Interner, Structural};
 use scantling_value::Value;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// A version of a kind.
@@ -21,7 +22,20 @@ pub(super) enum ExplainedKind<'c> {
     Builtin {
         release: Release,
         resource: &'static ApiResource,
+        descriptions: KindDescriptions,
     },
+}
+
+/// The descriptions of built-in types and their fields.
+#[derive(Default)]
+pub(super) struct KindDescriptions(scantling_descriptions::Descriptions);
+
+impl openapi::Descriptions for KindDescriptions {
+    fn get(&self, model: &str, field: Option<&str>) -> Option<Cow<'_, str>> {
+        let found = |model: &str| self.0.get(model, field).map(Cow::Borrowed);
+        // There are none for old versions.
+        found(model).or_else(|| found(&model.replace(".v1beta1.", ".v1.")))
+    }
 }
 
 /// A schema, and the API type that it describes.
@@ -58,11 +72,17 @@ pub(super) fn find<'c, 'f>(
             }
             None => versions.find(|version| version.storage),
         };
-        let version = version.ok_or_else(|| entry.unusable("it has no such version"))?;
+        let version =
+            version.ok_or_else(|| entry.lacks_version(flags.api_version.as_deref().unwrap_or_default()))?;
         return Ok((ExplainedKind::Custom { entry, version }, rest));
     }
     if let Some((resource, rest)) = builtin(release, flags) {
-        return Ok((ExplainedKind::Builtin { release, resource }, rest));
+        let kind = ExplainedKind::Builtin {
+            release,
+            resource,
+            descriptions: KindDescriptions::default(),
+        };
+        return Ok((kind, rest));
     }
     let (name, _) = flags.field.split_once('.').unwrap_or((&flags.field, ""));
     let problem = Problem::plain(format!("no CRD or built-in kind is called {name}"));
@@ -72,13 +92,27 @@ pub(super) fn find<'c, 'f>(
         Some(when) => problem.hint(format!(
             "the kind exists {when}; --kubernetes-version is {release}"
         )),
-        None if catalog.entries().is_empty() => problem.hint("name the files with CRDs with --crds"),
-        None => {
-            let names = catalog.entries().iter().map(|e| &*e.definition.spec.names.plural);
-            let names: Vec<&str> = names.collect();
-            problem.hint(format!("the CRDs define {}", names.join(", ")))
-        }
+        None => match similar(catalog, release, name) {
+            Some(similar) => problem.hint(format!("did you mean {similar}?")),
+            None => problem.hint("name the files with CRDs with --crds"),
+        },
     })
+}
+
+/// Returns the name of a resource that a misspelt one resembles.
+fn similar<'c>(catalog: &'c Catalog, release: Release, name: &str) -> Option<&'c str> {
+    let name = name.to_ascii_lowercase();
+    let custom = catalog.entries().iter().flat_map(|entry| {
+        let names = &entry.definition.spec.names;
+        [&*names.plural, &*names.singular]
+    });
+    let builtin = TypeTable::for_release(release).resources().iter();
+    let builtin = builtin.flat_map(|resource| [resource.name, resource.singular()]);
+    let known = custom.chain(builtin);
+    let near = known
+        .map(|known| (strsim::osa_distance(known, &name), known))
+        .min()?;
+    (near.0 <= 2).then_some(near.1)
 }
 
 /// Finds a built-in kind: in the version that is asked for, or in the most stable one.
@@ -155,13 +189,17 @@ impl ExplainedKind<'_> {
                     definition: None,
                 })
             }
-            ExplainedKind::Builtin { release, resource } => {
+            ExplainedKind::Builtin {
+                release,
+                resource,
+                descriptions,
+            } => {
                 let table = TypeTable::for_release(*release);
                 let definition = table.kind(resource.group, resource.version, resource.kind());
                 let definition = definition.ok_or_else(|| {
                     Problem::plain(format!("the table of API types has no {}", resource.kind()))
                 })?;
-                Ok(model(table, definition))
+                Ok(model(table, definition, descriptions))
             }
         }
     }
@@ -180,7 +218,12 @@ impl ExplainedKind<'_> {
 
     /// Follows the reference of a schema. What stands beside the reference stays.
     pub(super) fn resolve(&self, schema: &Value) -> SchemaNode {
-        let ExplainedKind::Builtin { release, .. } = self else {
+        let ExplainedKind::Builtin {
+            release,
+            descriptions,
+            ..
+        } = self
+        else {
             return SchemaNode {
                 schema: schema.clone(),
                 definition: None,
@@ -188,7 +231,7 @@ impl ExplainedKind<'_> {
         };
         let table = TypeTable::for_release(*release);
         let mut node = match reference(schema).and_then(|name| table.model(name)) {
-            Some(definition) => model(table, definition),
+            Some(definition) => model(table, definition, descriptions),
             None => SchemaNode {
                 schema: schema.clone(),
                 definition: None,
@@ -250,9 +293,13 @@ fn member<'d>(definition: &'d TypeDef, name: &str) -> Option<&'d FieldDef> {
     definition.members().iter().find(|field| field.name == name)
 }
 
-fn model(table: &'static TypeTable, definition: &'static TypeDef) -> SchemaNode {
+fn model(
+    table: &'static TypeTable,
+    definition: &'static TypeDef,
+    descriptions: &KindDescriptions,
+) -> SchemaNode {
     SchemaNode {
-        schema: table.schema(definition, Extensions::NONE, &Undescribed),
+        schema: table.schema(definition, Extensions::NONE, descriptions),
         definition: Some(definition),
     }
 }

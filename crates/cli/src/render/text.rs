@@ -93,7 +93,10 @@ pub(super) fn render(subject: &ReportSubject, verbosity: Verbosity, palette: &Pa
         self::finding(&mut out, subject, finding, palette);
     }
     let ok = palette.ok;
-    if verbosity != Verbosity::Quiet && !subject.findings.iter().any(|f| f.level.is_error()) {
+    if verbosity != Verbosity::Quiet
+        && !subject.outcome.is_empty()
+        && !subject.findings.iter().any(|f| f.level.is_error())
+    {
         origin(&mut out, subject, subject.location.as_ref());
         let _ = writeln!(out, ": {}: {ok}{}{ok:#}", subject.name, subject.outcome);
     }

@@ -5,6 +5,7 @@
 
 use super::suite::{CaseWrite, Expectation, NewState, Suite, TestCase, Verdict};
 use scantling_value::{Limits, Path as FieldPath, Value, yaml};
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -111,19 +112,30 @@ pub(crate) struct Manifest {
     pub(crate) document: Value,
 }
 
-/// The manifests that a suite runs against. `read` decodes a file.
+/// Reads a file.
+pub(crate) type ReadFile<'a> = &'a dyn Fn(&Path) -> Result<Vec<u8>, String>;
+
+/// The manifests that a suite runs against.
 pub(crate) fn manifests(
     suite: &OpenshiftSuite,
     file: &Path,
-    read: &dyn Fn(&Path) -> Result<Value, String>,
+    read: ReadFile<'_>,
 ) -> Result<Vec<Manifest>, String> {
     let group = file.parent().and_then(Path::parent).and_then(Path::parent);
     let directory = group.unwrap_or(Path::new(".")).join("zz_generated.crd-manifests");
     let mut found = Vec::new();
+    let gates = FeatureGates::new(&directory, read);
     for file in sorted_files(&directory)? {
-        let Ok(document) = read(&file) else { continue };
+        let Ok(text) = read(&file) else { continue };
+        // Most manifests are of other CRDs, and decoding one takes long.
+        if memchr::memmem::find(&text, suite.crd_name.as_bytes()).is_none() {
+            continue;
+        }
+        let Ok(document) = decode(&file, &text) else {
+            continue;
+        };
         if document.str_at(["metadata", "name"]) == suite.crd_name
-            && has_gates(&document, &suite.feature_gates, &directory, read)?
+            && has_gates(&document, &suite.feature_gates, &gates)?
         {
             found.push(Manifest { file, document });
         }
@@ -136,6 +148,10 @@ pub(crate) fn manifests(
         )),
         false => Ok(found),
     }
+}
+
+fn decode(file: &Path, text: &[u8]) -> Result<Value, String> {
+    yaml::decode(text, Limits::SERVER).map_err(|e| format!("{}: {e}", file.display()))
 }
 
 fn sorted_files(directory: &Path) -> Result<Vec<PathBuf>, String> {
@@ -151,12 +167,7 @@ fn sorted_files(directory: &Path) -> Result<Vec<PathBuf>, String> {
 
 /// Returns whether the feature gates of a manifest match a suite: enabled, or disabled if the name has a
 /// dash.
-fn has_gates(
-    crd: &Value,
-    wanted: &[String],
-    directory: &Path,
-    read: &dyn Fn(&Path) -> Result<Value, String>,
-) -> Result<bool, String> {
+fn has_gates(crd: &Value, wanted: &[String], gates: &FeatureGates<'_>) -> Result<bool, String> {
     if wanted.is_empty() {
         return Ok(true);
     }
@@ -171,7 +182,7 @@ fn has_gates(
     let Some(profile) = profiles(crd).next() else {
         return Ok(true);
     };
-    let gates = gates_of(profile, &sets, annotation(crd, MAJOR_VERSION), directory, read)?;
+    let gates = gates.of(profile, &sets, annotation(crd, MAJOR_VERSION))?;
     for gate in wanted {
         let (name, enabled) = match gate.strip_prefix('-') {
             Some(name) => (name, false),
@@ -202,46 +213,66 @@ fn profiles(object: &Value) -> impl Iterator<Item = &str> {
         .map(|(name, _)| name.as_str())
 }
 
-/// The gates of a cluster profile and feature set, with their state.
-fn gates_of(
-    profile: &str,
-    sets: &[&str],
-    versions: &str,
-    directory: &Path,
-    read: &dyn Fn(&Path) -> Result<Value, String>,
-) -> Result<BTreeMap<String, bool>, String> {
-    let root = directory
-        .ancestors()
-        .map(|above| above.join("payload-manifests/featuregates"))
-        .find(|gates| gates.is_dir())
-        .ok_or("no folder payload-manifests/featuregates above the suite")?;
-    let numbers =
-        |text: &str| -> Vec<u64> { text.split(',').filter_map(|n| n.trim().parse().ok()).collect() };
-    let versions = numbers(versions);
-    for file in sorted_files(&root)? {
-        let document = read(&file)?;
-        let set = annotation(&document, FEATURE_SET);
-        let fits_set = match sets {
-            [] => set == "Default",
-            sets => sets.contains(&set),
-        };
-        let own = numbers(annotation(&document, MAJOR_VERSION));
-        let fits_version = versions.is_empty() || own.iter().any(|version| versions.contains(version));
-        let fits_profile = document
-            .at(["metadata", "annotations"])
-            .is_some_and(|annotations| annotations.get(profile).is_some());
-        if fits_set && fits_version && fits_profile {
-            let gates = document.list_at(["status", "featureGates"]).first();
-            let state = |list: &'static str, enabled: bool| {
-                let gates = gates.map_or(&[][..], |gates| gates.list(list)).iter();
-                gates.map(move |gate| (gate.get_str("name").to_owned(), enabled))
-            };
-            return Ok(state("enabled", true).chain(state("disabled", false)).collect());
+/// The lists of feature gates above a directory of manifests, decoded on first use.
+struct FeatureGates<'a> {
+    directory: &'a Path,
+    read: ReadFile<'a>,
+    lists: OnceCell<Result<Vec<Value>, String>>,
+}
+
+impl<'a> FeatureGates<'a> {
+    fn new(directory: &'a Path, read: ReadFile<'a>) -> Self {
+        FeatureGates {
+            directory,
+            read,
+            lists: OnceCell::new(),
         }
     }
-    Err(format!(
-        "no feature gates for the profile {profile} and the feature sets {sets:?}"
-    ))
+
+    fn read_lists(&self) -> Result<Vec<Value>, String> {
+        let root = self
+            .directory
+            .ancestors()
+            .map(|above| above.join("payload-manifests/featuregates"))
+            .find(|gates| gates.is_dir())
+            .ok_or("no folder payload-manifests/featuregates above the suite")?;
+        let files = sorted_files(&root)?;
+        files
+            .iter()
+            .map(|file| decode(file, &(self.read)(file)?))
+            .collect()
+    }
+
+    /// The gates of a cluster profile and feature set, with their state.
+    fn of(&self, profile: &str, sets: &[&str], versions: &str) -> Result<BTreeMap<String, bool>, String> {
+        let lists = self.lists.get_or_init(|| self.read_lists()).as_ref();
+        let numbers =
+            |text: &str| -> Vec<u64> { text.split(',').filter_map(|n| n.trim().parse().ok()).collect() };
+        let versions = numbers(versions);
+        for document in lists.map_err(Clone::clone)? {
+            let set = annotation(document, FEATURE_SET);
+            let fits_set = match sets {
+                [] => set == "Default",
+                sets => sets.contains(&set),
+            };
+            let own = numbers(annotation(document, MAJOR_VERSION));
+            let fits_version = versions.is_empty() || own.iter().any(|version| versions.contains(version));
+            let fits_profile = document
+                .at(["metadata", "annotations"])
+                .is_some_and(|annotations| annotations.get(profile).is_some());
+            if fits_set && fits_version && fits_profile {
+                let gates = document.list_at(["status", "featureGates"]).first();
+                let state = |list: &'static str, enabled: bool| {
+                    let gates = gates.map_or(&[][..], |gates| gates.list(list)).iter();
+                    gates.map(move |gate| (gate.get_str("name").to_owned(), enabled))
+                };
+                return Ok(state("enabled", true).chain(state("disabled", false)).collect());
+            }
+        }
+        Err(format!(
+            "no feature gates for the profile {profile} and the feature sets {sets:?}"
+        ))
+    }
 }
 
 /// A CRD with only the version under test, which is served and stored.

@@ -21,7 +21,7 @@ pub(super) fn run(flags: &args::Test) -> Result<ExitStatus, Problem> {
     let mut changed: Option<BTreeSet<PathBuf>> = None;
     loop {
         let (mut sources, problems) = files::find(&flags.paths, &flags.read);
-        // Files that change during the run are seen as changed afterwards.
+        let begun = SystemTime::now();
         let mut before = times(flags, &sources, &crds);
         if let Some(changed) = &changed {
             let shared = shared_crds(flags);
@@ -39,7 +39,10 @@ pub(super) fn run(flags: &args::Test) -> Result<ExitStatus, Problem> {
             Err(problem) => problem.print(),
         }
         for file in crds.values().flatten() {
-            before.entry(file.clone()).or_insert_with(|| modified(file));
+            // A file that changes during the run differs from its state before.
+            before
+                .entry(file.clone())
+                .or_insert_with(|| modified(file).filter(|time| *time < begun));
         }
         changed = Some(loop {
             std::thread::sleep(POLL);

@@ -168,13 +168,15 @@ impl ReportBuilder<'_> {
         self.add(issue, &PathBuf::from(&Path::ROOT.field(field)));
     }
 
-    pub(super) fn refuse_undecodable(&mut self, why: &str) {
+    /// Refuses an object that is not of its type. `sent` is the object as it was read.
+    pub(super) fn refuse_undecodable(&mut self, why: &str, sent: &Value) {
         let ObjectReport {
             kind, api_version, ..
         } = &self.report;
         let version = api_version.rsplit('/').next().unwrap_or_default();
         let text = format!("{kind} in version \"{version}\" cannot be handled as a {kind}: {why}");
-        self.refuse_for(Issue::plain("BadRequest", text), "");
+        self.report.accepted = false;
+        self.add(Issue::plain("BadRequest", text), &undecodable_path(why, sent));
     }
 
     /// Locates the one error about all strict findings at the first of them; the others are related locations.
@@ -205,4 +207,20 @@ impl ReportBuilder<'_> {
         self.report.object = RawValue::from_string(stored.to_json()).ok();
         self.report.stored = Some(stored);
     }
+}
+
+/// Returns the field that a type error names: `… into Go struct field PodSpec.spec.replicas of type int32`. The path ends
+/// at the first list, because the error does not name the element.
+fn undecodable_path(why: &str, sent: &Value) -> PathBuf {
+    let named = why
+        .split_once("Go struct field ")
+        .and_then(|(_, rest)| rest.split_once(" of type "));
+    let names = named.and_then(|(field, _)| field.split_once('.'));
+    let mut value = sent;
+    let names = names.map_or("", |(_, names)| names).split('.');
+    let known = names.map_while(|name| {
+        value = value.get(name)?;
+        Some(Segment::Field(name))
+    });
+    known.collect()
 }

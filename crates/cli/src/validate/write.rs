@@ -46,7 +46,8 @@ impl Validator<'_> {
         let old = match old.transpose() {
             Ok(old) => old,
             Err(why) => {
-                return builder.refuse_undecodable(&format!("the stored object cannot be read: {why}"));
+                return builder
+                    .refuse_undecodable(&format!("the stored object cannot be read: {why}"), &sent);
             }
         };
         let version = old
@@ -215,7 +216,7 @@ impl Validator<'_> {
                 builder.refuse(errors, &outcome.object, old, sent);
             }
             Some(AdmissionError::Strict(found)) => {
-                builder.refuse_undecodable(&format!("strict decoding error: {}", found.strict_error()));
+                builder.refuse_undecodable(&format!("strict decoding error: {}", found.strict_error()), sent);
                 builder.locate_strict(found);
             }
             Some(AdmissionError::Undecodable(why)) if placeholders::is_unresolved(sent) => {
@@ -225,9 +226,9 @@ impl Validator<'_> {
                 builder.report.warning_queries.push(query);
             }
             Some(AdmissionError::Undecodable(why) | AdmissionError::Internal(why)) => {
-                builder.refuse_undecodable(why);
+                builder.refuse_undecodable(why, sent);
             }
-            Some(AdmissionError::TooLarge(why)) => builder.refuse_undecodable(&why.to_string()),
+            Some(AdmissionError::TooLarge(why)) => builder.refuse_undecodable(&why.to_string(), sent),
         }
         if let Some(unknown) = unknown {
             builder.show(outcome.object, unknown);

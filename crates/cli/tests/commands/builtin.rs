@@ -116,20 +116,41 @@ fn built_in_kinds_are_explained() {
         VERSION:  apps/v1
         FIELD:    spec.strategy <DeploymentStrategy>
 
+        DESCRIPTION:
+            The deployment strategy to use to replace existing pods with new ones.
+
         CONSTRAINTS:
             object
 
         FIELDS:
           rollingUpdate <RollingUpdateDeployment>
+            Rolling update config params. Present only if DeploymentStrategyType = RollingUpdate.
             object
           type <string>
+            Type of deployment. Can be "Recreate" or "RollingUpdate". Default is RollingUpdate.
             string, one of "Recreate", "RollingUpdate"
         KIND:     Service
         VERSION:  v1
         FIELD:    spec.ports[].targetPort <IntOrString>
+
+        DESCRIPTION:
+            Number or name of the port to access on the pods targeted by the service. Number must be in
+            the range 1 to 65535. Name must be an IANA_SVC_NAME. If this is a string, it will be looked
+            up as a named port in the target Pod's container ports. If this is not specified, the value
+            of the 'port' field is used (an identity map). This field is ignored for services with
+            clusterIP=None, and should be omitted or set equal to the 'port' field. More info:
+            https://kubernetes.io/docs/concepts/services-networking/service/#defining-a-service
         KIND:     Pod
         VERSION:  v1
         FIELD:    spec.volumes.emptyDir.mode <integer>
+
+        DESCRIPTION:
+            mode specifies the permission bits for the emptyDir directory, in numeric notation (e.g.,
+            0755, 01777). Must be a value between 0000 and 01777. If not specified, defaults to 0777.
+            This might be in conflict with other options that affect the file mode, like fsGroup. If
+            fsGroup is specified, the fsGroup permissions will override the mode specified here. This
+            field has no effect on Windows. This field is alpha and requires EmptyDirVolumeMode
+            featuregate to be enabled.
 
         CONSTRAINTS:
             integer, int32, since Kubernetes 1.37, feature gate EmptyDirVolumeMode
@@ -138,7 +159,7 @@ fn built_in_kinds_are_explained() {
         error: there is no field spec.container
         hint: did you mean spec.containers?
         error: no CRD or built-in kind is called podz
-        hint: name the files with CRDs with --crds
+        hint: did you mean pod?
         error: no CRD or built-in kind is called clustertrustbundles
         hint: the kind exists since Kubernetes 1.37; --kubernetes-version is 1.33
     "#]]

@@ -63,7 +63,55 @@ fn crds_are_read_from_git_revisions() {
         let (out, code) = project.run(command);
         all.push_str(&format!("$ {command}: {code}\n{out}"));
     }
-    expect![[""]].assert_eq(&all);
+    expect![[r#"
+        $ validate --crds git:v1.0.0:config a.yaml: 0
+        a.yaml: Widget a: accepted
+        $ validate --crds config a.yaml: 1
+        a.yaml:4:8: error: Widget a: spec.size: Invalid value: 5: spec.size in body should be less than or equal to 4
+          |
+        4 | spec: {size: 5}
+          |        ^
+        $ upgrade --from git:v1.0.0:config --to config a.yaml: 0
+        config/crd.yaml:19:37: warning[SCT1105]: widgets.example.com: v1 spec.size: maximum changes from 9 to 4 (safe with ratcheting)
+           |
+        19 |               size: {type: integer, maximum: 4}
+           |                                     ^
+        config/crd.yaml: widgets.example.com: safe with ratcheting
+        a.yaml:4:8: warning[SCT1202]: Widget a: accepted only while it stays unchanged: spec.size: Invalid value: 5: spec.size in body should be less than or equal to 4
+          |
+        4 | spec: {size: 5}
+          |        ^
+        a.yaml: Widget a: ok while its invalid values stay unchanged
+        $ cost --from git:HEAD:config config: 0
+        note: no CRD has rules
+        $ lint git:v1.0.0:config/crd.yaml: 0
+        git:v1.0.0:config/crd.yaml: widgets.example.com: accepted
+        $ explain --crds git:v1.0.0 widgets.spec.size: 0
+        KIND:     Widget
+        VERSION:  example.com/v1
+        FIELD:    spec.size <integer>
+
+        CONSTRAINTS:
+            integer, maximum 9
+        $ validate --crds git:v2.0.0:config a.yaml: 3
+        a.yaml:2:1: error: Widget a: no matches for kind "Widget" in version "example.com/v1"
+          |
+        2 | kind: Widget
+          | ^
+        hint: 1 object without a schema: name the CRDs with --crds, or skip such kinds with --ignore-missing-schemas or --skip
+        error: `git archive --format=tar v2.0.0 -- config` failed: fatal: not a valid object name: v2.0.0
+        $ validate --crds git:v1.0.0:absent a.yaml: 3
+        a.yaml:2:1: error: Widget a: no matches for kind "Widget" in version "example.com/v1"
+          |
+        2 | kind: Widget
+          | ^
+        hint: 1 object without a schema: name the CRDs with --crds, or skip such kinds with --ignore-missing-schemas or --skip
+        error: `git archive --format=tar v1.0.0 -- absent` failed: fatal: pathspec 'absent' did not match any files
+        $ validate --crds git: a.yaml: 2
+        error: invalid value 'git:' for '--crds <SOURCE>': a git source is written as git:REVISION:PATH
+
+        For more information, try '--help'.
+    "#]].assert_eq(&all);
 }
 
 /// The CRDs of a packaged chart are in `crds/`; its templates are not manifests.
@@ -98,7 +146,13 @@ fn crds_are_read_from_packaged_charts() {
     project.write("broken.tgz", "no archive");
     let (broken, code) = project.run("lint broken.tgz");
     assert_eq!(code, 3);
-    expect![[""]].assert_eq(&(validated + &linted + &broken));
+    expect![[r#"
+        a.yaml:4:8: error: Widget a: spec.size: Invalid value: 5: spec.size in body should be less than or equal to 4
+          |
+        4 | spec: {size: 5}
+          |        ^
+        broken.tgz: error: cannot read: invalid gzip header
+    "#]].assert_eq(&(validated + &linted + &broken));
 }
 
 /// Writes an executable that prints its arguments and an object.
@@ -147,7 +201,23 @@ fn the_output_of_kustomize_and_helm_is_validated() {
     record("--helm chart --helm-values values.yaml -o github");
     tool(&project, "kustomize", "echo 'no such directory' >&2; exit 1");
     record("--kustomize overlay");
-    expect![[""]].assert_eq(&all);
+    expect![[r#"
+        $ --kustomize overlay: 3
+        error: cannot run `kustomize build overlay`: kustomize is not installed
+        hint: --kustomize needs kustomize or kubectl on the PATH
+        $ --helm chart: 3
+        error: cannot run `helm template release-name chart --include-crds`: helm is not installed
+        hint: --helm needs helm on the PATH, and the dependencies of the chart
+        $ --kustomize overlay: 1
+        kustomize build overlay:4:8: error: Widget a: spec.size: Invalid value: 5: spec.size in body should be less than or equal to 4
+          |
+        4 | spec: {size: 5}
+          |        ^
+        $ --helm chart --helm-values values.yaml -o github: 1
+        ::error file=helm template chart,line=5,col=8,title=Widget a::spec.size: Invalid value: 5: spec.size in body should be less than or equal to 4
+        $ --kustomize overlay: 3
+        error: `kustomize build overlay` failed: no such directory
+    "#]].assert_eq(&all);
 }
 
 /// A repository of Flux has variables, components and kustomizations that rename the Namespace.
@@ -272,7 +342,84 @@ fn mistakes_of_users_are_named() {
         let (out, code) = project.run("validate --crds crd.yaml secret.yaml");
         assert_eq!(code, 3, "{out}");
     }
-    expect![[""]].assert_eq(&all);
+    expect![[r#"
+        $ empty.yaml: 0
+        warning: no object was checked (0 skipped)
+        $ comments.yaml: 0
+        warning: no object was checked (0 skipped)
+        $ windows.yaml: 1
+        windows.yaml:4:8: error: Widget a: spec.size: Invalid value: 5: spec.size in body should be less than or equal to 4
+          |
+        4 | spec: {size: 5}
+          |        ^
+        $ lines.json: 1
+        lines.json: Widget a: accepted
+        lines.json:2:88: error: Widget b: spec.size: Invalid value: 9: spec.size in body should be less than or equal to 4
+          |
+        2 | {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "b"}, "spec": {"size": 9}}
+          |                                                                                        ^
+        $ kind.yaml: 1
+        kind.yaml:2:1: error: Wigdet a: no matches for kind "Wigdet" in version "example.com/v1"
+          |
+        2 | kind: Wigdet
+          | ^
+          = help: did you mean kind Widget in example.com/v1?
+        $ --ignore-missing-schemas kind.yaml: 1
+        kind.yaml:2:1: error: Wigdet a: no matches for kind "Wigdet" in version "example.com/v1"
+          |
+        2 | kind: Wigdet
+          | ^
+          = help: did you mean kind Widget in example.com/v1?
+        $ --ignore-missing-schemas version.yaml: 1
+        version.yaml:2:1: error: Widget a: no matches for kind "Widget" in version "example.com/v2"
+          |
+        2 | kind: Widget
+          | ^
+          = help: did you mean kind Widget in example.com/v1?
+        $ --ignore-missing-schemas group.yaml: 1
+        group.yaml:2:1: error: Widget a: no matches for kind "Widget" in version "exmaple.com/v1"
+          |
+        2 | kind: Widget
+          | ^
+          = help: did you mean kind Widget in example.com/v1?
+        $ --ignore-missing-schemas --summary group.yaml: 1
+        group.yaml:2:1: error: Widget a: no matches for kind "Widget" in version "exmaple.com/v1"
+          |
+        2 | kind: Widget
+          | ^
+          = help: did you mean kind Widget in example.com/v1?
+        1 CRD, 1 object: 0 accepted, 1 refused, 0 warnings
+        $ builtin.yaml: 1
+        builtin.yaml:2:1: error: Deployment a: no matches for kind "Deployment" in version "extensions/v1beta1"
+          |
+        2 | kind: Deployment
+          | ^
+          = help: did you mean kind Deployment in apps/v1?
+        $ case.yaml: 1
+        case.yaml:2:1: error: configmap a: no matches for kind "configmap" in version "v1"
+          |
+        2 | kind: configmap
+          | ^
+          = help: did you mean kind ConfigMap in v1?
+        $ number.yaml: 1
+        number.yaml:4:1: error: ConfigMap a: ConfigMap in version "v1" cannot be handled as a ConfigMap: json: cannot unmarshal number into Go struct field ConfigMap.data of type string
+          |
+        4 | data: {port: 80, on: true}
+          | ^
+        $ tab.yaml: 3
+        tab.yaml:4:1: error: yaml: line 4: found character that cannot start any token
+          |
+        4 | 	name: a
+          | ^
+          = help: the line begins with a tab: YAML indents with spaces only
+        $ binary.yaml: 3
+        binary.yaml:1:1: error: yaml: invalid leading UTF-8 octet
+          |
+        1 | ��������
+          | ^
+        $ *.yml: 3
+        *.yml: error: cannot read: no such file or directory
+    "#]].assert_eq(&all);
 }
 
 #[test]

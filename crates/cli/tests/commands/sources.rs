@@ -237,7 +237,7 @@ fn repositories_of_flux_are_validated_as_they_are() {
         ("apps/jobs/patch.yaml", "- op: remove\n  path: /spec\n"),
         (
             "apps/jobs/widget.yaml",
-            &OBJECT.replace("size: 5", "size: ${SIZE}"),
+            &OBJECT.replace("{size: 5}", "\n  size: ${SIZE}"),
         ),
         (
             "components/common/kustomization.yaml",

@@ -3,20 +3,17 @@
 //! `lower` resolves everything that does not depend on a value: variables become slots, fields become JSON names, calls
 //! become function pointers, constants are folded. The `interpreter` evaluates the resulting tree over borrowed values and
 //! counts the cost that kube-apiserver counts. It runs in one of two modes (`mode`): a fast one that gives up at the first
-//! error, and a thorough one that reports it. `fused` evaluates all rules of a schema node at once.
+//! error, and a thorough one that reports it.
 
 mod attribute;
 mod call;
 mod constant_set;
 mod disassemble;
 mod fold;
-mod fused;
 mod interpreter;
 mod lower;
 mod mode;
 mod op;
-
-pub use fused::FusedRules;
 
 use crate::check::CheckedExpr;
 use crate::env::{Env, Semantics};

@@ -253,10 +253,7 @@ impl Lowerer<'_> {
         {
             return Ok(match args.into_iter().next() {
                 // An empty list contains nothing, so the value is not evaluated.
-                Some(value) if !set.is_empty() => Op::InSet(Box::new(InSet {
-                    value,
-                    set: Arc::new(set),
-                })),
+                Some(value) if !set.is_empty() => Op::InSet(Box::new(InSet { value, set })),
                 _ => Op::Const(Owned::Bool(false)),
             });
         }

@@ -57,23 +57,6 @@ pub(super) enum Op {
     Unresolved(EvalError),
 }
 
-impl Op {
-    /// Returns whether the value can only be a boolean.
-    pub(super) fn is_test(&self) -> bool {
-        match self {
-            Op::And(_)
-            | Op::Or(_)
-            | Op::NotStrictlyFalse(_)
-            | Op::Equality(_)
-            | Op::Comparison(_)
-            | Op::InSet(_) => true,
-            Op::Attribute(attribute) => attribute.mode == AttributeMode::Presence,
-            Op::Unary(call) => call.kind == UnaryKind::Not,
-            _ => false,
-        }
-    }
-}
-
 /// A variable or value with qualifiers.
 #[derive(Debug)]
 pub(super) struct Attribute {
@@ -255,7 +238,6 @@ pub(super) struct Comparison {
 /// A relation of integers.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Relation {
-    Equal,
     Less,
     LessOrEqual,
     Greater,
@@ -276,7 +258,6 @@ impl Relation {
     #[inline]
     pub(super) fn holds(self, a: i64, b: i64) -> bool {
         match self {
-            Relation::Equal => a == b,
             Relation::Less => a < b,
             Relation::LessOrEqual => a <= b,
             Relation::Greater => a > b,
@@ -310,7 +291,7 @@ pub(super) enum ArgEvaluation {
 #[derive(Debug)]
 pub(super) struct InSet {
     pub(super) value: Op,
-    pub(super) set: Arc<ConstantSet>,
+    pub(super) set: ConstantSet,
 }
 
 /// An element of a list literal, or a value of a map literal.

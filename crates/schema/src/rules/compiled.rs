@@ -4,7 +4,7 @@ use super::compile::{Environments, programs};
 use super::shape::Shapes;
 use crate::field_path::{self, BracketSyntax, PathStep};
 use crate::structural::{Structural, Type, ValidationRule};
-use scantling_cel::program::{FusedRules, Program};
+use scantling_cel::program::Program;
 use scantling_cel::shape::Shape;
 use scantling_value::deadline;
 use std::fmt::Write as _;
@@ -55,16 +55,12 @@ pub(crate) struct CompiledRules {
     pub(crate) shape: Arc<Shape>,
     /// The rules, in the order of the schema.
     pub(crate) rules: Box<[ExecutableRule]>,
-    /// The fused rules: those that read only the new value.
-    pub(crate) fused: FusedRules,
-    /// True if there are rules that are not fused.
-    pub(crate) has_others: bool,
 }
 
 #[derive(Debug)]
 pub(crate) struct ExecutableRule {
     /// `None` if the rule is blank.
-    pub(crate) program: Option<Result<Arc<Program>, String>>,
+    pub(crate) program: Option<Result<Program, String>>,
     pub(crate) message: Option<Program>,
     pub(crate) uses_old_self: bool,
     /// True if `oldSelf`, if used, is the old value itself: neither an optional nor `null`.
@@ -103,29 +99,17 @@ impl LazyRules {
             .iter()
             .zip(compiled)
             .map(|(rule, compiled)| ExecutableRule {
-                program: compiled.rule.map(|program| program.map(Arc::new)),
+                program: compiled.rule,
                 message: compiled.message.and_then(Result::ok),
                 uses_old_self: compiled.uses_old_self,
                 sees_plain_old_self: !compiled.uses_old_self
                     || !(rule.optional_old_self == Some(true) || rule.applies_on_create),
                 field_path: error_path(rule, schema),
             });
-        let rules: Box<[ExecutableRule]> = rules.collect();
-        let fused = FusedRules::new(&shape, rules.iter().map(ExecutableRule::predicate));
         Some(CompiledRules {
-            has_others: (0..rules.len()).any(|rule| !fused.include(rule)),
-            fused,
-            rules,
+            rules: rules.collect(),
             shape,
         })
-    }
-}
-
-impl ExecutableRule {
-    /// The program, if it reads only the new value.
-    fn predicate(&self) -> Option<Arc<Program>> {
-        let program = self.program.as_ref().filter(|_| !self.uses_old_self)?;
-        program.as_ref().ok().cloned()
     }
 }
 

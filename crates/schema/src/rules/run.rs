@@ -1,14 +1,11 @@
 //! Evaluates the rules of an object.
 
-mod fast_path;
-
-use super::compiled::{CompiledRules, ExecutableRule};
+use super::compiled::ExecutableRule;
 use super::shape::declares_metadata;
 use crate::correlate::OldList;
 use crate::plan::{Features, PlanNode, Types};
 use crate::structural::{Type, ValidationRule};
 use crate::validate::Ratchet;
-use fast_path::Before;
 use scantling_cel::program::{Input, Limits, Program};
 use scantling_cel::shape::Shape;
 use scantling_cel::val::{Arena, EvalError, Val, read};
@@ -24,6 +21,8 @@ const LIMITS: Limits<'static> = Limits {
 };
 const OUT_OF_BUDGET: &str =
     "validation failed due to running out of cost budget, no further validation rules will be run";
+const MESSAGE_OUT_OF_BUDGET: &str = "messageExpression evaluation failed due to running out of cost budget, no further \
+     validation rules will be run";
 /// The error about rules on entries of a value whose type has no entries.
 pub(crate) const NOT_COMPILED: &str =
     "rule compiler initialization error: failed to convert to declType for CEL validation rules";
@@ -74,26 +73,42 @@ impl std::fmt::Debug for RuleOptions<'_> {
 
 /// Evaluates the rules of a node and of everything below it; `old` is the old value.
 pub fn run(node: &PlanNode, value: &Value, old: Option<&Value>, options: &RuleOptions<'_>) -> RuleReport {
-    let mut run = RuleRunner::new(options);
-    let start = run.budget;
-    let before = old.map_or(Before::Absent, |_| Before::Present);
-    if options.meter.is_none() && run.fast_path(node, value, before) {
-        run.report.cost = start.abs_diff(run.budget);
-        run.assert_report(node, value, old);
-        return run.report;
-    }
-    run.budget = start;
-    run.walk(node, value, old)
+    let budget = i64::try_from(options.budget).unwrap_or(i64::MAX);
+    let mut runner = RuleRunner {
+        options,
+        budget,
+        report: RuleReport::default(),
+        arena: Arena::new(),
+    };
+    let correlated = options
+        .ratchet
+        .and(old)
+        .map(|old| Correlated::new(node, old, value));
+    let root = RuleTarget {
+        node,
+        value,
+        old,
+        ratchet: RatchetContext {
+            correlated: correlated.as_ref(),
+            around: None,
+        },
+        at: options.at,
+    };
+    // An exhausted budget is part of the report.
+    let _ = runner.value(&root);
+    runner.report.cost = budget.abs_diff(runner.budget);
+    runner.report
 }
 
 /// The budget is exhausted: no further rule runs.
 struct BudgetExhausted;
 
-/// A value and the old one that it goes back to.
+/// A value and the old value that it replaces.
 struct Correlated<'a> {
     node: &'a PlanNode,
     old: &'a Value,
     new: &'a Value,
+    /// The result of the comparison, once it was needed.
     unchanged: Cell<Option<bool>>,
 }
 
@@ -110,14 +125,15 @@ impl<'a> Correlated<'a> {
     fn is_unchanged(&self, ratchet: &Ratchet<'_>) -> bool {
         let known = self.unchanged.get();
         known.unwrap_or_else(|| {
-            let answer = ratchet.unchanged(self.node, self.old, self.new);
-            self.unchanged.set(Some(answer));
-            answer
+            let unchanged = ratchet.unchanged(self.node, self.old, self.new);
+            self.unchanged.set(Some(unchanged));
+            unchanged
         })
     }
 }
 
-/// What ratcheting knows at a target: the value if it correlates, and else the nearest one around it that does.
+/// The value whose comparison with its old value decides about ratcheting: the target itself if it correlates, otherwise
+/// the nearest value around it that does.
 #[derive(Clone, Copy)]
 struct RatchetContext<'a> {
     correlated: Option<&'a Correlated<'a>>,
@@ -125,12 +141,12 @@ struct RatchetContext<'a> {
 }
 
 impl<'a> RatchetContext<'a> {
-    const NOWHERE: RatchetContext<'static> = RatchetContext {
+    const NONE: RatchetContext<'static> = RatchetContext {
         correlated: None,
         around: None,
     };
 
-    /// A value below, with its old value if that is known.
+    /// Correlates a value below with its old value, if this value correlates itself.
     fn correlate<'v>(
         self,
         node: &'v PlanNode,
@@ -152,62 +168,37 @@ impl<'a> RatchetContext<'a> {
     }
 }
 
+/// A value whose rules, or the rules below it, are evaluated.
+#[derive(Clone, Copy)]
+struct RuleTarget<'a> {
+    node: &'a PlanNode,
+    value: &'a Value,
+    old: Option<&'a Value>,
+    ratchet: RatchetContext<'a>,
+    at: &'a Path<'a>,
+}
+
 struct RuleRunner<'o> {
     options: &'o RuleOptions<'o>,
+    /// The remaining budget; -1 once it is exhausted.
     budget: i64,
     report: RuleReport,
     arena: Arena,
 }
 
-impl<'o> RuleRunner<'o> {
-    fn new(options: &'o RuleOptions<'o>) -> Self {
-        RuleRunner {
-            options,
-            budget: i64::try_from(options.budget).unwrap_or(i64::MAX),
-            report: RuleReport::default(),
-            arena: Arena::new(),
-        }
-    }
-
-    /// Runs one rule after the other, ready to say what is wrong.
-    fn walk(mut self, node: &PlanNode, value: &Value, old: Option<&Value>) -> RuleReport {
-        let start = self.budget;
-        let ratchet = self.options.ratchet;
-        let correlated = ratchet.and(old).map(|old| Correlated::new(node, old, value));
-        let ratchet_context = RatchetContext {
-            correlated: correlated.as_ref(),
-            around: None,
-        };
-        // An exhausted budget is part of the report.
-        let _ = self.value(node, value, old, ratchet_context, self.options.at);
-        self.report.cost = start.abs_diff(self.budget);
-        self.report
-    }
-
-    /// Holds what was found at a glance against what a walk finds that looks at each rule, in debug builds.
-    fn assert_report(&self, node: &PlanNode, value: &Value, old: Option<&Value>) {
-        if cfg!(debug_assertions) {
-            let walk = RuleRunner::new(self.options).walk(node, value, old);
-            assert!(walk.errors.is_empty() && walk.warnings.is_empty(), "{walk:?}");
-            assert_eq!(walk.cost, self.report.cost);
-        }
-    }
-
-    fn value(
-        &mut self,
-        node: &PlanNode,
-        value: &Value,
-        old: Option<&Value>,
-        ratchet_context: RatchetContext<'_>,
-        at: &Path<'_>,
-    ) -> Result<(), BudgetExhausted> {
+impl RuleRunner<'_> {
+    fn value(&mut self, target: &RuleTarget<'_>) -> Result<(), BudgetExhausted> {
+        let RuleTarget { node, value, .. } = *target;
         if value.is_null() || !node.has(Features::RULES) {
             return Ok(());
         }
         deadline::tick();
-        let old = old.filter(|old| !old.is_null());
+        let target = &RuleTarget {
+            old: target.old.filter(|old| !old.is_null()),
+            ..*target
+        };
         if node.is(Features::RULES) {
-            self.rules(node, value, old, ratchet_context, at)?;
+            self.rules(target)?;
         }
         if !node.has_below(Features::RULES) {
             return Ok(());
@@ -215,18 +206,33 @@ impl<'o> RuleRunner<'o> {
         // An integer or a string has no parts, whatever its schema declares.
         let has_parts = || !node.schema().is_int_or_string();
         match value {
-            Value::Object(map) if node.types() == Types::OBJECT && has_parts() => {
-                self.object(node, map, old.and_then(Value::as_object), ratchet_context, at)
-            }
-            Value::Array(list) if node.types() == Types::ARRAY && has_parts() => {
-                self.list(node, list, old, ratchet_context, at)
-            }
+            Value::Object(map) if node.types() == Types::OBJECT && has_parts() => self.object(target, map),
+            Value::Array(list) if node.types() == Types::ARRAY && has_parts() => self.list(target, list),
             Value::Object(_) | Value::Array(_) => {
-                self.report_uncompiled(node, value, at);
+                self.report_uncompiled(node, value, target.at);
                 Ok(())
             }
             _ => Ok(()),
         }
+    }
+
+    /// Evaluates the rules of a value below another one.
+    fn child(
+        &mut self,
+        parent: &RuleTarget<'_>,
+        node: &PlanNode,
+        value: &Value,
+        old: Option<&Value>,
+        at: &Path<'_>,
+    ) -> Result<(), BudgetExhausted> {
+        let correlated = parent.ratchet.correlate(node, old, value);
+        self.value(&RuleTarget {
+            node,
+            value,
+            old,
+            ratchet: parent.ratchet.child(correlated.as_ref()),
+            at,
+        })
     }
 
     /// Reports entries of a value of the wrong type, which may have been stored before its CRD changed: rules
@@ -239,7 +245,7 @@ impl<'o> RuleRunner<'o> {
             deadline::tick();
             if node.is(Features::RULES) {
                 let ty = node.schema().ty.map_or("", Type::as_str);
-                self.fail(|| FieldError::invalid(at, ty, NOT_COMPILED));
+                self.report_error(|| FieldError::invalid(at, ty, NOT_COMPILED));
             }
             self.report_uncompiled(node, value, at);
         };
@@ -258,151 +264,104 @@ impl<'o> RuleRunner<'o> {
         }
     }
 
-    fn list(
-        &mut self,
-        node: &PlanNode,
-        list: &[Value],
-        old: Option<&Value>,
-        ratchet_context: RatchetContext<'_>,
-        at: &Path<'_>,
-    ) -> Result<(), BudgetExhausted> {
-        let Some(items) = node.items().filter(|n| n.has(Features::RULES)) else {
+    fn list(&mut self, target: &RuleTarget<'_>, list: &[Value]) -> Result<(), BudgetExhausted> {
+        let Some(items) = target.node.items().filter(|n| n.has(Features::RULES)) else {
             return Ok(());
         };
-        let old = old.and_then(|old| OldList::for_value(node, old));
+        let old = target.old.and_then(|old| OldList::for_value(target.node, old));
         for (i, item) in list.iter().enumerate() {
             let before = old.as_ref().and_then(|old| old.get(item));
-            let correlated = ratchet_context.correlate(items, before, item);
-            self.value(
-                items,
-                item,
-                before,
-                ratchet_context.child(correlated.as_ref()),
-                &at.index(i),
-            )?;
+            self.child(target, items, item, before, &target.at.index(i))?;
         }
         Ok(())
     }
 
-    fn object(
-        &mut self,
-        node: &PlanNode,
-        map: &Map,
-        old: Option<&Map>,
-        ratchet_context: RatchetContext<'_>,
-        at: &Path<'_>,
-    ) -> Result<(), BudgetExhausted> {
-        let root = ratchet_context.around.is_none();
+    fn object(&mut self, target: &RuleTarget<'_>, map: &Map) -> Result<(), BudgetExhausted> {
+        let RuleTarget { node, ratchet, .. } = *target;
+        let old = target.old.and_then(Value::as_object);
         let mut result = Ok(());
         node.all_members(map.iter(), Features::RULES, |member| {
-            let (name, value, child, at) = (member.name, member.value, member.node, member.at(at));
-            let before = old.and_then(|old| old.get(name));
-            let correlated = ratchet_context.correlate(child, before, value);
-            let below = if root && matches!(name.as_str(), "apiVersion" | "kind") {
+            let at = member.at(target.at);
+            let before = old.and_then(|old| old.get(member.name));
+            let is_hidden_metadata =
+                node.is_resource() && member.name == "metadata" && !declares_metadata(node.schema());
+            result = if is_hidden_metadata {
+                let correlated = ratchet.correlate(member.node, before, member.value);
+                self.names(&RuleTarget {
+                    node: member.node,
+                    value: member.value,
+                    old: before,
+                    ratchet: ratchet.child(correlated.as_ref()),
+                    at: &at,
+                })
+            } else if target.at.is_root() && matches!(member.name.as_str(), "apiVersion" | "kind") {
                 // These name the type that both objects were converted to: their old value is not known.
-                RatchetContext::NOWHERE
+                self.value(&RuleTarget {
+                    node: member.node,
+                    value: member.value,
+                    old: before,
+                    ratchet: RatchetContext::NONE,
+                    at: &at,
+                })
             } else {
-                ratchet_context.child(correlated.as_ref())
-            };
-            result = if node.is_resource() && name == "metadata" && !declares_metadata(node.schema()) {
-                self.names(child, value, before, below, &at)
-            } else {
-                self.value(child, value, before, below, &at)
+                self.child(target, member.node, member.value, before, &at)
             };
             result.is_ok()
         });
         result
     }
 
-    /// In the metadata of a resource, expressions see only names.
-    fn names(
-        &mut self,
-        node: &PlanNode,
-        value: &Value,
-        old: Option<&Value>,
-        ratchet_context: RatchetContext<'_>,
-        at: &Path<'_>,
-    ) -> Result<(), BudgetExhausted> {
+    /// Evaluates the rules of metadata whose fields the schema of the resource does not declare: expressions
+    /// see only names there.
+    fn names(&mut self, metadata: &RuleTarget<'_>) -> Result<(), BudgetExhausted> {
         for name in ["generateName", "name"] {
-            if let (Some(child), Some(value)) = (node.property(name), value.get(name)) {
-                let before = old.and_then(|old| old.get(name));
-                let correlated = ratchet_context.correlate(child, before, value);
-                self.value(
-                    child,
-                    value,
-                    before,
-                    ratchet_context.child(correlated.as_ref()),
-                    &at.field(name),
-                )?;
+            if let (Some(node), Some(value)) = (metadata.node.property(name), metadata.value.get(name)) {
+                let before = metadata.old.and_then(|old| old.get(name));
+                self.child(metadata, node, value, before, &metadata.at.field(name))?;
             }
         }
         Ok(())
     }
 
-    fn rules(
-        &mut self,
-        node: &PlanNode,
-        value: &Value,
-        old: Option<&Value>,
-        ratchet_context: RatchetContext<'_>,
-        at: &Path<'_>,
-    ) -> Result<(), BudgetExhausted> {
-        let Some(compiled_rules) = node.rules().and_then(|rules| rules.compiled(node.schema())) else {
+    fn rules(&mut self, target: &RuleTarget<'_>) -> Result<(), BudgetExhausted> {
+        let schema = target.node.schema();
+        let Some(compiled_rules) = target.node.rules().and_then(|rules| rules.compiled(schema)) else {
             return Ok(());
-        };
-        let target = RuleTarget {
-            node,
-            value,
-            at,
-            ratchet_context,
         };
         if self.budget <= 0 {
-            self.fail(|| target.error(OUT_OF_BUDGET));
-            return self.spent();
+            self.report_error(|| target.error(OUT_OF_BUDGET));
+            return self.exhaust_budget();
         }
-        let all_kept = self.options.meter.is_none() && self.all_hold(compiled_rules, value);
-        if all_kept && !compiled_rules.has_others {
-            return Ok(());
-        }
+        let shape = &*compiled_rules.shape;
         let inputs = [
-            Input::Json(value, &compiled_rules.shape),
-            old.map_or(Input::Absent, |old| Input::Json(old, &compiled_rules.shape)),
+            Input::Json(target.value, shape),
+            target.old.map_or(Input::Absent, |old| Input::Json(old, shape)),
         ];
-        for (index, (rule, compiled)) in node.schema().rules.iter().zip(&compiled_rules.rules).enumerate() {
-            if all_kept && compiled_rules.fused.include(index) {
-                continue;
-            }
+        for (index, (rule, compiled)) in schema.rules.iter().zip(&compiled_rules.rules).enumerate() {
             let program = match &compiled.program {
                 None => continue,
                 Some(Err(why)) => {
-                    self.fail(|| target.error(&format!("rule compile error: {why}")));
+                    self.report_error(|| target.error(&format!("rule compile error: {why}")));
                     continue;
                 }
                 Some(Ok(program)) => program,
             };
-            if compiled.uses_old_self && old.is_none() && !self.runs_without_old(rule) {
+            if compiled.uses_old_self && target.old.is_none() && !self.runs_without_old(rule) {
                 continue;
             }
             let before = self.budget;
+            // Nearly every rule holds, and fast mode suffices to see that.
             let result = if compiled.sees_plain_old_self && self.holds(program, &inputs) {
                 Ok(())
             } else {
-                self.rule(&target, rule, compiled, program, compiled_rules, old)
+                self.rule(target, rule, compiled, program, shape)
             };
             if let Some(meter) = self.options.meter {
-                meter(at, index, before.abs_diff(self.budget));
+                meter(target.at, index, before.abs_diff(self.budget));
             }
             result?;
         }
         Ok(())
-    }
-
-    /// Evaluates the fused rules; returns whether all hold. If so, charges their cost.
-    #[inline]
-    fn all_hold(&mut self, compiled_rules: &CompiledRules, value: &Value) -> bool {
-        self.arena.reset();
-        let cost = compiled_rules.fused.all_hold(value, &self.arena, LIMITS.cost);
-        cost.is_some_and(|cost| self.pay(cost))
     }
 
     /// Evaluates a rule in fast mode; returns whether it holds. If so, charges its cost.
@@ -411,12 +370,12 @@ impl<'o> RuleRunner<'o> {
         let Some((true, cost)) = program.test(&self.arena, inputs, LIMITS) else {
             return false;
         };
-        self.pay(cost)
+        self.charge(cost)
     }
 
     /// Charges a cost, if the budget suffices.
     #[inline]
-    fn pay(&mut self, cost: u64) -> bool {
+    fn charge(&mut self, cost: u64) -> bool {
         deadline::tick_for(usize::try_from(cost).unwrap_or(usize::MAX));
         match i64::try_from(cost) {
             Ok(cost) if cost <= self.budget => {
@@ -427,6 +386,7 @@ impl<'o> RuleRunner<'o> {
         }
     }
 
+    /// Evaluates a rule and reports its error.
     #[inline(never)]
     fn rule(
         &mut self,
@@ -434,32 +394,26 @@ impl<'o> RuleRunner<'o> {
         rule: &ValidationRule,
         compiled: &ExecutableRule,
         program: &Program,
-        compiled_rules: &CompiledRules,
-        old: Option<&Value>,
+        shape: &Shape,
     ) -> Result<(), BudgetExhausted> {
         let optional = rule.optional_old_self == Some(true);
-        let answer = self.evaluate(
-            program,
-            compiled_rules,
-            target.value,
-            OldSelf::new(old, optional, rule),
-        );
-        let answer = self.charge(answer).map_err(|BudgetExhausted| {
-            self.fail(|| target.error(OUT_OF_BUDGET));
-            BudgetExhausted
-        })?;
-        match answer {
+        let old = OldSelf::new(target.old, optional, rule);
+        let Some(result) = self.evaluate(program, shape, target.value, old) else {
+            self.report_error(|| target.error(OUT_OF_BUDGET));
+            return self.exhaust_budget();
+        };
+        match result {
             Ok(RuleResult::True) => {}
-            Ok(_) => self.failed(target, rule, compiled, compiled_rules, old)?,
+            Ok(_) => self.report_broken_rule(target, rule, compiled, shape)?,
             Err(error) => {
                 let rule_label = rule_label(rule);
                 if error == EvalError::CostLimitExceeded {
-                    self.fail(|| target.error(&format!(
+                    self.report_error(|| target.error(&format!(
                         "'{error}': no further validation rules will be run due to call cost exceeds limit for rule: {rule_label}"
                     )));
-                    return self.spent();
+                    return self.exhaust_budget();
                 }
-                self.fail(|| {
+                self.report_error(|| {
                     let why = error.to_string();
                     // The checker cannot know the type of int-or-string.
                     target.error(&if why.starts_with("no such overload") {
@@ -479,46 +433,35 @@ impl<'o> RuleRunner<'o> {
         rule.applies_on_create || (rule.optional_old_self == Some(true) && self.options.optional_old_self)
     }
 
-    /// Builds the error of a rule that is false.
-    fn failed(
+    /// Reports a rule that is false, with its computed message if it has one.
+    fn report_broken_rule(
         &mut self,
         target: &RuleTarget<'_>,
         rule: &ValidationRule,
         compiled: &ExecutableRule,
-        compiled_rules: &CompiledRules,
-        old: Option<&Value>,
+        shape: &Shape,
     ) -> Result<(), BudgetExhausted> {
-        let ratcheted = !compiled.uses_old_self && self.is_ratcheted(target.ratchet_context);
+        let ratcheted = !compiled.uses_old_self && self.is_ratcheted(target.ratchet);
         let mut detail = None;
         if let Some(message) = &compiled.message {
             // Message expressions never see an optional.
-            let answer = self.evaluate(
-                message,
-                compiled_rules,
-                target.value,
-                OldSelf::new(old, false, rule),
-            );
-            let text = rule.message_expression.as_str();
-            let Ok(answer) = self.charge(answer) else {
-                const SPENT: &str = "messageExpression evaluation failed due to running out of cost budget, no further \
-                     validation rules will be run";
-                self.report_failure(ratcheted, || target.error_below(compiled, SPENT));
-                return self.spent();
-            };
-            detail = match answer {
-                Ok(RuleResult::Text(message)) => usable_message(&message),
-                Err(EvalError::CostLimitExceeded) => {
-                    self.report_failure(ratcheted, || {
-                        let why = format!(
-                            "no further validation rules will be run due to call cost exceeds limit for messageExpression: {}",
-                            go::quote(text)
-                        );
-                        target.error_below(compiled, &why)
-                    });
-                    return self.spent();
+            let old = OldSelf::new(target.old, false, rule);
+            let why = match self.evaluate(message, shape, target.value, old) {
+                Some(Ok(RuleResult::Text(message))) => {
+                    detail = usable_message(&message);
+                    None
                 }
-                Ok(_) | Err(_) => None,
+                Some(Err(EvalError::CostLimitExceeded)) => Some(format!(
+                    "no further validation rules will be run due to call cost exceeds limit for messageExpression: {}",
+                    go::quote(&rule.message_expression)
+                )),
+                Some(_) => None,
+                None => Some(MESSAGE_OUT_OF_BUDGET.to_owned()),
             };
+            if let Some(why) = why {
+                self.report_failure(ratcheted, || target.error_below(compiled, why));
+                return self.exhaust_budget();
+            }
         }
         self.report_failure(ratcheted, || {
             let detail = detail.unwrap_or_else(|| match rule.message.as_str() {
@@ -530,83 +473,65 @@ impl<'o> RuleRunner<'o> {
         Ok(())
     }
 
-    fn is_ratcheted(&self, ratchet_context: RatchetContext<'_>) -> bool {
-        let nearest = ratchet_context.correlated.or(ratchet_context.around);
+    fn is_ratcheted(&self, context: RatchetContext<'_>) -> bool {
+        let nearest = context.correlated.or(context.around);
         self.options
             .ratchet
             .zip(nearest)
             .is_some_and(|(ratchet, nearest)| nearest.is_unchanged(ratchet))
     }
 
+    /// Evaluates a program and charges its cost. Returns `None` if the budget does not suffice.
     fn evaluate(
         &mut self,
         program: &Program,
-        compiled_rules: &CompiledRules,
+        shape: &Shape,
         value: &Value,
         old: OldSelf<'_>,
-    ) -> Evaluation {
+    ) -> Option<Result<RuleResult, EvalError>> {
         self.arena.reset();
         let arena = &self.arena;
-        let old = match old.input(arena, &compiled_rules.shape) {
+        let old = match old.input(arena, shape) {
             Ok(input) => input,
-            Err(error) => {
-                return Evaluation {
-                    answer: Err(error),
-                    cost: 0,
-                };
-            }
+            Err(error) => return Some(Err(error)),
         };
-        let outcome = program.eval(arena, &[Input::Json(value, &compiled_rules.shape), old], LIMITS);
-        let answer = outcome.result.map(|val| match val {
+        let outcome = program.eval(arena, &[Input::Json(value, shape), old], LIMITS);
+        let result = outcome.result.map(|val| match val {
             Val::Bool(true) => RuleResult::True,
             Val::Str(text) => RuleResult::Text(text.to_owned()),
             _ => RuleResult::Other,
         });
-        Evaluation {
-            answer,
-            cost: outcome.cost,
-        }
+        let cost = outcome.cost;
+        self.charge(cost).then_some(result)
     }
 
-    /// Charges the cost of an evaluation.
-    fn charge(&mut self, evaluated: Evaluation) -> Result<Result<RuleResult, EvalError>, BudgetExhausted> {
-        if self.pay(evaluated.cost) {
-            return Ok(evaluated.answer);
-        }
+    fn exhaust_budget(&mut self) -> Result<(), BudgetExhausted> {
         self.budget = -1;
         Err(BudgetExhausted)
     }
 
-    fn spent(&mut self) -> Result<(), BudgetExhausted> {
-        self.budget = -1;
-        Err(BudgetExhausted)
-    }
-
-    fn fail(&mut self, error: impl FnOnce() -> FieldError) {
+    fn report_error(&mut self, error: impl FnOnce() -> FieldError) {
         self.report.errors.push_with(error);
     }
 
+    /// Reports a failure as an error, or as a warning if ratcheting tolerates it.
     fn report_failure(&mut self, ratcheted: bool, error: impl FnOnce() -> FieldError) {
         if ratcheted {
             self.report.warnings.push_with(|| error().to_string());
         } else {
-            self.fail(error);
+            self.report_error(error);
         }
     }
 }
 
-struct Evaluation {
-    answer: Result<RuleResult, EvalError>,
-    cost: u64,
-}
-
+/// The result of a rule or message expression.
 enum RuleResult {
     True,
     Text(String),
     Other,
 }
 
-/// The value of `oldSelf`.
+/// The value of `oldSelf` in an evaluation.
 enum OldSelf<'v> {
     Absent,
     Null,
@@ -640,14 +565,6 @@ impl<'v> OldSelf<'v> {
     }
 }
 
-/// A value that a rule is about.
-struct RuleTarget<'a> {
-    node: &'a PlanNode,
-    value: &'a Value,
-    at: &'a Path<'a>,
-    ratchet_context: RatchetContext<'a>,
-}
-
 impl RuleTarget<'_> {
     /// The type as errors name it; int-or-string has none.
     fn type_name(&self) -> &'static str {
@@ -659,13 +576,9 @@ impl RuleTarget<'_> {
         FieldError::invalid(self.at, self.type_name(), why)
     }
 
-    fn error_below(&self, compiled: &ExecutableRule, why: &str) -> FieldError {
-        self.at_path(
-            compiled,
-            ErrorKind::Invalid,
-            self.type_name().into(),
-            why.to_owned(),
-        )
+    /// The same at the `fieldPath` of the rule.
+    fn error_below(&self, compiled: &ExecutableRule, why: String) -> FieldError {
+        self.at_path(compiled, ErrorKind::Invalid, self.type_name().into(), why)
     }
 
     fn failure(&self, rule: &ValidationRule, compiled: &ExecutableRule, detail: String) -> FieldError {
@@ -715,6 +628,6 @@ fn rule_label(rule: &ValidationRule) -> &str {
 /// A computed message, if it is a single line of acceptable length.
 fn usable_message(message: &str) -> Option<String> {
     let message = message.trim();
-    let fine = !message.is_empty() && message.len() <= MAX_MESSAGE && !message.contains('\n');
-    fine.then(|| message.to_owned())
+    let is_usable = !message.is_empty() && message.len() <= MAX_MESSAGE && !message.contains('\n');
+    is_usable.then(|| message.to_owned())
 }

@@ -27,7 +27,6 @@ pub mod validate;
 mod correlate;
 mod enumeration;
 mod format;
-mod number;
 mod pattern;
 
 pub use scantling_apitypes::DecodeError;

@@ -1,9 +1,8 @@
 //! The compiled form of an accepted schema.
 //!
 //! A [`Plan`] is immutable, cheap to clone and safe to share. It is a tree of [`PlanNode`]s parallel to the
-//! structural schema. A node adds precompiled checks (patterns, formats, enumerations, numeric bounds) and a
-//! bit set of the algorithms that have work at it or below it, so that a walk skips irrelevant parts of an
-//! object. Equal schemas share one node across all CRDs of a process (see [`PlanCompiler`]).
+//! structural schema. A node adds precompiled checks (patterns, formats, enumerations, numeric bounds). It also
+//! has a bit set of the algorithms with work at it or below it: a walk skips the other parts of an object. Equal schemas share one node across all CRDs of a process (see [`PlanCompiler`]).
 
 mod compile;
 mod dump;

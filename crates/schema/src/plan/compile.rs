@@ -7,11 +7,11 @@ use super::{
 use crate::enumeration::EnumSet;
 use crate::format::Format;
 use crate::meta::{self, MalformedFields};
-use crate::number;
 use crate::pattern::Pattern;
 use crate::prune;
 use crate::rules::{self, Environments, LazyRules, RuleScope};
 use crate::structural::{Additional, ListType, Structural, Type, ValueValidation};
+use crate::validate::number;
 use foldhash::HashMap;
 use scantling_cel::kubernetes::KubernetesVersion;
 use scantling_value::{Path, Str, Value};

@@ -16,14 +16,14 @@ pub(crate) enum FastCheck {
 
 impl FastCheck {
     pub(super) fn new(types: Types, limits: Option<(&ValueValidation, &ValueChecks)>) -> Self {
-        let fitting = match types {
+        let accepted = match types {
             Types::INT_OR_STRING => Types::STRING,
             types @ (Types::STRING | Types::BOOLEAN | Types::INTEGER) => types,
             _ => Types::NONE,
         };
         match limits {
-            None => FastCheck::Types(fitting),
-            Some((limits, checks)) if fitting == Types::STRING && checks.is_about_length(limits) => {
+            None => FastCheck::Types(accepted),
+            Some((limits, checks)) if accepted == Types::STRING && checks.is_about_length(limits) => {
                 let (min, max) = bytes(limits.min_length, limits.max_length);
                 FastCheck::Texts(min, max)
             }
@@ -33,7 +33,7 @@ impl FastCheck {
 
     /// Returns whether a value is certainly valid.
     #[inline]
-    pub(crate) fn fits(self, value: &Value) -> bool {
+    pub(crate) fn accepts(self, value: &Value) -> bool {
         match (self, value) {
             (FastCheck::Types(types), value) => types.contains(Types::of_value(value)),
             (FastCheck::Texts(min, max), Value::String(text)) => {

@@ -1,4 +1,4 @@
-//! The treatment of failures by the validation walk.
+//! The treatment of failures by the full walk.
 
 use super::error_site::ErrorSite;
 use crate::correlate::{self, OldList, UnchangedElements};
@@ -8,13 +8,13 @@ use std::cell::Cell;
 use std::collections::HashSet;
 use std::time::Duration;
 
-/// The walk stops early.
+/// The walk stops at a failure.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stop;
 
-/// The treatment of failures by the validation walk.
+/// The treatment of failures by the full walk.
 pub(crate) trait Sink {
-    /// Whether failures are wanted in words, all of them.
+    /// True if the sink collects all failures; false if the first one ends the walk.
     const COLLECTS: bool;
 
     /// Handles a failure.
@@ -27,10 +27,10 @@ pub(crate) trait Sink {
     /// Drops the failures after the first `before`.
     fn forgive(&mut self, before: usize);
 
-    /// Returns whether the value is what it was before.
+    /// Returns whether a value is unchanged; then its failures are forgiven.
     fn unchanged(&self, node: &PlanNode, old: &Value, new: &Value) -> bool;
 
-    /// The old elements of a keyed list, to be found by the new ones.
+    /// Returns the old elements of a keyed list for lookup by new elements.
     fn correlate<'o>(&self, node: &'o PlanNode, old: &'o Value) -> Option<OldList<'o>>;
 
     /// Validates a branch of a junctor on its own.

@@ -1,14 +1,17 @@
-//! Constraints on numbers, with kube-apiserver's arithmetic: integers are compared as integers, which
-//! truncates bounds, and floats as floats.
+//! Numbers: `minimum`, `maximum`, `multipleOf`, and the range of the type and format.
+//!
+//! With kube-apiserver's arithmetic: integers are compared as integers, which truncates bounds, and floats as
+//! floats.
 
+use super::sink::{Sink, Stop};
 use crate::format::{Format, FormatKind};
 use crate::plan::{PlanNode, Types};
-use crate::validate::{Sink, Stop};
 use scantling_value::go::cut;
 use scantling_value::{Path, Value};
+use std::cmp::Ordering;
 
 /// Returns whether a float counts as an integer. kube-apiserver allows a rounding error of 1e-9.
-pub(crate) fn is_integral(f: f64) -> bool {
+pub(super) fn is_integral(f: f64) -> bool {
     const MAX_SAFE: f64 = 9_007_199_254_740_991.0;
     if !f.is_finite() || f.abs() > MAX_SAFE {
         return false;
@@ -65,8 +68,8 @@ fn is_of_type(format: FormatKind, types: Types) -> bool {
     }
 }
 
-/// Checks the constraints on a number.
-pub(crate) fn check<S: Sink>(
+/// Checks a number.
+pub(super) fn check<S: Sink>(
     node: &PlanNode,
     value: &Value,
     at: &Path<'_>,
@@ -95,53 +98,67 @@ pub(crate) fn check<S: Sink>(
             sink,
         )?;
     }
-    if let Some(min) = v.minimum {
-        if checks.out_of_type_bounds.minimum {
-            sink.fail(at, |site| {
-                site.out_of_range("Minimum boundary", types.names(), name)
-            })?;
+    let bounds = [
+        (
+            v.minimum,
+            Bound {
+                name: "Minimum boundary",
+                is_out_of_type: checks.out_of_type_bounds.minimum,
+                outside: Ordering::Less,
+                exclusive: v.exclusive_minimum,
+                relation: "greater than",
+            },
+        ),
+        (
+            v.maximum,
+            Bound {
+                name: "Maximum boundary",
+                is_out_of_type: checks.out_of_type_bounds.maximum,
+                outside: Ordering::Greater,
+                exclusive: v.exclusive_maximum,
+                relation: "less than",
+            },
+        ),
+    ];
+    for (limit, bound) in bounds {
+        let Some(limit) = limit else { continue };
+        if bound.is_out_of_type {
+            sink.fail(at, |site| site.out_of_range(bound.name, types.names(), name))?;
         }
-        let number = ComparableNumber::for_bound(value, checks.out_of_type_bounds.minimum);
-        let exclusive = v.exclusive_minimum;
-        let below = match number {
-            ComparableNumber::Int(i) => i < cut(min.0) || (exclusive && i == cut(min.0)),
-            ComparableNumber::Float(f) => f < min.0 || (exclusive && f <= min.0),
-        };
-        if below {
-            let relation = if exclusive {
-                "greater than"
-            } else {
-                "greater than or equal to"
-            };
+        let number = ComparableNumber::for_bound(value, bound.is_out_of_type);
+        if bound.is_violated(&number, limit.0) {
             sink.fail(at, |site| {
-                site.out_of_bounds(&number.value(), relation, &number.with_kind_of(min.0))
-            })?;
-        }
-    }
-    if let Some(max) = v.maximum {
-        if checks.out_of_type_bounds.maximum {
-            sink.fail(at, |site| {
-                site.out_of_range("Maximum boundary", types.names(), name)
-            })?;
-        }
-        let number = ComparableNumber::for_bound(value, checks.out_of_type_bounds.maximum);
-        let exclusive = v.exclusive_maximum;
-        let above = match number {
-            ComparableNumber::Int(i) => i > cut(max.0) || (exclusive && i == cut(max.0)),
-            ComparableNumber::Float(f) => f > max.0 || (exclusive && f >= max.0),
-        };
-        if above {
-            let relation = if exclusive {
-                "less than"
-            } else {
-                "less than or equal to"
-            };
-            sink.fail(at, |site| {
-                site.out_of_bounds(&number.value(), relation, &number.with_kind_of(max.0))
+                site.out_of_bounds(&number.value(), &bound.relation(), &number.with_kind_of(limit.0))
             })?;
         }
     }
     Ok(())
+}
+
+/// A lower or upper bound.
+struct Bound {
+    name: &'static str,
+    is_out_of_type: bool,
+    /// The order of a number outside the bound and its limit.
+    outside: Ordering,
+    exclusive: bool,
+    /// The relation of a valid number to the limit, if the bound is exclusive.
+    relation: &'static str,
+}
+
+impl Bound {
+    fn is_violated(&self, number: &ComparableNumber, limit: f64) -> bool {
+        let order = match number {
+            ComparableNumber::Int(i) => Some(i.cmp(&cut(limit))),
+            ComparableNumber::Float(f) => f.partial_cmp(&limit),
+        };
+        order == Some(self.outside) || (self.exclusive && order == Some(Ordering::Equal))
+    }
+
+    fn relation(&self) -> String {
+        let or_equal = if self.exclusive { "" } else { " or equal to" };
+        format!("{}{or_equal}", self.relation)
+    }
 }
 
 fn multiple_of<S: Sink>(

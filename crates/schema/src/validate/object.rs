@@ -1,0 +1,101 @@
+//! Objects: `minProperties`, `maxProperties`, `properties`, `additionalProperties` and `required`.
+
+use super::sink::{Sink, Stop};
+use super::{SizeLimits, check_size, is_size_valid, is_valid_kind, needs_check};
+use crate::plan::{Features, FieldLookup, PlanNode};
+use crate::structural::{Additional, ValueValidation};
+use scantling_value::{Map, Path, Value, deadline};
+
+#[inline(never)]
+pub(super) fn is_valid_with_members(node: &PlanNode, map: &Map) -> bool {
+    deadline::tick_for(map.len());
+    is_valid(node, map, |_, node, value| is_valid_kind(node, value))
+}
+
+/// Returns whether an object is valid. `is_member_valid` checks the members that their type or byte length alone does
+/// not accept.
+#[inline]
+pub(super) fn is_valid(
+    node: &PlanNode,
+    map: &Map,
+    is_member_valid: impl Fn(&str, &PlanNode, &Value) -> bool,
+) -> bool {
+    let limits = node.limits();
+    if limits.is_some_and(|limits| !is_size_valid(map.len(), size_limits(limits))) {
+        return false;
+    }
+    let mut fields = FieldLookup::new(node);
+    let mut required = 0;
+    for (name, value) in map.entries() {
+        let valid = if let Some(field) = fields.find(name) {
+            required += usize::from(field.required);
+            field.fast_check.accepts(value)
+                || !field.has(Features::LIMITS)
+                || fields
+                    .found()
+                    .is_none_or(|field| is_member_valid(name, field, value))
+        } else if let Some(additional) = node.additional() {
+            !needs_check(additional, value) || is_member_valid(name, additional, value)
+        } else {
+            !is_closed(node)
+        };
+        if !valid {
+            return false;
+        }
+    }
+    // A name may be repeated in `required`.
+    limits.is_none_or(|limits| {
+        required >= limits.required.len() || limits.required.iter().all(|name| map.contains_key(name))
+    })
+}
+
+/// Checks an object and its members. Returns the number of matches.
+pub(super) fn check<S: Sink>(
+    node: &PlanNode,
+    map: &Map,
+    old: Option<&Value>,
+    at: &Path<'_>,
+    sink: &mut S,
+) -> Result<usize, Stop> {
+    let mut matched = 0;
+    let limits = node.limits();
+    if let Some(limits) = limits {
+        check_size(map.len(), size_limits(limits), "properties", at, sink)?;
+    }
+    let old = old.and_then(Value::as_object);
+    let mut fields = FieldLookup::new(node);
+    let mut required = 0;
+    for (name, value) in map.iter() {
+        // At the root, these name the type that both objects were converted to, so their old value is
+        // unknown.
+        let hidden = at.is_root() && (name == "kind" || name == "apiVersion");
+        let before = || old.filter(|_| !hidden).and_then(|old| old.get(name));
+        if let Some(field) = fields.find(name)
+            && let Some(node) = fields.found()
+        {
+            required += usize::from(field.required);
+            matched += super::check(node, value, before(), &at.field(name), sink)?;
+        } else if let Some(additional) = node.additional() {
+            matched += super::check(additional, value, before(), &at.key(name), sink)?;
+        } else if is_closed(node) {
+            sink.fail(at, |site| site.not_allowed(name))?;
+        }
+    }
+    if let Some(limits) = limits
+        && required < limits.required.len()
+    {
+        for name in limits.required.iter().filter(|name| !map.contains_key(name)) {
+            sink.fail(at, |site| site.required(name))?;
+        }
+    }
+    Ok(matched)
+}
+
+fn size_limits(limits: &ValueValidation) -> SizeLimits {
+    (limits.min_properties, limits.max_properties)
+}
+
+/// Returns whether undeclared members are forbidden.
+fn is_closed(node: &PlanNode) -> bool {
+    node.schema().additional == Some(Additional::Any(false))
+}

@@ -47,7 +47,8 @@ fn unchanged_list(node: &PlanNode, old: &[Value], new: &[Value]) -> bool {
         .all(|new| old.get(new).is_some_and(|old| unchanged(items, old, new)))
 }
 
-/// The elements of keyed lists that an update is known to leave unchanged. Their errors existed before.
+/// The elements of keyed lists that an update is known to leave unchanged. Ratcheting tolerates their errors, so they
+/// need no check.
 #[derive(Debug, Default)]
 pub struct UnchangedElements {
     lists: Vec<UnchangedList>,
@@ -55,19 +56,19 @@ pub struct UnchangedElements {
 
 #[derive(Debug)]
 struct UnchangedList {
-    /// The fields that lead to the list.
+    /// The names of the fields on the path to the list.
     path: Vec<Str>,
-    /// For each element whether it is known to be what it was.
+    /// True for each element that is known to be unchanged.
     elements: Vec<bool>,
 }
 
 impl UnchangedElements {
-    /// Returns whether nothing is known.
+    /// Returns whether no unchanged elements are known.
     pub fn is_empty(&self) -> bool {
         self.lists.is_empty()
     }
 
-    /// Takes note of a list, unless the way to it leads through other lists.
+    /// Records the elements of a list. Lists inside other lists are not recorded.
     pub(crate) fn record(&mut self, at: &Path<'_>, elements: Vec<bool>) {
         let name = |segment: Segment<'_>| match segment {
             Segment::Field(name) | Segment::Key(name) => Some(name.into()),
@@ -78,7 +79,7 @@ impl UnchangedElements {
         }
     }
 
-    /// What is known of the whole object.
+    /// The unchanged elements in the whole object.
     pub(crate) fn at_root(&self) -> UnchangedBelow<'_> {
         UnchangedBelow {
             lists: self
@@ -90,13 +91,14 @@ impl UnchangedElements {
     }
 }
 
-/// What is known of the elements of lists below a value: the rest of the way to each, and the list.
+/// The unchanged elements of lists below a value.
 pub(crate) struct UnchangedBelow<'k> {
+    /// The lists, each with its path relative to the value.
     lists: Vec<(&'k [Str], &'k UnchangedList)>,
 }
 
 impl<'k> UnchangedBelow<'k> {
-    /// What is known below a member; `None` where nothing is.
+    /// The unchanged elements below a member; `None` if none are known.
     pub(crate) fn member(&self, name: &str) -> Option<UnchangedBelow<'k>> {
         let below = self.lists.iter().filter_map(|(path, list)| match path {
             [first, rest @ ..] if first == name => Some((rest, *list)),
@@ -106,7 +108,7 @@ impl<'k> UnchangedBelow<'k> {
         (!lists.is_empty()).then_some(UnchangedBelow { lists })
     }
 
-    /// For each element of this very list whether it is known to be what it was.
+    /// True for each unchanged element, if the value itself is a recorded list.
     pub(crate) fn elements(&self) -> Option<&'k [bool]> {
         let here = self.lists.iter().find(|(path, _)| path.is_empty());
         here.map(|(_, list)| list.elements.as_slice())
@@ -118,7 +120,7 @@ pub(crate) struct OldList<'o> {
     keys: &'o [Str],
     items: &'o [Value],
     /// The number of lookups so far.
-    asked: Cell<usize>,
+    lookups: Cell<usize>,
     index: OnceCell<HashMap<ElementKeys<'o>, &'o Value>>,
 }
 
@@ -143,7 +145,7 @@ impl<'o> OldList<'o> {
         Some(OldList {
             keys: node.list_keys()?,
             items,
-            asked: Cell::new(0),
+            lookups: Cell::new(0),
             index: OnceCell::new(),
         })
     }
@@ -151,14 +153,13 @@ impl<'o> OldList<'o> {
     /// Returns the first old element with the keys of the new one. Elements without a key, or with a key that
     /// is not a scalar, do not correlate.
     pub(crate) fn get(&self, new: &Value) -> Option<&'o Value> {
-        /// Up to this size, a linear search beats an index: for few elements, and for many if there are few
-        /// lookups.
-        const FEW: usize = 16;
-        const RARELY: usize = 4;
+        // A linear search beats an index for few elements, and for many elements if there are few lookups.
+        const FEW_ELEMENTS: usize = 16;
+        const FEW_LOOKUPS: usize = 4;
         let new = new.as_object()?;
-        let asked = self.asked.replace(self.asked.get().saturating_add(1));
-        if self.items.len() <= FEW || asked < RARELY {
-            return self.find_by_comparing(new);
+        let lookups = self.lookups.replace(self.lookups.get().saturating_add(1));
+        if self.items.len() <= FEW_ELEMENTS || lookups < FEW_LOOKUPS {
+            return self.find_linearly(new);
         }
         let key = self.key(new)?;
         // The lookup borrows the new element only briefly; the map's keys borrow the old ones.
@@ -178,7 +179,7 @@ impl<'o> OldList<'o> {
         differ.then(|| prints.iter().map(|(_, found)| *found).collect())
     }
 
-    fn find_by_comparing(&self, new: &Map) -> Option<&'o Value> {
+    fn find_linearly(&self, new: &Map) -> Option<&'o Value> {
         let [key] = self.keys else {
             let same = |old: &&Value| old.as_object().is_some_and(|old| self.same_keys(old, new));
             return self.items.iter().find(same);

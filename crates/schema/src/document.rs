@@ -1,8 +1,8 @@
 //! A view of a schema document, including descriptions.
 //!
 //! A CRD keeps its schemas as documents and reads them through [`Schema`], a borrowed view with one method
-//! per keyword. [`Schema::structural`] builds the [`Structural`](crate::structural::Structural) tree from it,
-//! which the pipeline uses.
+//! per keyword. [`Schema::structural`] builds the [`Structural`](crate::structural::Structural) tree for the
+//! pipeline.
 
 mod build;
 mod properties_cache;

@@ -5,7 +5,7 @@ use scantling_value::{Path, PathBuf, Segment};
 use std::fmt;
 use std::sync::Arc;
 
-/// Whether a path may use brackets.
+/// The notations of keys that a path may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BracketSyntax {
     /// `['key']` is allowed.

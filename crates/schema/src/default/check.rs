@@ -8,7 +8,7 @@ use crate::structural::Type;
 use crate::validate;
 use scantling_value::{ErrorList, FieldError, Map, Path, Str, Value, aggregate};
 
-/// Whether defaults may contain fields that their schema does not declare.
+/// The treatment of fields in defaults that their schema does not declare.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PrunedDefaults {
     /// They must not.

@@ -47,7 +47,7 @@ struct Requirements<'a> {
     structural: bool,
     /// A conversion webhook needs `preserveUnknownFields: false`.
     webhook_needs_pruning: bool,
-    /// Whether defaults may contain unknown fields.
+    /// The treatment of unknown fields in defaults.
     pruned_defaults: PrunedDefaults,
     /// The requirements on single schemas.
     schema: schema::SchemaRequirements,

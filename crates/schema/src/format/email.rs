@@ -9,7 +9,7 @@ pub(super) fn is_address(s: &str) -> bool {
     one && rest.skip_comments().is_some() && rest.0.is_empty()
 }
 
-/// Whether a group of addresses is allowed.
+/// The treatment of groups of addresses.
 #[derive(Clone, Copy, PartialEq)]
 enum GroupSyntax {
     Allowed,

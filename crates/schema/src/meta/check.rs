@@ -376,7 +376,7 @@ fn check_finalizers(list: &[Value], at: &Path<'_>, errors: &mut ErrorList) {
     }
 }
 
-/// What a server has to say about finalizers that were added and may clash with those of others.
+/// Returns the warnings about added finalizers whose names may conflict with those of other controllers.
 pub fn finalizer_warnings(new: Option<&Value>, old: Option<&Value>) -> Vec<String> {
     const STANDARD: [&str; 3] = [ORPHAN, FOREGROUND, "kubernetes"];
     if finalizers(new).next().is_none() {

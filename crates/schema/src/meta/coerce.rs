@@ -1,52 +1,53 @@
-//! Brings `metadata` into the form of its type: unknown fields go, empty ones go, times are in UTC.
+//! Normalizes `metadata` as typed decoding does: drops unknown and empty fields, converts times to UTC.
 //!
-//! The texts of errors are those of Go's JSON decoder, names of Go types included.
+//! The fields come from the table of API types. Unlike the decoder of built-in kinds (`scantling_apitypes::decode`), this
+//! walk works in place, because it runs for every read and write of a custom resource, and it can tolerate malformed
+//! fields. Errors are those of Go's JSON decoder.
 
 use scantling_apitypes::{Codec, FieldDef, GoType, Presence, TypeDef, TypeTable};
 use scantling_notation::timestamp::{self, Moment};
 use scantling_value::{Finding, FindingList, Map, Path, Segment, Value, go, same_text};
 use std::sync::LazyLock;
 
-/// How `metadata` is brought into form.
+/// The treatment of fields of the wrong type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MalformedFields {
-    /// A field of the wrong type is an error.
+    /// They are errors: for objects of requests.
     Refuse,
-    /// Fields of the wrong type are dropped: objects of the store are read so.
+    /// They are dropped: for stored objects.
     Drop,
-    /// Fields of the wrong type stay, to be judged with the rest: an apply leaves metadata as they were sent.
+    /// They are kept: an apply leaves metadata as sent, and validation reports them.
     Keep,
 }
 
-/// A type of the fields of `metadata`.
-enum MetaFieldType {
-    /// A string, and the name of its Go type.
-    Text(String),
-    Integer,
-    /// An integer of which 0 is not the same as none.
-    OptionalInteger,
-    /// A boolean of which `false` is not the same as none.
-    OptionalBoolean,
-    Time,
-    TextMap,
-    TextList,
-    /// A list of structures.
-    Structs(MetaStruct),
-    /// Any JSON but `null`.
-    Raw,
-}
-
-/// A structure: its fields, ascending by name.
+/// A struct of `metadata`.
 struct MetaStruct {
     name: &'static str,
-    fields: Vec<(&'static str, MetaFieldType, Empty)>,
+    /// Sorted by name.
+    fields: Vec<MetaField>,
 }
 
-/// What becomes of an empty field.
-#[derive(Clone, Copy, PartialEq)]
-enum Empty {
-    Omit,
-    Keep,
+struct MetaField {
+    name: &'static str,
+    ty: MetaFieldType,
+    /// True if the field is encoded even if it is empty.
+    is_required: bool,
+}
+
+enum MetaFieldType {
+    /// A string, with the name of its Go type.
+    String(String),
+    Integer,
+    /// A pointer to an integer: 0 differs from unset.
+    IntegerPointer,
+    /// A pointer to a boolean: `false` differs from unset.
+    BooleanPointer,
+    Time,
+    StringMap,
+    StringList,
+    StructList(MetaStruct),
+    /// Any JSON but `null`.
+    Raw,
 }
 
 static OBJECT_META: LazyLock<MetaStruct> = LazyLock::new(|| {
@@ -56,15 +57,13 @@ static OBJECT_META: LazyLock<MetaStruct> = LazyLock::new(|| {
 
 impl MetaStruct {
     fn new(table: &'static TypeTable, definition: &'static TypeDef) -> MetaStruct {
-        let field = |field: &'static FieldDef| {
-            let empty = match field.presence {
-                Presence::Required => Empty::Keep,
-                Presence::OmitEmpty | Presence::Pointer => Empty::Omit,
-            };
-            (field.name, MetaFieldType::new(table, &field.ty), empty)
+        let field = |field: &'static FieldDef| MetaField {
+            name: field.name,
+            ty: MetaFieldType::new(table, &field.ty),
+            is_required: field.presence == Presence::Required,
         };
         let mut fields: Vec<_> = definition.members().iter().map(field).collect();
-        fields.sort_unstable_by_key(|(name, ..)| *name);
+        fields.sort_unstable_by_key(|field| field.name);
         MetaStruct {
             name: definition.name,
             fields,
@@ -77,22 +76,22 @@ impl MetaFieldType {
         let is_pointer = matches!(ty, GoType::Pointer(_));
         match (table.codec_of(ty), table.underlying(ty)) {
             (Some(Codec::Time), _) => MetaFieldType::Time,
-            (_, GoType::String) => MetaFieldType::Text(table.go_type(ty)),
-            (_, GoType::Int64) if is_pointer => MetaFieldType::OptionalInteger,
+            (_, GoType::String) => MetaFieldType::String(table.go_type(ty)),
+            (_, GoType::Int64) if is_pointer => MetaFieldType::IntegerPointer,
             (_, GoType::Int64) => MetaFieldType::Integer,
-            (_, GoType::Bool) => MetaFieldType::OptionalBoolean,
-            (_, GoType::Map(_)) => MetaFieldType::TextMap,
+            (_, GoType::Bool) => MetaFieldType::BooleanPointer,
+            (_, GoType::Map(_)) => MetaFieldType::StringMap,
             (_, GoType::List(element)) => match element.as_ref() {
-                GoType::Named(id) => MetaFieldType::Structs(MetaStruct::new(table, table.get(*id))),
-                _ => MetaFieldType::TextList,
+                GoType::Named(id) => MetaFieldType::StructList(MetaStruct::new(table, table.get(*id))),
+                _ => MetaFieldType::StringList,
             },
             _ => MetaFieldType::Raw,
         }
     }
 }
 
-/// Brings the `metadata` of an object into form. Absent metadata stays absent. Returns the unknown fields that were
-/// dropped, in order.
+/// Normalizes the `metadata` of an object; absent metadata stays absent. Returns the unknown fields that were dropped, in
+/// order.
 pub fn coerce(object: &mut Map, at: &Path<'_>, malformed: MalformedFields) -> Result<FindingList, String> {
     let Some(metadata) = object.get_mut("metadata") else {
         return Ok(FindingList::new());
@@ -123,8 +122,8 @@ pub fn coerce(object: &mut Map, at: &Path<'_>, malformed: MalformedFields) -> Re
     Ok(coercer.unknown)
 }
 
-/// Why metadata that an apply left as they were sent cannot be read. Of other fields, their types or what was stored
-/// before say what they have to be.
+/// Returns the error of metadata that an apply left as sent and that cannot be decoded. Other fields are checked by their
+/// merge type or against the stored object.
 pub(super) fn unreadable(metadata: &Value) -> Option<String> {
     let time = match metadata.get("deletionTimestamp") {
         None | Some(Value::Null) => None,
@@ -145,85 +144,80 @@ pub(super) fn unreadable(metadata: &Value) -> Option<String> {
 struct Coercer<'p> {
     malformed: MalformedFields,
     unknown: FindingList,
-    /// Where the metadata stand.
+    /// The path of the metadata.
     metadata: &'p Path<'p>,
 }
 
-/// Why a value does not fit its field.
+/// The error of a value that does not have the type of its field.
 struct TypeMismatch {
     why: String,
-    reading: AfterMismatch,
+    /// True if decoding ends here, as after an error of a custom decoder (times). Otherwise it continues, and the first
+    /// error is reported.
+    is_final: bool,
 }
 
-/// What a server does after a value that does not fit.
-#[derive(PartialEq, Eq)]
-enum AfterMismatch {
-    /// It reads on, and tells of the first such value.
-    GoesOn,
-    /// It reads no further, and tells of this value alone: times read themselves.
-    Ends,
-}
-
-/// Keeps the mismatch that a server tells of.
-fn keep(first: &mut Option<TypeMismatch>, mismatch: TypeMismatch) {
-    if first.is_none() || mismatch.reading == AfterMismatch::Ends {
-        *first = Some(mismatch);
+/// Replaces the reported mismatch by a later one, if that takes precedence.
+fn record(reported: &mut Option<TypeMismatch>, mismatch: TypeMismatch) {
+    if reported.is_none() || mismatch.is_final {
+        *reported = Some(mismatch);
     }
 }
 
-fn has_ended(first: Option<&TypeMismatch>) -> bool {
-    first.is_some_and(|mismatch| mismatch.reading == AfterMismatch::Ends)
+fn has_ended(reported: Option<&TypeMismatch>) -> bool {
+    reported.is_some_and(|mismatch| mismatch.is_final)
 }
 
 impl Coercer<'_> {
-    fn fields(&mut self, of: &MetaStruct, map: &mut Map, at: &Path<'_>) -> Result<(), TypeMismatch> {
-        let mut first = None;
-        // Both are in order of their names.
-        let mut rest = of.fields.as_slice();
+    fn fields(&mut self, definition: &MetaStruct, map: &mut Map, at: &Path<'_>) -> Result<(), TypeMismatch> {
+        let mut reported = None;
+        // Members and fields are sorted by name, so one pass over both suffices.
+        let mut rest = definition.fields.as_slice();
         map.retain(|name, value| {
-            if has_ended(first.as_ref()) {
+            if has_ended(reported.as_ref()) {
                 return true;
             }
-            let Some(i) = rest.iter().position(|(field, ..)| same_text(field, name)) else {
+            let Some(i) = rest.iter().position(|field| same_text(field.name, name)) else {
                 self.unknown.push_with(|| dropped(at, name));
                 return false;
             };
-            let Some(((field, kind, empty), behind)) = rest.get(i..).and_then(<[_]>::split_first) else {
+            let Some((field, behind)) = rest.get(i..).and_then(<[_]>::split_first) else {
                 return false;
             };
             rest = behind;
             let known = self.unknown.total();
-            match self.field(of, kind, value, &at.field(field)) {
-                Ok(kept) => kept || *empty == Empty::Keep,
-                Err(_) if self.malformed != MalformedFields::Refuse && std::ptr::eq(of, &*OBJECT_META) => {
+            match self.field(definition, &field.ty, value, &at.field(field.name)) {
+                Ok(is_set) => is_set || field.is_required,
+                Err(_)
+                    if self.malformed != MalformedFields::Refuse
+                        && std::ptr::eq(definition, &*OBJECT_META) =>
+                {
                     self.unknown.truncate(known);
                     self.malformed == MalformedFields::Keep
                 }
                 Err(mismatch) => {
-                    keep(&mut first, mismatch);
+                    record(&mut reported, mismatch);
                     true
                 }
             }
         });
-        if let Some(mismatch) = first {
+        if let Some(mismatch) = reported {
             return Err(mismatch);
         }
-        for (field, _, empty) in &of.fields {
-            if *empty == Empty::Keep {
-                let value = map.get_or_insert_with(field, || Value::from(""));
-                if value.is_null() {
-                    *value = Value::from("");
-                }
+        // All required fields of metadata are strings.
+        for field in definition.fields.iter().filter(|field| field.is_required) {
+            let value = map.get_or_insert_with(field.name, || Value::from(""));
+            if value.is_null() {
+                *value = Value::from("");
             }
         }
         Ok(())
     }
 
-    /// Brings a field into form, and says whether it holds anything.
+    /// Normalizes a field, and returns whether it is set to anything but an empty value.
     fn field(
         &mut self,
-        of: &MetaStruct,
-        kind: &MetaFieldType,
+        definition: &MetaStruct,
+        ty: &MetaFieldType,
         value: &mut Value,
         at: &Path<'_>,
     ) -> Result<bool, TypeMismatch> {
@@ -232,77 +226,75 @@ impl Coercer<'_> {
         }
         let metadata = self.metadata;
         let wrong = |found: &str, ty: &str| {
-            let place = fields_below(metadata, at).join(".");
-            let owner = of.name;
-            let why =
-                format!("json: cannot unmarshal {found} into Go struct field {owner}.{place} of type {ty}");
-            let reading = AfterMismatch::GoesOn;
-            TypeMismatch { why, reading }
+            let (owner, fields) = (definition.name, fields_below(metadata, at).join("."));
+            TypeMismatch {
+                why: format!(
+                    "json: cannot unmarshal {found} into Go struct field {owner}.{fields} of type {ty}"
+                ),
+                is_final: false,
+            }
         };
-        match (kind, value) {
-            (MetaFieldType::Text(_), Value::String(s)) => Ok(!s.is_empty()),
-            (MetaFieldType::Text(ty), v) => Err(wrong(go::json_kind(v), ty)),
+        match (ty, value) {
+            (MetaFieldType::String(_), Value::String(s)) => Ok(!s.is_empty()),
+            (MetaFieldType::String(ty), v) => Err(wrong(go::json_kind(v), ty)),
             (
-                MetaFieldType::Integer | MetaFieldType::OptionalInteger,
+                MetaFieldType::Integer | MetaFieldType::IntegerPointer,
                 v @ (Value::Int(_) | Value::Float(_)),
             ) => {
                 let Some(i) = integer(v) else {
                     return Err(wrong(&format!("number {}", v.to_json()), "int64"));
                 };
                 *v = Value::Int(i);
-                Ok(i != 0 || matches!(kind, MetaFieldType::OptionalInteger))
+                Ok(i != 0 || matches!(ty, MetaFieldType::IntegerPointer))
             }
-            (MetaFieldType::Integer | MetaFieldType::OptionalInteger, v) => {
+            (MetaFieldType::Integer | MetaFieldType::IntegerPointer, v) => {
                 Err(wrong(go::json_kind(v), "int64"))
             }
-            (MetaFieldType::OptionalBoolean, Value::Bool(_)) => Ok(true),
-            (MetaFieldType::OptionalBoolean, v) => Err(wrong(go::json_kind(v), "bool")),
+            (MetaFieldType::BooleanPointer, Value::Bool(_)) => Ok(true),
+            (MetaFieldType::BooleanPointer, v) => Err(wrong(go::json_kind(v), "bool")),
             (MetaFieldType::Time, Value::String(s)) => {
-                let (time, is_set) = coerced_time(s).map_err(|why| TypeMismatch {
-                    why,
-                    reading: AfterMismatch::Ends,
-                })?;
+                let (time, is_set) = coerced_time(s).map_err(|why| TypeMismatch { why, is_final: true })?;
                 *s = time.into();
                 Ok(is_set)
             }
             (MetaFieldType::Time, v) => Err(TypeMismatch {
-                reading: AfterMismatch::Ends,
+                is_final: true,
                 ..wrong(go::json_kind(v), "string")
             }),
-            (MetaFieldType::TextMap, Value::Object(map)) => {
+            (MetaFieldType::StringMap, Value::Object(map)) => {
                 for (_, v) in map.iter_mut() {
-                    text_element(v).map_err(|found| wrong(found, "string"))?;
+                    string_element(v).map_err(|found| wrong(found, "string"))?;
                 }
                 Ok(!map.is_empty())
             }
-            (MetaFieldType::TextMap, v) => Err(wrong(go::json_kind(v), "map[string]string")),
-            (MetaFieldType::TextList, Value::Array(list)) => {
+            (MetaFieldType::StringMap, v) => Err(wrong(go::json_kind(v), "map[string]string")),
+            (MetaFieldType::StringList, Value::Array(list)) => {
                 for v in list.iter_mut() {
-                    text_element(v).map_err(|found| wrong(found, "string"))?;
+                    string_element(v).map_err(|found| wrong(found, "string"))?;
                 }
                 Ok(!list.is_empty())
             }
-            (MetaFieldType::TextList, v) => Err(wrong(go::json_kind(v), "[]string")),
-            (MetaFieldType::Structs(element), Value::Array(list)) => {
-                let mut first = None;
+            (MetaFieldType::StringList, v) => Err(wrong(go::json_kind(v), "[]string")),
+            (MetaFieldType::StructList(element), Value::Array(list)) => {
+                let mut reported = None;
                 for (i, v) in list.iter_mut().enumerate() {
                     if v.is_null() {
                         *v = Value::Object(Map::new());
                     }
-                    let read = match v {
+                    let result = match v {
                         Value::Object(map) => self.fields(element, map, &at.index(i)),
                         v => Err(wrong(go::json_kind(v), &format!("v1.{}", element.name))),
                     };
-                    if let Err(mismatch) = read {
-                        keep(&mut first, mismatch);
+                    if let Err(mismatch) = result {
+                        record(&mut reported, mismatch);
                     }
-                    if has_ended(first.as_ref()) {
+                    if has_ended(reported.as_ref()) {
                         break;
                     }
                 }
-                first.map_or(Ok(!list.is_empty()), Err)
+                reported.map_or(Ok(!list.is_empty()), Err)
             }
-            (MetaFieldType::Structs(element), v) => {
+            (MetaFieldType::StructList(element), v) => {
                 Err(wrong(go::json_kind(v), &format!("[]v1.{}", element.name)))
             }
             (MetaFieldType::Raw, _) => Ok(true),
@@ -310,28 +302,28 @@ impl Coercer<'_> {
     }
 }
 
-/// The finding about a field that is dropped. kube-apiserver writes the way to it as in errors, where a field without a
-/// name looks like a key.
+/// The finding about a dropped field. kube-apiserver formats its path as in errors, where a field with an empty name
+/// looks like a key.
 fn dropped(at: &Path<'_>, name: &str) -> Finding {
-    let way = at.segments().into_iter().map(|segment| match segment {
+    let path = at.segments().into_iter().map(|segment| match segment {
         Segment::Field("") => Segment::Key(""),
         segment => segment,
     });
-    Finding::PrunedField(way.chain([Segment::Field(name)]).collect())
+    Finding::PrunedField(path.chain([Segment::Field(name)]).collect())
 }
 
-/// The fields that lead from one place to another below it.
+/// The names of the fields between two paths, without list indexes and map keys.
 fn fields_below<'p>(above: &Path<'_>, at: &Path<'p>) -> Vec<&'p str> {
-    let way = at.segments().into_iter().skip(above.segments().len());
+    let below = at.segments().into_iter().skip(above.segments().len());
     let field = |segment| match segment {
         Segment::Field(name) => Some(name),
         Segment::Key(_) | Segment::Index(_) => None,
     };
-    way.filter_map(field).collect()
+    below.filter_map(field).collect()
 }
 
-/// A string in a list or map; `null` reads as the empty one.
-fn text_element(v: &mut Value) -> Result<(), &'static str> {
+/// Checks an element of a list or map of strings; `null` decodes as the empty string.
+fn string_element(v: &mut Value) -> Result<(), &'static str> {
     match v {
         Value::String(_) => Ok(()),
         Value::Null => {
@@ -342,11 +334,11 @@ fn text_element(v: &mut Value) -> Result<(), &'static str> {
     }
 }
 
-/// An integer, also if it was written with a fraction of nothing or an exponent.
+/// Converts a number to an integer, if its JSON is one: `3.0` and `3e0` are encoded as `3`.
 fn integer(v: &Value) -> Option<i64> {
     match v {
         Value::Int(i) => Some(*i),
-        // Numbers are written out again before they are read: large ones get an exponent, which no integer has.
+        // kube-apiserver encodes the number before it decodes it as an integer. Large ones get an exponent.
         Value::Float(f) => {
             let mut text = Vec::new();
             go::write_float_json(&mut text, *f);
@@ -356,10 +348,10 @@ fn integer(v: &Value) -> Option<i64> {
     }
 }
 
-/// The first second of the year 1, which Go takes for no time at all.
-const NO_TIME: i64 = -62_135_596_800;
+/// The first second of the year 1: the zero value of Go's times.
+const ZERO_TIME: i64 = -62_135_596_800;
 
-/// A time without fractions and zone, and whether it is one at all.
+/// Formats a time in UTC without fractions, and returns whether it is not the zero time.
 fn coerced_time(text: &str) -> Result<(String, bool), String> {
     let seconds = timestamp::parse_rfc3339(text)?.seconds;
     let whole = Moment {
@@ -367,5 +359,5 @@ fn coerced_time(text: &str) -> Result<(String, bool), String> {
         nanos: 0,
         offset: 0,
     };
-    Ok((timestamp::format(whole), seconds != NO_TIME))
+    Ok((timestamp::format(whole), seconds != ZERO_TIME))
 }

@@ -7,8 +7,8 @@ use crate::names;
 use crate::plan::{Features, PlanNode, path};
 use scantling_value::{ErrorList, FieldError, FindingList, Map, Path, Segment, Value};
 
-/// Brings the metadata of embedded resources into form. Returns the unknown fields that were dropped, in order. An error
-/// names the resource's place.
+/// Normalizes the metadata of embedded resources. Returns the unknown fields that were dropped, in order. The field of an
+/// error is the path of the resource.
 pub fn coerce_embedded(
     node: &PlanNode,
     value: &mut Value,
@@ -89,12 +89,13 @@ fn coerce_resource(
     Ok(())
 }
 
-/// Brings the metadata of one resource into form.
+/// Normalizes the metadata of one resource.
 pub(crate) fn coerce_one(map: &mut Map, at: &Path<'_>) -> Result<(), FieldError> {
     coerce_resource(map, MalformedFields::Refuse, at, &mut FindingList::new())
 }
 
-/// What the metadata of a resource keep of a value at a place in them; `null` if nothing.
+/// Returns the part of a value at a path in the metadata of a resource that has the right type; `null` if nothing
+/// has.
 pub(crate) fn typed_fields(value: &Value, at: &Path<'_>) -> Value {
     let steps = at.segments();
     let mut around = value.clone();
@@ -105,7 +106,7 @@ pub(crate) fn typed_fields(value: &Value, at: &Path<'_>) -> Value {
         };
     }
     if let Value::Object(resource) = &mut around {
-        // Nothing is refused: what is malformed is dropped.
+        // Cannot fail, because malformed fields are dropped.
         let _ = coerce_resource(
             resource,
             MalformedFields::Drop,
@@ -121,14 +122,14 @@ pub(crate) fn typed_fields(value: &Value, at: &Path<'_>) -> Value {
     rest.cloned().unwrap_or_default()
 }
 
-/// What is wrong with the metadata of embedded resources.
+/// Returns the errors of the metadata of embedded resources.
 pub fn check_embedded(node: &PlanNode, value: &Value, at: &Path<'_>) -> ErrorList {
     let mut errors = ErrorList::new();
     walk(node, value, at, &mut errors);
     errors
 }
 
-/// What is wrong with the metadata of a value that is a resource itself, and of those embedded in it.
+/// Returns the errors of the metadata of a resource, and of the resources embedded in it.
 pub(crate) fn check_resource(node: &PlanNode, value: &Value, at: &Path<'_>) -> ErrorList {
     let mut errors = ErrorList::new();
     if let Value::Object(map) = value
@@ -210,7 +211,7 @@ fn check_meta(map: &Map, at: &Path<'_>, errors: &mut ErrorList) {
     }
 }
 
-/// Embedded resources need no name, and a namespace only says which scope they have.
+/// Checks decoded metadata. An embedded resource needs no name, and its scope follows from its namespace.
 fn check_typed(metadata: Option<&Value>, at: &Path<'_>, errors: &mut ErrorList) {
     let scope = if string_field(metadata, "namespace").is_empty() {
         Scope::Cluster

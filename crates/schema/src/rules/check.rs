@@ -17,16 +17,16 @@ pub struct RuleCheck<'a> {
     pub environments: &'a Environments,
     /// The expressions that were accepted before.
     pub accepted: PreviouslyAccepted<'a>,
-    /// Whether the cost limit of a single expression is enforced.
+    /// The treatment of the cost limit of a single expression.
     pub expression_limit: ExpressionLimit,
 }
 
-/// Whether the cost limit of a single expression is enforced.
+/// The treatment of the cost limit of a single expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExpressionLimit {
-    /// It is.
+    /// Exceeding it is an error.
     Enforced,
-    /// It is not: the schema was accepted before.
+    /// It is ignored, because the schema was accepted before.
     Lifted,
 }
 

@@ -23,6 +23,7 @@ pub(crate) fn tidy(bless: bool) -> Result<(), String> {
     findings.extend(dependencies::check(&root, &metadata)?);
     findings.extend(sources::check(&files));
     findings.extend(sources::check_fuzz_list(&root)?);
+    findings.extend(sources::check_test_map(&root, &files)?);
     findings.extend(names::check(&files));
     findings.extend(prose::check(&root)?);
     findings.extend(api::check(&root, &files, bless)?);

@@ -2,8 +2,7 @@
 //!
 //! `lower` resolves everything that does not depend on a value: variables become slots, fields become JSON names, calls
 //! become function pointers, constants are folded. The `interpreter` evaluates the resulting tree over borrowed values and
-//! counts the cost that kube-apiserver counts. It runs in one of two modes (`mode`): a fast one that gives up at the first
-//! error, and a thorough one that reports it.
+//! counts the cost that kube-apiserver counts.
 
 mod attribute;
 mod call;
@@ -12,7 +11,6 @@ mod disassemble;
 mod fold;
 mod interpreter;
 mod lower;
-mod mode;
 mod op;
 
 use crate::check::CheckedExpr;
@@ -21,7 +19,6 @@ use crate::shape::Shape;
 use crate::stack::{SHALLOW, with_room};
 use crate::val::{Arena, EvalError, Owned, Res, Val};
 use interpreter::Interpreter;
-use mode::{Fast, Thorough};
 use op::Op;
 use scantling_value::Value;
 use std::sync::Arc;
@@ -34,8 +31,6 @@ pub struct Program {
     inputs: Box<[Arc<str>]>,
     /// The depth of the tree.
     levels: usize,
-    /// True if fast mode is tried first. Deep trees need a larger stack, which only the thorough path provides.
-    has_fast_path: bool,
     semantics: Semantics,
 }
 
@@ -85,16 +80,6 @@ pub struct EvalOutcome<'a> {
     pub cost: u64,
 }
 
-impl EvalOutcome<'_> {
-    /// A text for comparing evaluations.
-    fn summary(&self) -> String {
-        match &self.result {
-            Ok(value) => format!("{} {value} for {}", value.type_name(), self.cost),
-            Err(error) => format!("error {error} for {}", self.cost),
-        }
-    }
-}
-
 impl Program {
     /// Compiles a checked expression. The inputs are the variables of the environment, in their order.
     ///
@@ -106,57 +91,7 @@ impl Program {
 
     /// Evaluates the program. Inputs beyond those given are absent.
     pub fn eval<'a>(&'a self, arena: &'a Arena, inputs: &[Input<'a>], limits: Limits<'_>) -> EvalOutcome<'a> {
-        if self.has_fast_path
-            && let Some(evaluation) = Interpreter::<Fast>::new(self, arena, inputs, limits).evaluate()
-        {
-            self.assert_same_as_thorough(&evaluation, arena, inputs, limits);
-            return evaluation;
-        }
-        self.eval_thoroughly(arena, inputs, limits)
-    }
-
-    /// Evaluates a predicate in fast mode and returns its value and cost. `None` means that only [`Program::eval`] can
-    /// tell, for example because of an error.
-    #[inline]
-    pub fn test<'a>(
-        &'a self,
-        arena: &'a Arena,
-        inputs: &[Input<'a>],
-        limits: Limits<'_>,
-    ) -> Option<(bool, u64)> {
-        if !self.has_fast_path || limits.interrupt.is_some() {
-            return None;
-        }
-        let (passed, cost) = Interpreter::<Fast>::new(self, arena, inputs, limits).evaluate_test()?;
-        let result = Ok(Val::Bool(passed));
-        self.assert_same_as_thorough(&EvalOutcome { result, cost }, arena, inputs, limits);
-        Some((passed, cost))
-    }
-
-    /// Compares the result of fast mode with that of thorough mode, in debug builds. Evaluations that may be
-    /// interrupted are not repeated.
-    #[inline]
-    fn assert_same_as_thorough<'a>(
-        &'a self,
-        evaluation: &EvalOutcome<'a>,
-        arena: &'a Arena,
-        inputs: &[Input<'a>],
-        limits: Limits<'_>,
-    ) {
-        if cfg!(debug_assertions) && limits.interrupt.is_none() {
-            let thorough = self.eval_thoroughly(arena, inputs, limits);
-            assert_eq!(evaluation.summary(), thorough.summary());
-        }
-    }
-
-    /// Evaluates the program in thorough mode.
-    fn eval_thoroughly<'a>(
-        &'a self,
-        arena: &'a Arena,
-        inputs: &[Input<'a>],
-        limits: Limits<'_>,
-    ) -> EvalOutcome<'a> {
-        let mut interpreter = Interpreter::<Thorough>::new(self, arena, inputs, limits);
+        let mut interpreter = Interpreter::new(self, arena, inputs, limits);
         let result = if self.levels > SHALLOW {
             with_room(self.levels, || interpreter.eval(&self.root))
         } else {

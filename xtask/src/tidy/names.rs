@@ -12,12 +12,11 @@ const CONVENTIONAL: &[&str] = &["Error", "Options", "Iter", "Parser"];
 /// Names that currently denote more types, with their number, which may only decrease.
 const OVERLOADED: &[(&str, usize)] = &[
     ("Amounts", 3),
-    ("Case", 3),
     ("Column", 3),
     ("Node", 3),
     ("Part", 3),
     ("Pod", 3),
-    ("Reader", 4),
+    ("Reader", 3),
     ("Report", 3),
     ("Step", 6),
     ("View", 3),

@@ -70,7 +70,10 @@ pub(super) fn check_test_map(root: &Path, files: &[RustFile]) -> Result<Vec<Stri
         .map(|path| format!("{MAP}: `{path}` does not exist"));
     let is_test = |file: &&RustFile| {
         let parts: Vec<&str> = file.name.split('/').collect();
-        matches!(parts.as_slice(), ["crates", _, "tests", _] | ["crates", _, "tests", _, "main.rs"])
+        matches!(
+            parts.as_slice(),
+            ["crates", _, "tests", _] | ["crates", _, "tests", _, "main.rs"]
+        )
     };
     let is_covered = |name: &str| paths.iter().any(|path| Path::new(name).starts_with(path));
     let unlisted = files
@@ -83,7 +86,10 @@ pub(super) fn check_test_map(root: &Path, files: &[RustFile]) -> Result<Vec<Stri
 
 /// Expands `a/{b,c}.rs` to `a/b.rs` and `a/c.rs`.
 fn expand_braces(path: &str) -> Vec<String> {
-    match path.split_once('{').and_then(|(before, rest)| Some((before, rest.split_once('}')?))) {
+    match path
+        .split_once('{')
+        .and_then(|(before, rest)| Some((before, rest.split_once('}')?)))
+    {
         Some((before, (names, after))) => names
             .split(',')
             .map(|name| format!("{before}{name}{after}"))

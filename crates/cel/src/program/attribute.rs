@@ -2,7 +2,6 @@
 
 use super::Input;
 use super::interpreter::{Computed, Interpreter, LocalValue, as_bool};
-use super::mode::Mode;
 use super::op::{Attribute, AttributeMode, AttributeRoot, Conditional, Name, Qualifier, QualifierKey};
 use crate::env::Semantics;
 use crate::shape::{Shape, ShapeKind};
@@ -17,10 +16,10 @@ enum AttributeCursor<'a> {
     Val(Val<'a>),
 }
 
-impl<'a, M: Mode> Interpreter<'a, '_, M> {
+impl<'a> Interpreter<'a, '_> {
     /// Evaluates an attribute, which costs 1 and 1 for every qualifier.
     #[inline(never)]
-    pub(super) fn attribute(&mut self, attribute: &'a Attribute) -> Computed<Val<'a>, M> {
+    pub(super) fn attribute(&mut self, attribute: &'a Attribute) -> Computed<Val<'a>> {
         if attribute.mode == AttributeMode::Presence {
             return self.presence(attribute).map(Val::Bool);
         }
@@ -56,7 +55,7 @@ impl<'a, M: Mode> Interpreter<'a, '_, M> {
     }
 
     #[inline(never)]
-    fn any_attribute(&mut self, attribute: &'a Attribute) -> Computed<Val<'a>, M> {
+    fn any_attribute(&mut self, attribute: &'a Attribute) -> Computed<Val<'a>> {
         if let AttributeRoot::Local(n) = attribute.root
             && attribute.path.is_empty()
             && let Some(LocalValue::Val(value)) = self.local(n)
@@ -71,7 +70,7 @@ impl<'a, M: Mode> Interpreter<'a, '_, M> {
 
     /// `has(a.b)`, which costs 1 for every qualifier.
     #[inline(never)]
-    pub(super) fn presence(&mut self, attribute: &'a Attribute) -> Computed<bool, M> {
+    pub(super) fn presence(&mut self, attribute: &'a Attribute) -> Computed<bool> {
         if let Some((last, path)) = attribute.path.split_last()
             && let Some(start) = self.json_root(&attribute.root)
             && let Some((value, shape)) = follow(start, path)
@@ -83,12 +82,12 @@ impl<'a, M: Mode> Interpreter<'a, '_, M> {
                 Some((value, shape)) => self.check_readable(value, shape).map(|()| true),
             };
         }
-        self.resolve_attribute(attribute).and_then(as_bool::<M>)
+        self.resolve_attribute(attribute).and_then(as_bool)
     }
 
     /// Fails if a value does not fit its shape, which is an error even in a presence test.
     #[inline]
-    fn check_readable(&self, value: &'a Value, shape: &'a Shape) -> Computed<(), M> {
+    fn check_readable(&self, value: &'a Value, shape: &'a Shape) -> Computed<()> {
         match (value, &shape.kind) {
             (Value::String(_), ShapeKind::String)
             | (Value::Int(_), ShapeKind::Int)
@@ -98,20 +97,20 @@ impl<'a, M: Mode> Interpreter<'a, '_, M> {
     }
 
     /// Evaluates an attribute as part of another one: only the qualifiers cost.
-    pub(super) fn resolve_attribute(&mut self, attribute: &'a Attribute) -> Computed<Val<'a>, M> {
+    pub(super) fn resolve_attribute(&mut self, attribute: &'a Attribute) -> Computed<Val<'a>> {
         let start = self.root(&attribute.root)?;
         self.qualify(start, &attribute.path, attribute.mode)
     }
 
-    fn root(&mut self, root: &'a AttributeRoot) -> Computed<AttributeCursor<'a>, M> {
+    fn root(&mut self, root: &'a AttributeRoot) -> Computed<AttributeCursor<'a>> {
         match root {
             AttributeRoot::Input(n) => match self.inputs.get(*n) {
                 Some(Input::Json(value, shape)) => Ok(AttributeCursor::Json(value, shape)),
                 Some(Input::Val(v)) => Ok(AttributeCursor::Val(*v)),
-                Some(Input::Absent) | None => Err(M::error(|| {
+                Some(Input::Absent) | None => {
                     let name = self.program.inputs.get(*n).map_or("", |name| name.as_ref());
-                    EvalError::message(format!("no such attribute(s): {name}"))
-                })),
+                    Err(EvalError::message(format!("no such attribute(s): {name}")))
+                }
             },
             AttributeRoot::Local(n) => {
                 if let Some(LocalValue::Lazy(op)) = self.local(*n) {
@@ -123,7 +122,7 @@ impl<'a, M: Mode> Interpreter<'a, '_, M> {
                     Some(LocalValue::Val(v)) => Ok(AttributeCursor::Val(*v)),
                     Some(LocalValue::Error(e)) => Err(e.clone()),
                     Some(LocalValue::Absent | LocalValue::Lazy(_)) | None => {
-                        Err(M::error(|| EvalError::message("no such attribute(s): ")))
+                        Err(EvalError::message("no such attribute(s): "))
                     }
                 }
             }
@@ -136,7 +135,7 @@ impl<'a, M: Mode> Interpreter<'a, '_, M> {
         &mut self,
         conditional: &'a Conditional,
         value: Val<'a>,
-    ) -> Computed<Val<'a>, M> {
+    ) -> Computed<Val<'a>> {
         let selected = self.qualify(AttributeCursor::Val(value), &conditional.path, conditional.mode);
         if conditional.mode == AttributeMode::Presence {
             self.refund(1);
@@ -149,7 +148,7 @@ impl<'a, M: Mode> Interpreter<'a, '_, M> {
         start: AttributeCursor<'a>,
         path: &'a [Qualifier],
         mode: AttributeMode,
-    ) -> Computed<Val<'a>, M> {
+    ) -> Computed<Val<'a>> {
         let mut cursor = start;
         let mut optional = false;
         // True if the cursor is an element of a list. kube-apiserver selects elements before it converts
@@ -195,7 +194,7 @@ impl<'a, M: Mode> Interpreter<'a, '_, M> {
         }
     }
 
-    fn read(&self, cursor: AttributeCursor<'a>) -> Computed<Val<'a>, M> {
+    fn read(&self, cursor: AttributeCursor<'a>) -> Computed<Val<'a>> {
         match cursor {
             AttributeCursor::Json(value, shape) => Ok(read(self.arena, value, shape)?),
             AttributeCursor::Val(v) => Ok(v),
@@ -208,14 +207,14 @@ impl<'a, M: Mode> Interpreter<'a, '_, M> {
         cursor: AttributeCursor<'a>,
         key: &'a QualifierKey,
         lenient: bool,
-    ) -> Computed<Option<AttributeCursor<'a>>, M> {
+    ) -> Computed<Option<AttributeCursor<'a>>> {
         let key = match key {
             QualifierKey::Name(name) => {
                 if let AttributeCursor::Json(Value::Object(object), shape) = cursor
                     && let Some(found) = name.member(object, shape)
                 {
                     return match found {
-                        None if !lenient => Err(M::error(|| EvalError::no_such_key(&name.name))),
+                        None if !lenient => Err(EvalError::no_such_key(&name.name)),
                         found => Ok(found.map(|(value, shape)| AttributeCursor::Json(value, shape))),
                     };
                 }
@@ -232,24 +231,22 @@ impl<'a, M: Mode> Interpreter<'a, '_, M> {
         cursor: AttributeCursor<'a>,
         key: Val<'a>,
         lenient: bool,
-    ) -> Computed<Option<AttributeCursor<'a>>, M> {
+    ) -> Computed<Option<AttributeCursor<'a>>> {
         let container = self.read(cursor)?;
         if let Some(map) = container.as_map() {
             return match map.get(self.arena, key) {
                 Some(value) => Ok(Some(AttributeCursor::Val(value?))),
                 None if lenient => Ok(None),
-                None => Err(M::error(|| EvalError::no_such_key(key))),
+                None => Err(EvalError::no_such_key(key)),
             };
         }
         if let Some(list) = container.as_list() {
             let index = list_index(key)?;
             return match usize::try_from(index).ok().and_then(|i| self.list_item(list, i)) {
                 Some(_) if matches!(list, List::Json(..)) && !matches!(key, Val::Int(_)) => {
-                    Err(M::error(|| {
-                        EvalError::message(format!("unsupported index: {key}"))
-                    }))
+                    Err(EvalError::message(format!("unsupported index: {key}")))
                 }
-                None if !lenient => Err(M::error(|| EvalError::index_out_of_bounds(key))),
+                None if !lenient => Err(EvalError::index_out_of_bounds(key)),
                 found => found.transpose(),
             };
         }
@@ -258,11 +255,11 @@ impl<'a, M: Mode> Interpreter<'a, '_, M> {
         if lenient && may_have_none {
             Ok(None)
         } else {
-            Err(M::error(|| EvalError::no_such_key(key)))
+            Err(EvalError::no_such_key(key))
         }
     }
 
-    fn list_item(&self, list: List<'a>, index: usize) -> Option<Computed<AttributeCursor<'a>, M>> {
+    fn list_item(&self, list: List<'a>, index: usize) -> Option<Computed<AttributeCursor<'a>>> {
         match list {
             List::Json(items, shape) => {
                 let item = items.get(index)?;

@@ -1,7 +1,6 @@
 //! Function calls.
 
 use super::interpreter::{Computed, Interpreter, as_bool};
-use super::mode::Mode;
 use super::op::{ArgEvaluation, AttributeMode, Binary, CallOp, Comparison, Op, Unary, UnaryKind};
 use crate::estimate::text_cost;
 use crate::overload::{Overload, Ty};
@@ -14,10 +13,10 @@ use smallvec::SmallVec;
 
 type Args<'a> = SmallVec<[Val<'a>; 4]>;
 
-impl<'a, M: Mode> Interpreter<'a, '_, M> {
+impl<'a> Interpreter<'a, '_> {
     /// `!a`
     #[inline(never)]
-    pub(super) fn negation(&mut self, call: &'a Unary) -> Computed<bool, M> {
+    pub(super) fn negation(&mut self, call: &'a Unary) -> Computed<bool> {
         let arg = self.test(&call.arg);
         let cost = match call.actual {
             Actual::Fixed(cost) => cost,
@@ -31,10 +30,10 @@ impl<'a, M: Mode> Interpreter<'a, '_, M> {
 
     /// A call with one argument. It costs the same if the argument is an error.
     #[inline(never)]
-    pub(super) fn unary(&mut self, call: &'a Unary) -> Computed<Val<'a>, M> {
+    pub(super) fn unary(&mut self, call: &'a Unary) -> Computed<Val<'a>> {
         let arg = match self.operand(&call.arg) {
             Ok(arg) => arg,
-            Err(e) if M::is_final(&e) => return Err(e),
+            Err(e) if e.is_final() => return Err(e),
             Err(e) => {
                 self.charge_failed_call(call.actual, &[None])?;
                 return Err(e);
@@ -59,7 +58,7 @@ impl<'a, M: Mode> Interpreter<'a, '_, M> {
 
     /// A call with two arguments. Arithmetic on integer fields and constants bypasses [`Val`].
     #[inline(never)]
-    pub(super) fn binary(&mut self, call: &'a Binary) -> Computed<Val<'a>, M> {
+    pub(super) fn binary(&mut self, call: &'a Binary) -> Computed<Val<'a>> {
         if let (Some(arithmetic), Actual::Fixed(cost)) = (call.arithmetic, call.actual)
             && let Some((a, left)) = self.int_operand(&call.left)
             && let Some((b, right)) = self.int_operand(&call.right)
@@ -76,7 +75,7 @@ impl<'a, M: Mode> Interpreter<'a, '_, M> {
 
     /// `a < b`, `a <= b`, `a > b` and `a >= b`
     #[inline(never)]
-    pub(super) fn comparison(&mut self, comparison: &'a Comparison) -> Computed<bool, M> {
+    pub(super) fn comparison(&mut self, comparison: &'a Comparison) -> Computed<bool> {
         let Comparison { relation, call } = comparison;
         if let Some((a, left)) = self.int_operand(&call.left)
             && let Some((b, right)) = self.int_operand(&call.right)
@@ -90,20 +89,20 @@ impl<'a, M: Mode> Interpreter<'a, '_, M> {
     }
 
     #[inline(never)]
-    fn any_comparison(&mut self, comparison: &'a Comparison) -> Computed<bool, M> {
+    fn any_comparison(&mut self, comparison: &'a Comparison) -> Computed<bool> {
         let Comparison { relation, call } = comparison;
         match self.operands(call)? {
             (Val::Int(a), Val::Int(b)) => {
                 self.charge(1)?;
                 Ok(relation.holds(a, b))
             }
-            (left, right) => self.apply(call, left, right).and_then(as_bool::<M>),
+            (left, right) => self.apply(call, left, right).and_then(as_bool),
         }
     }
 
     /// `a + b` where the checker expects strings
     #[inline(never)]
-    pub(super) fn concat(&mut self, call: &'a Binary) -> Computed<Val<'a>, M> {
+    pub(super) fn concat(&mut self, call: &'a Binary) -> Computed<Val<'a>> {
         match self.operands(call)? {
             (Val::Str(a), Val::Str(b)) => {
                 let joined = self.arena.concat_strings(a, b)?;
@@ -156,21 +155,21 @@ impl<'a, M: Mode> Interpreter<'a, '_, M> {
 
     /// Evaluates both arguments. The right one is evaluated, and the call charged, even if the left one is an error.
     #[inline(always)]
-    fn operands(&mut self, call: &'a Binary) -> Computed<(Val<'a>, Val<'a>), M> {
+    fn operands(&mut self, call: &'a Binary) -> Computed<(Val<'a>, Val<'a>)> {
         let left = match self.operand(&call.left) {
             Ok(left) => left,
-            Err(e) if M::is_final(&e) => return Err(e),
+            Err(e) if e.is_final() => return Err(e),
             Err(e) => return Err(self.left_error(call, e)),
         };
         match self.operand(&call.right) {
             Ok(right) => Ok((left, right)),
-            Err(e) if M::is_final(&e) => Err(e),
+            Err(e) if e.is_final() => Err(e),
             Err(e) => Err(self.argument_error(call, [Some(left), None], e)),
         }
     }
 
     #[inline]
-    fn apply(&mut self, call: &'a Binary, a: Val<'a>, b: Val<'a>) -> Computed<Val<'a>, M> {
+    fn apply(&mut self, call: &'a Binary, a: Val<'a>, b: Val<'a>) -> Computed<Val<'a>> {
         let result = (call.run)(self.arena, a, b);
         match call.actual {
             Actual::Fixed(cost) => self.charge(cost)?,
@@ -180,15 +179,20 @@ impl<'a, M: Mode> Interpreter<'a, '_, M> {
     }
 
     #[cold]
-    fn left_error(&mut self, call: &'a Binary, error: M::Error) -> M::Error {
+    fn left_error(&mut self, call: &'a Binary, error: EvalError) -> EvalError {
         match self.eval(&call.right) {
-            Err(e) if M::is_final(&e) => e,
+            Err(e) if e.is_final() => e,
             right => self.argument_error(call, [None, ok(&right)], error),
         }
     }
 
     #[cold]
-    fn argument_error(&mut self, call: &'a Binary, known: [Option<Val<'a>>; 2], error: M::Error) -> M::Error {
+    fn argument_error(
+        &mut self,
+        call: &'a Binary,
+        known: [Option<Val<'a>>; 2],
+        error: EvalError,
+    ) -> EvalError {
         self.charge_failed_call(call.actual, &known)
             .err()
             .unwrap_or(error)
@@ -196,7 +200,7 @@ impl<'a, M: Mode> Interpreter<'a, '_, M> {
 
     /// Evaluates an operand; the most common ops are inlined.
     #[inline(always)]
-    pub(super) fn operand(&mut self, op: &'a Op) -> Computed<Val<'a>, M> {
+    pub(super) fn operand(&mut self, op: &'a Op) -> Computed<Val<'a>> {
         match op {
             Op::Const(Owned::Int(i)) => Ok(Val::Int(*i)),
             Op::Const(Owned::Str(s)) => Ok(Val::Str(s)),
@@ -207,18 +211,12 @@ impl<'a, M: Mode> Interpreter<'a, '_, M> {
 
     /// Any other call.
     #[inline(never)]
-    pub(super) fn call(&mut self, call: &'a CallOp) -> Computed<Val<'a>, M> {
-        if let [left, right] = &*call.args
-            && M::FAST
-        {
-            let args = [self.operand(left)?, self.operand(right)?];
-            return self.dispatch(call, &args, &args.map(Some));
-        }
+    pub(super) fn call(&mut self, call: &'a CallOp) -> Computed<Val<'a>> {
         let mut args = Args::new();
         for arg in &call.args {
             match self.eval(arg) {
                 Ok(arg) => args.push(arg),
-                Err(e) if M::is_final(&e) => return Err(e),
+                Err(e) if e.is_final() => return Err(e),
                 Err(e) => return Err(self.call_with_error(call, &args, e)),
             }
         }
@@ -231,7 +229,7 @@ impl<'a, M: Mode> Interpreter<'a, '_, M> {
         call: &'a CallOp,
         args: &[Val<'a>],
         known: &[Option<Val<'a>>],
-    ) -> Computed<Val<'a>, M> {
+    ) -> Computed<Val<'a>> {
         let result = dispatch(self.arena, &call.candidates, call.pattern.as_ref(), args);
         self.charge_call(call.actual, known, &result)?;
         Ok(result?)
@@ -239,13 +237,13 @@ impl<'a, M: Mode> Interpreter<'a, '_, M> {
 
     /// Finishes a call after an argument returned an error; `before` are the arguments before it.
     #[cold]
-    fn call_with_error(&mut self, call: &'a CallOp, before: &[Val<'a>], error: M::Error) -> M::Error {
+    fn call_with_error(&mut self, call: &'a CallOp, before: &[Val<'a>], error: EvalError) -> EvalError {
         let mut known: SmallVec<[Option<Val<'a>>; 4]> = before.iter().copied().map(Some).collect();
         known.push(None);
         if call.order == ArgEvaluation::All {
             for arg in call.args.iter().skip(known.len()) {
                 match self.eval(arg) {
-                    Err(e) if M::is_final(&e) => return e,
+                    Err(e) if e.is_final() => return e,
                     arg => known.push(ok(&arg)),
                 }
             }
@@ -260,30 +258,30 @@ impl<'a, M: Mode> Interpreter<'a, '_, M> {
 
     /// Charges for a call that has run.
     #[inline]
-    fn charge_call(&mut self, actual: Actual, args: &[Option<Val<'a>>], result: &Res<'a>) -> Computed<(), M> {
+    fn charge_call(&mut self, actual: Actual, args: &[Option<Val<'a>>], result: &Res<'a>) -> Computed<()> {
         match result {
             Ok(result) => match actual {
                 Actual::Fixed(cost) => self.charge(cost),
-                actual if actual.fails(args) => Err(M::error(|| EvalError::NoCost)),
+                actual if actual.fails(args) => Err(EvalError::NoCost),
                 actual => self.charge(actual.cost(args, Some(*result))),
             },
-            Err(e) if e.is_final() => Err(M::error(|| e.clone())),
+            Err(e) if e.is_final() => Err(e.clone()),
             Err(_) => self.charge_failed_call(actual, args),
         }
     }
 
     /// Charges for a call that has no result.
-    fn charge_failed_call(&mut self, actual: Actual, args: &[Option<Val<'a>>]) -> Computed<(), M> {
+    fn charge_failed_call(&mut self, actual: Actual, args: &[Option<Val<'a>>]) -> Computed<()> {
         if actual.fails(args) {
-            return Err(M::error(|| EvalError::NoCost));
+            return Err(EvalError::NoCost);
         }
         self.charge(actual.cost(args, None))
     }
 
     /// Converts the error of an implementation to kube-apiserver's message.
-    fn call_error(&self, error: EvalError, overload: &'static Overload, args: &[Val<'a>]) -> M::Error {
+    fn call_error(&self, error: EvalError, overload: &'static Overload, args: &[Val<'a>]) -> EvalError {
         match error {
-            EvalError::NoSuchOverload => M::error(|| no_such_overload(self.arena, overload, args)),
+            EvalError::NoSuchOverload => no_such_overload(self.arena, overload, args),
             error => error.into(),
         }
     }

@@ -1,7 +1,6 @@
 //! Comprehensions.
 
 use super::interpreter::{Computed, Interpreter, LocalValue};
-use super::mode::Mode;
 use super::op::{FoldOp, FoldStep, Insertion, Op};
 use crate::estimate::LIST_COST;
 use crate::val::{EvalError, List, ListData, Map, Val, element_shape, go_kind, key_order};
@@ -38,9 +37,9 @@ impl Ord for MapKey<'_> {
 type Items<'a> = SmallVec<[Val<'a>; 8]>;
 type Entries<'a> = BTreeMap<MapKey<'a>, Val<'a>>;
 
-impl<'a, M: Mode> Interpreter<'a, '_, M> {
+impl<'a> Interpreter<'a, '_> {
     #[inline(never)]
-    pub(super) fn fold(&mut self, fold: &'a FoldOp) -> Computed<Val<'a>, M> {
+    pub(super) fn fold(&mut self, fold: &'a FoldOp) -> Computed<Val<'a>> {
         let range = self.eval(&fold.range)?;
         let result = match &fold.step {
             FoldStep::All { predicate } => {
@@ -92,14 +91,14 @@ impl<'a, M: Mode> Interpreter<'a, '_, M> {
         &mut self,
         fold: &'a FoldOp,
         range: Val<'a>,
-        step: impl FnMut(&mut Self) -> Computed<ControlFlow<()>, M>,
-    ) -> Computed<(), M> {
+        step: impl FnMut(&mut Self) -> Computed<ControlFlow<()>>,
+    ) -> Computed<()> {
         if let Some(list) = range.as_list() {
             self.each_item(fold, list, step)
         } else if let Some(map) = range.as_map() {
             self.each_entry(fold, map, step)
         } else {
-            Err(M::error(|| not_iterable(fold, range)))
+            Err(not_iterable(fold, range))
         }
     }
 
@@ -108,8 +107,8 @@ impl<'a, M: Mode> Interpreter<'a, '_, M> {
         &mut self,
         fold: &'a FoldOp,
         list: List<'a>,
-        mut step: impl FnMut(&mut Self) -> Computed<ControlFlow<()>, M>,
-    ) -> Computed<(), M> {
+        mut step: impl FnMut(&mut Self) -> Computed<ControlFlow<()>>,
+    ) -> Computed<()> {
         for i in 0..list.len() {
             let item = match list {
                 List::Json(items, shape) => match items.get(i) {
@@ -147,14 +146,14 @@ impl<'a, M: Mode> Interpreter<'a, '_, M> {
         &mut self,
         fold: &'a FoldOp,
         map: Map<'a>,
-        mut step: impl FnMut(&mut Self) -> Computed<ControlFlow<()>, M>,
-    ) -> Computed<(), M> {
+        mut step: impl FnMut(&mut Self) -> Computed<ControlFlow<()>>,
+    ) -> Computed<()> {
         for key in map.keys() {
             self.set(fold.first, LocalValue::Val(key));
             if let Some(second) = fold.second {
                 let value = match map.get(self.arena, key) {
                     Some(value) => value.map_err(Into::into),
-                    None => Err(M::error(|| EvalError::no_such_key(key))),
+                    None => Err(EvalError::no_such_key(key)),
                 };
                 self.set_result(second, value);
             }
@@ -167,14 +166,14 @@ impl<'a, M: Mode> Interpreter<'a, '_, M> {
     }
 
     /// Replaces the accumulator unless the condition is `false`.
-    fn replace(&mut self, fold: &'a FoldOp, condition: &'a Op, step: &'a Op) -> Computed<ControlFlow<()>, M> {
+    fn replace(&mut self, fold: &'a FoldOp, condition: &'a Op, step: &'a Op) -> Computed<ControlFlow<()>> {
         match self.test(condition) {
             Ok(false) => return Ok(Break(())),
-            Err(e) if M::is_final(&e) => return Err(e),
+            Err(e) if e.is_final() => return Err(e),
             _ => {}
         }
         match self.eval(step) {
-            Err(e) if M::is_final(&e) => Err(e),
+            Err(e) if e.is_final() => Err(e),
             value => {
                 self.set_result(fold.accumulator, value);
                 Ok(Continue(()))
@@ -190,7 +189,7 @@ impl<'a, M: Mode> Interpreter<'a, '_, M> {
         predicate: &'a Op,
         decisive: bool,
         condition_cost: u64,
-    ) -> Computed<Computed<Val<'a>, M>, M> {
+    ) -> Computed<Computed<Val<'a>>> {
         let mut decided = false;
         let mut error = None;
         self.each(fold, range, |interpreter| {
@@ -201,7 +200,7 @@ impl<'a, M: Mode> Interpreter<'a, '_, M> {
             interpreter.charge(1)?;
             match interpreter.test(predicate) {
                 Ok(holds) => decided = holds == decisive,
-                Err(e) if M::is_final(&e) => return Err(e),
+                Err(e) if e.is_final() => return Err(e),
                 Err(e) => error = error.take().or(Some(e)),
             }
             Ok(Continue(()))
@@ -213,12 +212,12 @@ impl<'a, M: Mode> Interpreter<'a, '_, M> {
     }
 
     /// Returns whether an element passes the filter. The error of a filter becomes the result.
-    fn passes<T>(&mut self, filter: Option<&'a Op>, result: &mut Computed<T, M>) -> Computed<bool, M> {
+    fn passes<T>(&mut self, filter: Option<&'a Op>, result: &mut Computed<T>) -> Computed<bool> {
         let Some(filter) = filter else {
             return Ok(true);
         };
         match self.test(filter) {
-            Err(e) if !M::is_final(&e) => {
+            Err(e) if !e.is_final() => {
                 *result = Err(e);
                 Ok(false)
             }
@@ -227,7 +226,7 @@ impl<'a, M: Mode> Interpreter<'a, '_, M> {
     }
 
     /// `@result + [element]`. The list literal around a constant is itself a constant, which costs nothing.
-    fn append(&mut self, element: &'a Op, items: &mut Computed<Items<'a>, M>) -> Computed<(), M> {
+    fn append(&mut self, element: &'a Op, items: &mut Computed<Items<'a>>) -> Computed<()> {
         let value = self.eval(element);
         let list_cost = if matches!(element, Op::Const(_)) {
             0
@@ -235,7 +234,7 @@ impl<'a, M: Mode> Interpreter<'a, '_, M> {
             LIST_COST
         };
         match (self.charge_for(value, 2 + list_cost), items) {
-            (Err(e), _) if M::is_final(&e) => return Err(e),
+            (Err(e), _) if e.is_final() => return Err(e),
             (_, Err(_)) => {}
             (Ok(value), Ok(items)) => items.push(value),
             (Err(e), items) => *items = Err(e),
@@ -244,7 +243,7 @@ impl<'a, M: Mode> Interpreter<'a, '_, M> {
     }
 
     /// `cel.@mapInsert(@result, …)`
-    fn insert(&mut self, entry: &'a Insertion, entries: &mut Computed<Entries<'a>, M>) -> Computed<(), M> {
+    fn insert(&mut self, entry: &'a Insertion, entries: &mut Computed<Entries<'a>>) -> Computed<()> {
         // The accumulator is read first. The call with three arguments stops if it is an error.
         self.charge(1)?;
         let added = match entry {
@@ -278,7 +277,7 @@ impl<'a, M: Mode> Interpreter<'a, '_, M> {
             }
         };
         match added {
-            Err(e) if !M::is_final(&e) => {
+            Err(e) if !e.is_final() => {
                 // An earlier error takes precedence.
                 if entries.is_ok() {
                     *entries = Err(e);

@@ -1,15 +1,13 @@
 //! The interpreter: evaluates the tree of a program and counts its cost.
 //!
-//! `eval` computes any value and `test` a boolean, which spares conditions the detour through [`Val`]. Both are generic
-//! over the [`Mode`]. Calls are in `call`, attributes in `attribute`, comprehensions in `fold`.
+//! `eval` computes any value and `test` a boolean, which spares conditions the detour through [`Val`]. Calls are in `call`, attributes in `attribute`, comprehensions in `fold`.
 
 use super::call::ok;
-use super::mode::{Fast, Mode};
 use super::op::{
     AttributeMode, BlockOp, Conditional, ElementOp, Equality, InSet, MessageLiteral, Op, OptionalOr,
     OrResult, UnaryKind,
 };
-use super::{EvalOutcome, Input, Limits, Program};
+use super::{Input, Limits, Program};
 use crate::env::Semantics;
 use crate::estimate::{LIST_COST, MAP_COST, STRUCT_COST};
 use crate::library::standard::{equal_cost, shorter_pass, shorter_text_cost};
@@ -19,15 +17,15 @@ use scantling_value::{Value, deadline, same_text};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// The result of an operator in mode `M`.
-pub(super) type Computed<T, M> = Result<T, <M as Mode>::Error>;
+/// The result of an operator.
+pub(super) type Computed<T> = Result<T, EvalError>;
 
 /// One evaluation.
-pub(super) struct Interpreter<'a, 'c, M: Mode> {
+pub(super) struct Interpreter<'a, 'c> {
     pub(super) arena: &'a Arena,
     pub(super) program: &'a Program,
     pub(super) inputs: &'c [Input<'a>],
-    locals: SmallVec<[LocalValue<'a, M::Error>; 6]>,
+    locals: SmallVec<[LocalValue<'a>; 6]>,
     cost: u64,
     limits: Limits<'c>,
     /// Loop iterations since the last check for an interrupt.
@@ -36,45 +34,19 @@ pub(super) struct Interpreter<'a, 'c, M: Mode> {
 }
 
 /// The value of a variable of a comprehension or block.
-pub(super) enum LocalValue<'a, E> {
+pub(super) enum LocalValue<'a> {
     Absent,
     Val(Val<'a>),
     Json(&'a Value, &'a Shape),
     /// Evaluated on first use.
     Lazy(&'a Op),
-    Error(E),
+    Error(EvalError),
 }
 
 /// Loop iterations between two checks for an interrupt.
 const INTERRUPT_EVERY: u32 = 100;
 
-impl<'a, 'c> Interpreter<'a, 'c, Fast> {
-    /// Evaluates the program, or returns `None` if only thorough mode can tell the result.
-    #[inline]
-    pub(super) fn evaluate(mut self) -> Option<EvalOutcome<'a>> {
-        let result = match self.eval(&self.program.root) {
-            Ok(value) => Ok(value),
-            Err(_) if self.interrupted => Err(EvalError::Interrupted),
-            Err(_) => return None,
-        };
-        self.cost_within_limit().map(|cost| EvalOutcome { result, cost })
-    }
-
-    /// Evaluates a predicate, or returns `None` if only thorough mode can tell the result.
-    #[inline]
-    pub(super) fn evaluate_test(mut self) -> Option<(bool, u64)> {
-        let passed = self.test(&self.program.root).ok()?;
-        self.cost_within_limit().map(|cost| (passed, cost))
-    }
-
-    /// The cost so far, unless it exceeds the limit.
-    #[inline]
-    pub(super) fn cost_within_limit(&self) -> Option<u64> {
-        (self.cost <= self.limits.cost).then_some(self.cost)
-    }
-}
-
-impl<'a, 'c, M: Mode> Interpreter<'a, 'c, M> {
+impl<'a, 'c> Interpreter<'a, 'c> {
     #[inline]
     pub(super) fn new(
         program: &'a Program,
@@ -98,23 +70,22 @@ impl<'a, 'c, M: Mode> Interpreter<'a, 'c, M> {
         self.cost
     }
 
-    /// Adds to the cost. Beyond the limit the evaluation ends; fast mode checks the limit only in
-    /// [`Interpreter::tick`] and at the end.
+    /// Adds to the cost. Beyond the limit the evaluation ends.
     #[inline]
-    pub(super) fn charge(&mut self, cost: u64) -> Computed<(), M> {
+    pub(super) fn charge(&mut self, cost: u64) -> Computed<()> {
         // Saturates instead of wrapping, so that a huge cost exceeds every limit.
         self.cost = self.cost.saturating_add(cost);
-        if !M::FAST && self.cost > self.limits.cost {
-            return Err(M::error(|| EvalError::CostLimitExceeded));
+        if self.cost > self.limits.cost {
+            return Err(EvalError::CostLimitExceeded);
         }
         Ok(())
     }
 
     /// Charges for a computed value or error, unless the error is final.
     #[inline]
-    pub(super) fn charge_for<T>(&mut self, computed: Computed<T, M>, cost: u64) -> Computed<T, M> {
+    pub(super) fn charge_for<T>(&mut self, computed: Computed<T>, cost: u64) -> Computed<T> {
         match computed {
-            Err(e) if M::is_final(&e) => Err(e),
+            Err(e) if e.is_final() => Err(e),
             computed => self.charge(cost).and(computed),
         }
     }
@@ -125,10 +96,7 @@ impl<'a, 'c, M: Mode> Interpreter<'a, 'c, M> {
 
     /// Counts a loop iteration. An interrupt ends the evaluation.
     #[inline]
-    pub(super) fn tick(&mut self) -> Computed<(), M> {
-        if M::FAST && self.cost > self.limits.cost {
-            return Err(M::error(|| EvalError::CostLimitExceeded));
-        }
+    pub(super) fn tick(&mut self) -> Computed<()> {
         self.iterations += 1;
         if self.iterations < INTERRUPT_EVERY {
             return Ok(());
@@ -139,13 +107,13 @@ impl<'a, 'c, M: Mode> Interpreter<'a, 'c, M> {
         deadline::tick_by(INTERRUPT_EVERY);
         self.interrupted = self.limits.interrupt.is_some_and(|interrupt| interrupt());
         if self.interrupted {
-            return Err(M::error(|| EvalError::Interrupted));
+            return Err(EvalError::Interrupted);
         }
         Ok(())
     }
 
     #[inline]
-    pub(super) fn set(&mut self, local: usize, value: LocalValue<'a, M::Error>) {
+    pub(super) fn set(&mut self, local: usize, value: LocalValue<'a>) {
         if local >= self.locals.len() {
             // Grown on demand: most rules have no comprehension, and an empty `SmallVec` costs nothing.
             self.locals.resize_with(local + 1, || LocalValue::Absent);
@@ -155,7 +123,7 @@ impl<'a, 'c, M: Mode> Interpreter<'a, 'c, M> {
         }
     }
 
-    pub(super) fn set_result(&mut self, local: usize, value: Computed<Val<'a>, M>) {
+    pub(super) fn set_result(&mut self, local: usize, value: Computed<Val<'a>>) {
         let value = match value {
             Ok(value) => LocalValue::Val(value),
             Err(e) => LocalValue::Error(e),
@@ -164,7 +132,7 @@ impl<'a, 'c, M: Mode> Interpreter<'a, 'c, M> {
     }
 
     #[inline]
-    pub(super) fn local(&self, local: usize) -> Option<&LocalValue<'a, M::Error>> {
+    pub(super) fn local(&self, local: usize) -> Option<&LocalValue<'a>> {
         self.locals.get(local)
     }
 
@@ -177,7 +145,7 @@ impl<'a, 'c, M: Mode> Interpreter<'a, 'c, M> {
 
     /// Evaluates an op.
     // Every arm is only a call, so that no op pays for the stack frame of another.
-    pub(super) fn eval(&mut self, op: &'a Op) -> Computed<Val<'a>, M> {
+    pub(super) fn eval(&mut self, op: &'a Op) -> Computed<Val<'a>> {
         match op {
             Op::Attribute(attribute) => self.attribute(attribute),
             Op::Const(constant) => self.constant(constant),
@@ -204,12 +172,12 @@ impl<'a, 'c, M: Mode> Interpreter<'a, 'c, M> {
     }
 
     #[inline(never)]
-    fn eval_test(&mut self, op: &'a Op) -> Computed<Val<'a>, M> {
+    fn eval_test(&mut self, op: &'a Op) -> Computed<Val<'a>> {
         self.test(op).map(Val::Bool)
     }
 
     /// Evaluates an op whose value must be a boolean; any other value is the error `no such overload`.
-    pub(super) fn test(&mut self, op: &'a Op) -> Computed<bool, M> {
+    pub(super) fn test(&mut self, op: &'a Op) -> Computed<bool> {
         match op {
             Op::And(terms) => self.junction(terms, false),
             Op::Or(terms) => self.junction(terms, true),
@@ -226,57 +194,57 @@ impl<'a, 'c, M: Mode> Interpreter<'a, 'c, M> {
     }
 
     #[inline(never)]
-    fn test_value(&mut self, op: &'a Op) -> Computed<bool, M> {
-        self.eval(op).and_then(as_bool::<M>)
+    fn test_value(&mut self, op: &'a Op) -> Computed<bool> {
+        self.eval(op).and_then(as_bool)
     }
 
     #[inline(never)]
-    fn constant(&self, value: &'a Owned) -> Computed<Val<'a>, M> {
+    fn constant(&self, value: &'a Owned) -> Computed<Val<'a>> {
         Ok(value.val(self.arena)?)
     }
 
     #[inline(never)]
-    fn unresolved(&mut self, error: &EvalError) -> Computed<Val<'a>, M> {
+    fn unresolved(&mut self, error: &EvalError) -> Computed<Val<'a>> {
         self.charge(1)?;
-        Err(M::error(|| error.clone()))
+        Err(error.clone())
     }
 
     /// `@not_strictly_false(a)`: anything but `false` is `true`.
     #[inline(never)]
-    fn not_strictly_false(&mut self, term: &'a Op) -> Computed<bool, M> {
+    fn not_strictly_false(&mut self, term: &'a Op) -> Computed<bool> {
         // The call is charged even if its argument is an error, which it absorbs.
         let value = self.test(term);
         match self.charge_for(value, 1) {
-            Err(e) if !M::is_final(&e) => Ok(true),
+            Err(e) if !e.is_final() => Ok(true),
             value => value,
         }
     }
 
     /// `a && b` and `a || b`. A decisive term wins over an error in the other term, on either side.
     #[inline(never)]
-    fn junction(&mut self, terms: &'a [Op; 2], decisive: bool) -> Computed<bool, M> {
+    fn junction(&mut self, terms: &'a [Op; 2], decisive: bool) -> Computed<bool> {
         let [first, second] = terms;
         match self.test(first) {
             Ok(term) if term == decisive => Ok(decisive),
             Ok(_) => self.test(second),
-            Err(e) if M::is_final(&e) => Err(e),
+            Err(e) if e.is_final() => Err(e),
             Err(e) => self.junction_after_error(e, second, decisive),
         }
     }
 
     /// If neither term is decisive, the error of the first one stands.
     #[cold]
-    fn junction_after_error(&mut self, first: M::Error, second: &'a Op, decisive: bool) -> Computed<bool, M> {
+    fn junction_after_error(&mut self, first: EvalError, second: &'a Op, decisive: bool) -> Computed<bool> {
         match self.test(second) {
             Ok(term) if term == decisive => Ok(decisive),
-            Err(e) if M::is_final(&e) => Err(e),
+            Err(e) if e.is_final() => Err(e),
             _ => Err(first),
         }
     }
 
     /// The branch that the condition selects.
     #[inline]
-    fn branch(&mut self, conditional: &'a Conditional) -> Computed<&'a Op, M> {
+    fn branch(&mut self, conditional: &'a Conditional) -> Computed<&'a Op> {
         Ok(if self.test(&conditional.condition)? {
             &conditional.if_true
         } else {
@@ -285,7 +253,7 @@ impl<'a, 'c, M: Mode> Interpreter<'a, 'c, M> {
     }
 
     #[inline(never)]
-    fn conditional(&mut self, conditional: &'a Conditional) -> Computed<Val<'a>, M> {
+    fn conditional(&mut self, conditional: &'a Conditional) -> Computed<Val<'a>> {
         let branch = self.branch(conditional)?;
         let value = self.resolve(branch)?;
         if conditional.path.is_empty() {
@@ -295,16 +263,16 @@ impl<'a, 'c, M: Mode> Interpreter<'a, 'c, M> {
     }
 
     #[inline(never)]
-    fn test_conditional(&mut self, conditional: &'a Conditional) -> Computed<bool, M> {
+    fn test_conditional(&mut self, conditional: &'a Conditional) -> Computed<bool> {
         match self.branch(conditional)? {
-            branch @ Op::Attribute(_) => self.resolve(branch).and_then(as_bool::<M>),
+            branch @ Op::Attribute(_) => self.resolve(branch).and_then(as_bool),
             branch => self.test(branch),
         }
     }
 
     /// Evaluates an op that is part of another attribute. There an attribute costs only its qualifiers, since
     /// kube-apiserver resolves both as one.
-    pub(super) fn resolve(&mut self, op: &'a Op) -> Computed<Val<'a>, M> {
+    pub(super) fn resolve(&mut self, op: &'a Op) -> Computed<Val<'a>> {
         match op {
             Op::Attribute(attribute) => self.resolve_attribute(attribute),
             op => self.eval(op),
@@ -313,17 +281,17 @@ impl<'a, 'c, M: Mode> Interpreter<'a, 'c, M> {
 
     /// `a.or(b)` and `a.orValue(b)`, which cost nothing themselves.
     #[inline(never)]
-    fn optional_or(&mut self, optional_or: &'a OptionalOr) -> Computed<Val<'a>, M> {
+    fn optional_or(&mut self, optional_or: &'a OptionalOr) -> Computed<Val<'a>> {
         match self.eval(&optional_or.optional)? {
             Val::Optional(None) => self.eval(&optional_or.otherwise),
             Val::Optional(Some(value)) if optional_or.result_kind == OrResult::Value => Ok(*value),
             optional @ Val::Optional(_) => Ok(optional),
-            _ => Err(M::error(|| EvalError::NoSuchOverload)),
+            _ => Err(EvalError::NoSuchOverload),
         }
     }
 
     #[inline(never)]
-    fn in_set(&mut self, in_set: &'a InSet) -> Computed<bool, M> {
+    fn in_set(&mut self, in_set: &'a InSet) -> Computed<bool> {
         if let Some((text, cost)) = self.string_operand(&in_set.value) {
             self.charge(cost)?;
             return Ok(in_set.set.contains_text(text));
@@ -353,7 +321,7 @@ impl<'a, 'c, M: Mode> Interpreter<'a, 'c, M> {
 
     /// `a == b` and `a != b`. Comparisons with constants come first because most rules consist of them.
     #[inline(never)]
-    fn equality(&mut self, equality: &'a Equality) -> Computed<bool, M> {
+    fn equality(&mut self, equality: &'a Equality) -> Computed<bool> {
         let Equality { left, right, negated } = equality;
         match right {
             Op::Const(Owned::Str(b)) => {
@@ -376,11 +344,11 @@ impl<'a, 'c, M: Mode> Interpreter<'a, 'c, M> {
     }
 
     #[inline(never)]
-    fn any_equality(&mut self, equality: &'a Equality) -> Computed<bool, M> {
+    fn any_equality(&mut self, equality: &'a Equality) -> Computed<bool> {
         let Equality { left, right, negated } = equality;
         let a = match self.operand(left) {
             Ok(a) => a,
-            Err(e) if M::is_final(&e) => return Err(e),
+            Err(e) if e.is_final() => return Err(e),
             left => {
                 let right = self.eval(right);
                 return self.equality_error(left, right, *negated);
@@ -420,37 +388,35 @@ impl<'a, 'c, M: Mode> Interpreter<'a, 'c, M> {
     #[cold]
     fn equality_error(
         &mut self,
-        left: Computed<Val<'a>, M>,
-        right: Computed<Val<'a>, M>,
+        left: Computed<Val<'a>>,
+        right: Computed<Val<'a>>,
         negated: bool,
-    ) -> Computed<bool, M> {
+    ) -> Computed<bool> {
         let cost = equality_cost(ok(&left), ok(&right), negated);
         let right = match right {
-            Err(e) if M::is_final(&e) => return Err(e),
+            Err(e) if e.is_final() => return Err(e),
             right => right,
         };
-        self.charge_for(left.and(right), cost).and_then(as_bool::<M>)
+        self.charge_for(left.and(right), cost).and_then(as_bool)
     }
 
     #[inline(never)]
-    fn list(&mut self, elements: &'a [ElementOp]) -> Computed<Val<'a>, M> {
+    fn list(&mut self, elements: &'a [ElementOp]) -> Computed<Val<'a>> {
         let items = self.elements(elements);
         let items = self.charge_for(items, LIST_COST)?;
         Ok(self.arena.list(items)?)
     }
 
-    fn elements(&mut self, elements: &'a [ElementOp]) -> Computed<SmallVec<[Val<'a>; 4]>, M> {
+    fn elements(&mut self, elements: &'a [ElementOp]) -> Computed<SmallVec<[Val<'a>; 4]>> {
         let mut items = SmallVec::with_capacity(elements.len());
         for element in elements {
             match (element.optional, self.eval(&element.op)?) {
                 (false, value) => items.push(value),
                 (true, Val::Optional(value)) => items.extend(value.copied()),
                 (true, value) => {
-                    return Err(M::error(|| {
-                        EvalError::message(format!(
-                            "cannot initialize optional list element from non-optional value {value}"
-                        ))
-                    }));
+                    return Err(EvalError::message(format!(
+                        "cannot initialize optional list element from non-optional value {value}"
+                    )));
                 }
             }
         }
@@ -458,7 +424,7 @@ impl<'a, 'c, M: Mode> Interpreter<'a, 'c, M> {
     }
 
     #[inline(never)]
-    fn map(&mut self, entries: &'a [(Op, ElementOp)]) -> Computed<Val<'a>, M> {
+    fn map(&mut self, entries: &'a [(Op, ElementOp)]) -> Computed<Val<'a>> {
         let entries = self.entries(entries);
         let entries = self.charge_for(entries, MAP_COST)?;
         if self.program.semantics == Semantics::Specification {
@@ -467,7 +433,7 @@ impl<'a, 'c, M: Mode> Interpreter<'a, 'c, M> {
         Ok(self.arena.map(entries)?)
     }
 
-    fn entries(&mut self, entries: &'a [(Op, ElementOp)]) -> Computed<Vec<(Val<'a>, Val<'a>)>, M> {
+    fn entries(&mut self, entries: &'a [(Op, ElementOp)]) -> Computed<Vec<(Val<'a>, Val<'a>)>> {
         let mut items: Vec<(Val<'a>, Val<'a>)> = Vec::with_capacity(entries.len());
         for (key, element) in entries {
             let key = self.eval(key)?;
@@ -476,20 +442,18 @@ impl<'a, 'c, M: Mode> Interpreter<'a, 'c, M> {
                 (true, Val::Optional(Some(value))) => items.push((key, *value)),
                 // An absent entry removes an earlier one with the same key.
                 (true, Val::Optional(None)) => items.retain(|(k, _)| val::key_order(*k, key).is_ne()),
-                (true, value) => return Err(M::error(|| not_optional(key, value))),
+                (true, value) => return Err(not_optional(key, value)),
             }
         }
         Ok(items)
     }
 
     #[inline(never)]
-    fn message(&mut self, literal: &'a MessageLiteral) -> Computed<Val<'a>, M> {
+    fn message(&mut self, literal: &'a MessageLiteral) -> Computed<Val<'a>> {
         let fields = self.fields(&literal.fields);
         let fields = self.charge_for(fields, STRUCT_COST)?;
         let Some(message) = literal.message else {
-            return Err(M::error(|| {
-                EvalError::message(format!("unknown type '{}'", literal.name))
-            }));
+            return Err(EvalError::message(format!("unknown type '{}'", literal.name)));
         };
         let known = fields.iter().map(|(name, value)| match message.field(name) {
             Some(field) => Ok((field, *value)),
@@ -498,7 +462,7 @@ impl<'a, 'c, M: Mode> Interpreter<'a, 'c, M> {
         Ok(message.make(self.arena, &known.collect::<Result<Vec<_>, _>>()?)?)
     }
 
-    fn fields(&mut self, fields: &'a [(Arc<str>, ElementOp)]) -> Computed<Vec<(&'a str, Val<'a>)>, M> {
+    fn fields(&mut self, fields: &'a [(Arc<str>, ElementOp)]) -> Computed<Vec<(&'a str, Val<'a>)>> {
         let mut set: Vec<(&'a str, Val<'a>)> = Vec::with_capacity(fields.len());
         for (name, element) in fields {
             match (element.optional, self.eval(&element.op)?) {
@@ -506,14 +470,14 @@ impl<'a, 'c, M: Mode> Interpreter<'a, 'c, M> {
                 (true, Val::Optional(Some(value))) => set.push((name, *value)),
                 // An absent field removes an earlier one with the same name.
                 (true, Val::Optional(None)) => set.retain(|(n, _)| *n != name.as_ref()),
-                (true, value) => return Err(M::error(|| not_optional(name, value))),
+                (true, value) => return Err(not_optional(name, value)),
             }
         }
         Ok(set)
     }
 
     #[inline(never)]
-    fn block(&mut self, block: &'a BlockOp) -> Computed<Val<'a>, M> {
+    fn block(&mut self, block: &'a BlockOp) -> Computed<Val<'a>> {
         for (i, value) in block.values.iter().enumerate() {
             self.set(block.first + i, LocalValue::Lazy(value));
         }
@@ -522,10 +486,10 @@ impl<'a, 'c, M: Mode> Interpreter<'a, 'c, M> {
 }
 
 #[inline]
-pub(super) fn as_bool<M: Mode>(value: Val<'_>) -> Computed<bool, M> {
+pub(super) fn as_bool(value: Val<'_>) -> Computed<bool> {
     match value {
         Val::Bool(value) => Ok(value),
-        _ => Err(M::error(|| EvalError::NoSuchOverload)),
+        _ => Err(EvalError::NoSuchOverload),
     }
 }
 

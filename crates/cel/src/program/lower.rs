@@ -17,7 +17,7 @@ use crate::env::{Env, Semantics};
 use crate::message;
 use crate::overload::{Overload, Ty};
 use crate::run::Run;
-use crate::stack::{SHALLOW, with_room};
+use crate::stack::with_room;
 use crate::types::CelType;
 use crate::val::{Arena, EvalError, Owned, go_kind};
 use scantling_notation::regex::Pattern;
@@ -42,7 +42,6 @@ pub(super) fn lower(env: &Env, checked: &CheckedExpr) -> Result<Program, EvalErr
     let root = with_room(checked.ast.depth, || lowerer.expr(&checked.ast.root))?;
     let levels = lowerer.deepest;
     Ok(Program {
-        has_fast_path: levels <= SHALLOW,
         root,
         inputs,
         levels,

@@ -31,7 +31,7 @@ impl fmt::Display for Error {
 
 impl Message {
     pub(crate) fn parse(text: &str) -> Result<Message, Error> {
-        let mut reader = Reader {
+        let mut reader = TextprotoReader {
             text: text.as_bytes(),
             at: 0,
         };
@@ -98,12 +98,12 @@ impl Value {
     }
 }
 
-struct Reader<'t> {
+struct TextprotoReader<'t> {
     text: &'t [u8],
     at: usize,
 }
 
-impl Reader<'_> {
+impl TextprotoReader<'_> {
     fn error<T>(&self, message: &'static str) -> Result<T, Error> {
         Err(Error {
             offset: self.at,

@@ -4,13 +4,13 @@ use regex_syntax::hir::{Class, ClassUnicode, ClassUnicodeRange, Hir, HirKind};
 
 /// Case sensitivity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Case {
+pub(super) enum LetterCase {
     Sensitive,
     Folded,
 }
 
 /// The characters of a range of code points, without surrogates.
-pub(super) fn range(lo: u32, hi: u32, case: Case) -> ClassUnicode {
+pub(super) fn range(lo: u32, hi: u32, case: LetterCase) -> ClassUnicode {
     let lo = char::from_u32(lo).unwrap_or('\u{e000}');
     let hi = char::from_u32(hi).unwrap_or('\u{d7ff}');
     let mut class = ClassUnicode::empty();
@@ -20,15 +20,15 @@ pub(super) fn range(lo: u32, hi: u32, case: Case) -> ClassUnicode {
     folded(class, case)
 }
 
-fn folded(mut class: ClassUnicode, case: Case) -> ClassUnicode {
-    if case == Case::Folded {
+fn folded(mut class: ClassUnicode, case: LetterCase) -> ClassUnicode {
+    if case == LetterCase::Folded {
         // Case folding fails only if the Unicode tables are not compiled in.
         let _ = class.try_case_fold_simple();
     }
     class
 }
 
-fn ranges(ranges: &[(char, char)], case: Case) -> ClassUnicode {
+fn ranges(ranges: &[(char, char)], case: LetterCase) -> ClassUnicode {
     folded(
         ClassUnicode::new(ranges.iter().map(|(lo, hi)| ClassUnicodeRange::new(*lo, *hi))),
         case,
@@ -46,7 +46,7 @@ const DIGIT: &[(char, char)] = &[('0', '9')];
 const WORD: &[(char, char)] = &[('0', '9'), ('A', 'Z'), ('_', '_'), ('a', 'z')];
 
 /// The class of `\d`, `\s`, `\w` and their negations.
-pub(super) fn perl(letter: char, case: Case) -> Option<ClassUnicode> {
+pub(super) fn perl(letter: char, case: LetterCase) -> Option<ClassUnicode> {
     let space: &[(char, char)] = &[('\t', '\n'), ('\u{c}', '\r'), (' ', ' ')];
     let class = match letter {
         'd' | 'D' => DIGIT,
@@ -58,7 +58,7 @@ pub(super) fn perl(letter: char, case: Case) -> Option<ClassUnicode> {
 }
 
 /// The class of `[:name:]`.
-pub(super) fn posix(name: &str, case: Case) -> Option<ClassUnicode> {
+pub(super) fn posix(name: &str, case: LetterCase) -> Option<ClassUnicode> {
     let (name, negated) = match name.strip_prefix('^') {
         Some(name) => (name, true),
         None => (name, false),
@@ -84,14 +84,14 @@ pub(super) fn posix(name: &str, case: Case) -> Option<ClassUnicode> {
 }
 
 /// The class of a Unicode category or script in `\p{name}`.
-pub(super) fn unicode(name: &str, negated: bool, case: Case) -> Option<ClassUnicode> {
+pub(super) fn unicode(name: &str, negated: bool, case: LetterCase) -> Option<ClassUnicode> {
     let (name, negated) = match name.strip_prefix('^') {
         Some(name) => (name, !negated),
         None => (name, negated),
     };
     let name = canonical(name);
     let class = match name.as_str() {
-        "Any" => ranges(&[('\0', char::MAX)], Case::Sensitive),
+        "Any" => ranges(&[('\0', char::MAX)], LetterCase::Sensitive),
         "Ascii" => ranges(&[('\0', '\x7f')], case),
         "Assigned" => signed(property("gc=Cn")?, true),
         // Surrogates are not characters.
@@ -122,7 +122,7 @@ fn property(query: &str) -> Option<ClassUnicode> {
         // `regex-syntax` turns a class of one character into a literal.
         Ok(HirKind::Literal(literal)) => {
             let c = std::str::from_utf8(&literal.0).ok()?.chars().next()?;
-            Some(ranges(&[(c, c)], Case::Sensitive))
+            Some(ranges(&[(c, c)], LetterCase::Sensitive))
         }
         _ => None,
     }
@@ -344,7 +344,7 @@ mod tests {
                 .chain(SCRIPTS)
                 .chain(&["Any", "ascii", "Assigned", "Cs", "uppercase letter"])
         {
-            assert!(unicode(name, false, Case::Sensitive).is_some(), "{name}");
+            assert!(unicode(name, false, LetterCase::Sensitive).is_some(), "{name}");
         }
     }
 }

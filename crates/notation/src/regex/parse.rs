@@ -1,6 +1,6 @@
 //! The parser for Go's syntax.
 
-use super::class::{self, Case};
+use super::class::{self, LetterCase};
 use super::{ErrorCode, PatternError};
 use regex_syntax::hir::{Class, ClassUnicode, Dot, Hir, Look, Repetition};
 
@@ -14,7 +14,7 @@ const MAX_DEPTH: u32 = 250;
 /// The flags `i`, `m`, `s` and `U`.
 #[derive(Clone, Copy)]
 struct Flags {
-    case: Case,
+    case: LetterCase,
     multi_line: bool,
     dot_matches_newline: bool,
     swap_greed: bool,
@@ -103,7 +103,7 @@ struct RegexParser<'p> {
 
 pub(super) fn parse(pattern: &str) -> Result<Hir, PatternError> {
     let flags = Flags {
-        case: Case::Sensitive,
+        case: LetterCase::Sensitive,
         multi_line: false,
         dot_matches_newline: false,
         swap_greed: false,
@@ -285,7 +285,7 @@ impl<'p> RegexParser<'p> {
         let mut chars = skip(start, 2).chars();
         while let Some(c) = chars.next() {
             match c {
-                'i' => flags.case = if on { Case::Folded } else { Case::Sensitive },
+                'i' => flags.case = if on { LetterCase::Folded } else { LetterCase::Sensitive },
                 'm' => flags.multi_line = on,
                 's' => flags.dot_matches_newline = on,
                 'U' => flags.swap_greed = on,

@@ -63,8 +63,6 @@ pub(crate) struct ExecutableRule {
     pub(crate) program: Option<Result<Program, String>>,
     pub(crate) message: Option<Program>,
     pub(crate) uses_old_self: bool,
-    /// True if `oldSelf`, if used, is the old value itself: neither an optional nor `null`.
-    pub(crate) sees_plain_old_self: bool,
     /// The path below the value that a failure is reported at, in the notation of errors.
     pub(crate) field_path: Option<Box<str>>,
 }
@@ -102,8 +100,6 @@ impl LazyRules {
                 program: compiled.rule,
                 message: compiled.message.and_then(Result::ok),
                 uses_old_self: compiled.uses_old_self,
-                sees_plain_old_self: !compiled.uses_old_self
-                    || !(rule.optional_old_self == Some(true) || rule.applies_on_create),
                 field_path: error_path(rule, schema),
             });
         Some(CompiledRules {

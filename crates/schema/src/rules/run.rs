@@ -333,10 +333,6 @@ impl RuleRunner<'_> {
             return self.exhaust_budget();
         }
         let shape = &*compiled_rules.shape;
-        let inputs = [
-            Input::Json(target.value, shape),
-            target.old.map_or(Input::Absent, |old| Input::Json(old, shape)),
-        ];
         for (index, (rule, compiled)) in schema.rules.iter().zip(&compiled_rules.rules).enumerate() {
             let program = match &compiled.program {
                 None => continue,
@@ -350,27 +346,13 @@ impl RuleRunner<'_> {
                 continue;
             }
             let before = self.budget;
-            // Nearly every rule holds, and fast mode suffices to see that.
-            let result = if compiled.sees_plain_old_self && self.holds(program, &inputs) {
-                Ok(())
-            } else {
-                self.rule(target, rule, compiled, program, shape)
-            };
+            let result = self.rule(target, rule, compiled, program, shape);
             if let Some(meter) = self.options.meter {
                 meter(target.at, index, before.abs_diff(self.budget));
             }
             result?;
         }
         Ok(())
-    }
-
-    /// Evaluates a rule in fast mode; returns whether it holds. If so, charges its cost.
-    fn holds<'v>(&mut self, program: &'v Program, inputs: &[Input<'v>]) -> bool {
-        self.arena.reset();
-        let Some((true, cost)) = program.test(&self.arena, inputs, LIMITS) else {
-            return false;
-        };
-        self.charge(cost)
     }
 
     /// Charges a cost, if the budget suffices.
@@ -387,7 +369,6 @@ impl RuleRunner<'_> {
     }
 
     /// Evaluates a rule and reports its error.
-    #[inline(never)]
     fn rule(
         &mut self,
         target: &RuleTarget<'_>,

@@ -1,5 +1,5 @@
 //! Hostile clients and damaged files against the server:
-//! `attack [--short] [--only NAME] [--binary PATH] [--limit SECONDS] [--list]`.
+//! `attack [--short] [--only NAME] [--binary PATH] [--limit SECONDS] [--refresh FILE] [--list]`.
 //!
 //! Each attack has its own server, on a free loopback port, with a temporary data directory. While one client
 //! attacks, a second one reads a small object at a steady rate on its own connection. One line per attack
@@ -24,6 +24,7 @@ mod plan;
 mod probe;
 mod run;
 mod server;
+mod table;
 
 use plan::{Attack, Size};
 use run::{AttackVerdict, RunOptions};
@@ -32,17 +33,19 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
+use table::TableRow;
 
 /// Any error.
 type AttackError = Box<dyn std::error::Error + Send + Sync>;
 
-const USAGE: &str = "usage: attack [--short] [--only NAME]... [--binary PATH] [--limit SECONDS] [--list]
+const USAGE: &str =
+    "usage: attack [--short] [--only NAME]... [--binary PATH] [--limit SECONDS] [--refresh FILE] [--list]
 
   --short          small attacks; bounds on time are not judged, because the machine may be busy
   --only NAME      only attacks whose name contains NAME
   --binary PATH    the server, instead of target/release/scantling (with --short: target/debug/scantling)
   --limit SECONDS  how long one attack may take (75)
-  --markdown       print rows of a table
+  --refresh FILE   replace the rows of these attacks in the table of FILE (docs/security.md)
   --list           print names and requests only
 ";
 
@@ -50,12 +53,15 @@ struct Arguments {
     options: RunOptions,
     only: Vec<String>,
     list: bool,
+    /// The document whose table is refreshed.
+    refresh: Option<PathBuf>,
 }
 
 fn arguments() -> Result<Arguments, AttackError> {
     let mut binary = None;
     let mut limit = None;
-    let (mut short, mut list, mut markdown) = (false, false, false);
+    let mut refresh = None;
+    let (mut short, mut list) = (false, false);
     let mut only = Vec::new();
     let mut given = std::env::args().skip(1);
     while let Some(word) = given.next() {
@@ -63,7 +69,7 @@ fn arguments() -> Result<Arguments, AttackError> {
         match word.as_str() {
             "--short" => short = true,
             "--list" => list = true,
-            "--markdown" => markdown = true,
+            "--refresh" => refresh = Some(PathBuf::from(value()?)),
             "--only" => only.push(value()?),
             "--binary" => binary = Some(PathBuf::from(value()?)),
             "--limit" => limit = Some(value()?.parse()?),
@@ -87,10 +93,10 @@ fn arguments() -> Result<Arguments, AttackError> {
             binary,
             size: if short { Size::Short } else { Size::Full },
             limit: Duration::from_secs(limit.unwrap_or(75)),
-            markdown,
         },
         only,
         list,
+        refresh,
     })
 }
 
@@ -104,7 +110,12 @@ fn main() -> ExitCode {
         }
         return ExitCode::FAILURE;
     }
-    let Arguments { options, only, list } = match arguments() {
+    let Arguments {
+        options,
+        only,
+        list,
+        refresh,
+    } = match arguments() {
         Ok(arguments) => arguments,
         Err(e) => {
             eprintln!("{e}");
@@ -117,7 +128,15 @@ fn main() -> ExitCode {
         }
         return ExitCode::SUCCESS;
     }
-    let (run, broken) = run_all(&options, &only);
+    let (run, broken, mut rows) = run_all(&options, &only);
+    if let Some(path) = refresh {
+        rows.sort_by_key(|row| row.name);
+        let names: Vec<&str> = attacks::all().iter().map(|attack| attack.name).collect();
+        if let Err(e) = table::refresh(&path, &names, &rows) {
+            eprintln!("cannot refresh the table: {e}");
+            return ExitCode::FAILURE;
+        }
+    }
     eprintln!("{run} attacks, {} bounds broken", broken.len());
     for name in &broken {
         eprintln!("  {name}");
@@ -137,11 +156,11 @@ fn chosen(only: &[String]) -> Vec<Attack> {
     attacks
 }
 
-/// Runs the chosen attacks. Returns their number, and the names of those that broke a bound.
+/// Runs the chosen attacks. Returns their number, the names of those that broke a bound, and the rows of the table.
 ///
 /// Waiting times mean something only if nothing else runs, so full attacks run one by one. Short ones, whose waiting times
 /// are not judged, share the processors.
-fn run_all(options: &RunOptions, only: &[String]) -> (usize, Vec<&'static str>) {
+fn run_all(options: &RunOptions, only: &[String]) -> (usize, Vec<&'static str>, Vec<TableRow>) {
     let workers = match options.size {
         Size::Full => 1,
         Size::Short => std::thread::available_parallelism().map_or(1, NonZeroUsize::get),
@@ -150,28 +169,30 @@ fn run_all(options: &RunOptions, only: &[String]) -> (usize, Vec<&'static str>) 
     // Each worker has a table of its own: attacks cannot be sent to other threads.
     let work = || {
         let attacks = chosen(only);
-        let mut broken = Vec::new();
+        let (mut broken, mut rows) = (Vec::new(), Vec::new());
         while let Some(attack) = attacks.get(next.fetch_add(1, Ordering::Relaxed)) {
             let outcome = run::run(attack, options);
-            println!("{}", outcome.line(attack, options));
+            println!("{}", outcome.line(attack));
+            rows.push(outcome.row(attack));
             if let AttackVerdict::Broken(_) = outcome.verdict {
                 broken.push(attack.name);
             }
         }
-        (attacks.len(), broken)
+        (attacks.len(), broken, rows)
     };
     std::thread::scope(|scope| {
         let workers: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
-        let (mut run, mut broken) = (0, Vec::new());
+        let (mut run, mut broken, mut rows) = (0, Vec::new(), Vec::new());
         for worker in workers {
             match worker.join() {
-                Ok((n, names)) => {
+                Ok((n, names, measured)) => {
                     run = n;
                     broken.extend(names);
+                    rows.extend(measured);
                 }
                 Err(_) => broken.push("a worker of the attack program itself"),
             }
         }
-        (run, broken)
+        (run, broken, rows)
     })
 }

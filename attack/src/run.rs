@@ -5,6 +5,7 @@ use crate::http::{ATTACKER, HttpRequest, HttpResponse, RawConnection};
 use crate::plan::{Attack, Scene, Size, Strike};
 use crate::probe::{Probe, Waits};
 use crate::server::{ServerProcess, Totals, Usage};
+use crate::table::TableRow;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Mutex;
@@ -35,7 +36,6 @@ pub(crate) struct RunOptions {
     pub(crate) size: Size,
     /// The time limit of one attack.
     pub(crate) limit: Duration,
-    pub(crate) markdown: bool,
 }
 
 pub(crate) enum AttackVerdict {
@@ -53,8 +53,27 @@ pub(crate) struct AttackOutcome {
 }
 
 impl AttackOutcome {
+    /// The row of the table in the documentation; a broken bound is bold.
+    pub(crate) fn row(&self, attack: &Attack) -> TableRow {
+        let answer = match &self.verdict {
+            AttackVerdict::Held => self.answer.clone(),
+            AttackVerdict::Broken(why) => format!("**{}**", why.join("; ").replace('\n', " ")),
+        };
+        TableRow {
+            name: attack.name,
+            request: attack.request,
+            measured: [
+                format!("{:.2}", self.used.cpu.as_secs_f64()),
+                (self.used.peak / 1024).to_string(),
+                millis(self.waits.p99(), &self.waits),
+                millis(self.waits.longest(), &self.waits),
+                answer.replace('|', "\\|"),
+            ],
+        }
+    }
+
     /// The line of the report.
-    pub(crate) fn line(&self, attack: &Attack, options: &RunOptions) -> String {
+    pub(crate) fn line(&self, attack: &Attack) -> String {
         let cpu = self.used.cpu.as_secs_f64();
         let peak = self.used.peak / 1024;
         let (p99, longest) = (self.waits.p99().as_millis(), self.waits.longest().as_millis());
@@ -63,15 +82,27 @@ impl AttackOutcome {
             AttackVerdict::Broken(why) => format!("BROKEN: {}", why.join("; ").replace('\n', " ")),
         };
         let (name, request, answer) = (attack.name, attack.request, &self.answer);
-        if options.markdown {
-            return format!(
-                "| {name} | {request} | {cpu:.2} | {peak} | {p99} | {longest} | {answer} | {verdict} |"
-            );
-        }
         format!(
             "{name:44} CPU {cpu:6.2} s  peak {peak:5} MB  p99 {p99:5} ms  longest {longest:6} ms  {answer:24} {verdict}  [{request}]"
         )
     }
+}
+
+/// A number of milliseconds, in groups of three digits; a dash if the attack has no second client.
+fn millis(wait: Duration, waits: &Waits) -> String {
+    if waits.count() == 0 {
+        return "–".to_owned();
+    }
+    let digits = wait.as_millis().to_string();
+    let head = digits.len() % 3;
+    let mut out = String::new();
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && i % 3 == head {
+            out.push(' ');
+        }
+        out.push(digit);
+    }
+    out
 }
 
 /// Runs an attack on a server of its own.

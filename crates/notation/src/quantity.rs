@@ -65,7 +65,9 @@ const NANO: i32 = -9;
 /// The number of decimal digits that always fit a small amount.
 const SMALL_DIGITS: usize = 18;
 /// The maximum number of decimal places that an addition may span.
-const MAX_SPREAD: i64 = 100_000;
+const MAX_SPREAD: i64 = 4_096;
+/// The maximum number of digits of a quantity. Conversions between decimal and binary cost more than one pass.
+const MAX_DIGITS: usize = 16_384;
 /// Above this power of ten an amount exceeds every float, so it is not expanded.
 const MAX_EXPANDED: i32 = 1_000;
 
@@ -183,6 +185,9 @@ impl Quantity {
         }
         let parts = split(text)?;
         let digits = parts.integer.len() + parts.fraction.len();
+        if digits > MAX_DIGITS {
+            return Err(QuantityError::Number);
+        }
         let places = i32::try_from(parts.fraction.len()).unwrap_or(i32::MAX);
         let (small_exponent, factor, format, fits) = match scale(parts.suffix).ok_or(QuantityError::Suffix)? {
             SuffixScale::Decimal(exponent, format) => {

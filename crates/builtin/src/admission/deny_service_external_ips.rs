@@ -2,6 +2,7 @@
 
 use super::{Action, Denial, Effects, Found, Plugin, Request};
 use scantling_value::Value;
+use std::collections::BTreeSet;
 
 /// The plugin.
 #[derive(Debug)]
@@ -28,8 +29,10 @@ impl Plugin for DenyServiceExternalIPs {
         _effects: &mut Effects,
     ) -> Result<(), Box<Denial>> {
         const PATH: [&str; 2] = ["spec", "externalIPs"];
-        let old = request.old.map_or(&[][..], |o| o.list_at(PATH));
-        if object.list_at(PATH).iter().all(|ip| old.contains(ip)) {
+        let old = request.old.map_or(&[][..], |o| o.list_at(PATH)).iter();
+        let old: BTreeSet<&str> = old.filter_map(Value::as_str).collect();
+        let mut addresses = object.list_at(PATH).iter();
+        if addresses.all(|ip| ip.as_str().is_some_and(|ip| old.contains(ip))) {
             return Ok(());
         }
         Err(request.forbidden(object, "Use of external IPs is denied by admission control"))

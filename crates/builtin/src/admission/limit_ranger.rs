@@ -5,7 +5,9 @@ use super::{Action, Denial, Effects, Found, Lookup, Plugin, Request, RequestSubr
 use crate::Subresource;
 use crate::prepare::{object_in, objects_in};
 use scantling_notation::quantity::Quantity;
-use scantling_value::{Map, Value, aggregate};
+use scantling_value::{Map, Str, TextList, Value, aggregate, deadline};
+use std::cell::LazyCell;
+use std::collections::BTreeSet;
 
 /// The plugin.
 #[derive(Debug)]
@@ -37,8 +39,9 @@ impl Plugin for LimitRanger {
 
     fn mutate(&self, object: &mut Map, request: &Request<'_>, found: &Found<'_>) -> Result<(), Box<Denial>> {
         if request.is_resource("", "pods") {
+            let mut left = MAX_ADDED;
             for range in found.all() {
-                set_defaults(object, range);
+                set_defaults(object, range, &mut left).map_err(|TooLarge| too_large())?;
             }
         }
         Ok(())
@@ -51,32 +54,70 @@ impl Plugin for LimitRanger {
         found: &Found<'_>,
         _effects: &mut Effects,
     ) -> Result<(), Box<Denial>> {
+        let of_pod = LazyCell::new(|| [Bound::Requests, Bound::Limits].map(|b| of_containers(object, b)));
+        let of_each = LazyCell::new(|| of_each_container(object));
         for range in found.all() {
-            let mut errors = Vec::new();
+            let mut errors = Errors::default();
             for limit in range.list_at(["spec", "limits"]) {
                 match (request.resource, limit.get_str("type")) {
-                    ("pods", "Container") => check_containers(object, limit, &mut errors),
-                    ("pods", "Pod") => {
-                        let requests = of_containers(object, Bound::Requests);
-                        let limits = of_containers(object, Bound::Limits);
-                        check_bounds(limit, &requests, &limits, &mut errors);
-                    }
+                    ("pods", "Container") => check_bounds(limit, &of_each, &mut errors),
+                    ("pods", "Pod") => check_bounds(limit, std::slice::from_ref(&*of_pod), &mut errors),
                     ("persistentvolumeclaims", "PersistentVolumeClaim") => {
                         check_claim(object, limit, &mut errors);
                     }
                     _ => {}
                 }
             }
-            if !errors.is_empty() {
-                return Err(request.forbidden(object, aggregate(errors)));
+            if !errors.seen.is_empty() {
+                return Err(request.forbidden(object, aggregate(errors.list.into_vec())));
             }
         }
         Ok(())
     }
 }
 
+/// The maximum size of text that the defaults of limit ranges may add to a pod: the size limit of a request. Otherwise
+/// the defaults of many resources for many containers could take gigabytes.
+const MAX_ADDED: usize = 3 << 20;
+
+/// Defaults add more than [`MAX_ADDED`].
+struct TooLarge;
+
+fn too_large() -> Box<Denial> {
+    let message = format!(
+        "Request entity too large: limit is {MAX_ADDED}: limit ranges add more than {MAX_ADDED} bytes to the object"
+    );
+    Box::new(Denial {
+        code: 413,
+        reason: "RequestEntityTooLarge",
+        message,
+        group: String::new(),
+        kind: String::new(),
+        name: String::new(),
+        causes: Vec::new(),
+    })
+}
+
+/// Different errors, up to a limit.
+#[derive(Default)]
+struct Errors {
+    list: TextList,
+    seen: BTreeSet<String>,
+}
+
+impl Errors {
+    fn push(&mut self, error: String) {
+        if self.list.is_full() {
+            return self.list.push(error);
+        }
+        if self.seen.insert(error.clone()) {
+            self.list.push(error);
+        }
+    }
+}
+
 /// Sets the default amounts of a limit range, and an annotation that says which.
-fn set_defaults(pod: &mut Map, range: &Value) {
+fn set_defaults(pod: &mut Map, range: &Value, left: &mut usize) -> Result<(), TooLarge> {
     let (mut requests, mut limits) = (Map::new(), Map::new());
     let container_limits = range
         .list_at(["spec", "limits"])
@@ -90,7 +131,7 @@ fn set_defaults(pod: &mut Map, range: &Value) {
     }
     let mut notes = Vec::new();
     let Some(spec) = object_in(pod, "spec") else {
-        return;
+        return Ok(());
     };
     for (field, kind) in [("containers", "container"), ("initContainers", "init container")] {
         for container in objects_in(spec, field) {
@@ -101,7 +142,7 @@ fn set_defaults(pod: &mut Map, range: &Value) {
                 .to_owned();
             for (member, defaults, what) in [("requests", &requests, "request"), ("limits", &limits, "limit")]
             {
-                let set = set_absent(container, member, defaults);
+                let set = set_absent(container, member, defaults, left)?;
                 if !set.is_empty() {
                     notes.push(format!("{} {what} for {kind} {name}", set.join(", ")));
                 }
@@ -109,71 +150,84 @@ fn set_defaults(pod: &mut Map, range: &Value) {
         }
     }
     if notes.is_empty() {
-        return;
+        return Ok(());
     }
     let annotations = object_in(pod, "metadata").and_then(|m| object_in(m, "annotations"));
     if let Some(annotations) = annotations {
         let text = format!("LimitRanger plugin set: {}", notes.join("; "));
         annotations.insert(ANNOTATION, text.into());
     }
+    Ok(())
 }
 
 /// Sets the amounts that a container lacks; returns their names.
-fn set_absent(container: &mut Map, member: &str, defaults: &Map) -> Vec<String> {
+fn set_absent(
+    container: &mut Map,
+    member: &str,
+    defaults: &Map,
+    left: &mut usize,
+) -> Result<Vec<String>, TooLarge> {
     if defaults.is_empty() {
-        return Vec::new();
+        return Ok(Vec::new());
     }
     let amounts = object_in(container, "resources").and_then(|r| object_in(r, member));
     let Some(amounts) = amounts else {
-        return Vec::new();
+        return Ok(Vec::new());
     };
-    let absent: Vec<_> = defaults
-        .iter()
-        .filter(|(name, _)| !amounts.contains_key(name))
-        .map(|(name, amount)| (name.clone(), amount.clone()))
-        .collect();
+    deadline::tick_for(defaults.len());
+    let mut absent: Vec<(Str, Value)> = Vec::new();
+    for (name, amount) in defaults.iter().filter(|(name, _)| !amounts.contains_key(name)) {
+        // Quotes, a colon and a comma.
+        let bytes = name.len() + amount.as_str().map_or(0, str::len) + 6;
+        *left = left.checked_sub(bytes).ok_or(TooLarge)?;
+        absent.push((name.clone(), amount.clone()));
+    }
     let names = absent.iter().map(|(name, _)| name.to_string()).collect();
     amounts.insert_all(absent);
-    names
+    Ok(names)
 }
 
-fn check_containers(pod: &Value, limit: &Value, errors: &mut Vec<String>) {
+/// The requests and the limits of each container.
+fn of_each_container(pod: &Value) -> Vec<[Amounts; 2]> {
     let containers = ["containers", "initContainers"].into_iter();
-    for container in containers.flat_map(|field| pod.list_at(["spec", field])) {
-        let [requests, limits] = ["requests", "limits"].map(|f| amounts(container.at(["resources", f])));
-        check_bounds(limit, &requests, &limits, errors);
-    }
+    let containers = containers.flat_map(|field| pod.list_at(["spec", field]));
+    containers
+        .map(|container| ["requests", "limits"].map(|f| amounts(container.at(["resources", f]))))
+        .collect()
 }
 
 /// Checks the request and the limit of a resource against a bound: the type of the limit range, the name of the resource, the
 /// bound, the request and the limit.
 type BoundCheck = fn(&str, &str, &Quantity, Option<&Quantity>, Option<&Quantity>) -> Option<String>;
 
-fn check_bounds(limit: &Value, requests: &Amounts, limits: &Amounts, errors: &mut Vec<String>) {
+/// Checks the requests and limits of containers, or of a pod as a whole.
+fn check_bounds(limit: &Value, given: &[[Amounts; 2]], errors: &mut Errors) {
     let checks: [(&str, BoundCheck); 3] = [
         ("min", check_least),
         ("max", check_most),
         ("maxLimitRequestRatio", check_ratio),
     ];
-    for (field, check) in checks {
-        for (name, bound) in amounts(limit.get(field)) {
-            let error = check(
-                limit.get_str("type"),
-                &name,
-                &bound,
-                requests.get(&name),
-                limits.get(&name),
-            );
-            errors.extend(error);
+    let kind = limit.get_str("type");
+    let checks = checks.map(|(field, check)| (amounts(limit.get(field)), check));
+    for [requests, limits] in given {
+        for (bounds, check) in &checks {
+            for (name, bound) in bounds {
+                deadline::tick();
+                if let Some(error) = check(kind, name, bound, requests.get(name), limits.get(name)) {
+                    errors.push(error);
+                }
+            }
         }
     }
 }
 
-fn check_claim(claim: &Value, limit: &Value, errors: &mut Vec<String>) {
+fn check_claim(claim: &Value, limit: &Value, errors: &mut Errors) {
     let kind = limit.get_str("type");
     let requests = amounts(claim.at(["spec", "resources", "requests"]));
     for (name, least) in amounts(limit.get("min")) {
-        errors.extend(check_least(kind, &name, &least, requests.get(&name), None));
+        if let Some(error) = check_least(kind, &name, &least, requests.get(&name), None) {
+            errors.push(error);
+        }
     }
     for (name, most) in amounts(limit.get("max")) {
         let start = format!("maximum {name} usage per {kind} is {}", most.canonical());
@@ -194,13 +248,13 @@ fn check_least(
     request: Option<&Quantity>,
     limit: Option<&Quantity>,
 ) -> Option<String> {
-    let start = format!("minimum {name} usage per {kind} is {}", least.canonical());
+    let start = || format!("minimum {name} usage per {kind} is {}", least.canonical());
     match (request, limit) {
-        (None, _) => Some(format!("{start}.  No request is specified")),
+        (None, _) => Some(format!("{}.  No request is specified", start())),
         (Some(request), _) if request < least => {
-            Some(format!("{start}, but request is {}", request.canonical()))
+            Some(format!("{}, but request is {}", start(), request.canonical()))
         }
-        (_, Some(limit)) if limit < least => Some(format!("{start}, but limit is {}", limit.canonical())),
+        (_, Some(limit)) if limit < least => Some(format!("{}, but limit is {}", start(), limit.canonical())),
         _ => None,
     }
 }
@@ -212,12 +266,12 @@ fn check_most(
     request: Option<&Quantity>,
     limit: Option<&Quantity>,
 ) -> Option<String> {
-    let start = format!("maximum {name} usage per {kind} is {}", most.canonical());
+    let start = || format!("maximum {name} usage per {kind} is {}", most.canonical());
     match (request, limit) {
-        (_, None) => Some(format!("{start}.  No limit is specified")),
-        (_, Some(limit)) if limit > most => Some(format!("{start}, but limit is {}", limit.canonical())),
+        (_, None) => Some(format!("{}.  No limit is specified", start())),
+        (_, Some(limit)) if limit > most => Some(format!("{}, but limit is {}", start(), limit.canonical())),
         (Some(request), _) if request > most => {
-            Some(format!("{start}, but request is {}", request.canonical()))
+            Some(format!("{}, but request is {}", start(), request.canonical()))
         }
         _ => None,
     }
@@ -230,17 +284,20 @@ fn check_ratio(
     request: Option<&Quantity>,
     limit: Option<&Quantity>,
 ) -> Option<String> {
-    let start = format!(
-        "{name} max limit to request ratio per {kind} is {}",
-        most.canonical()
-    );
+    let start = || {
+        let most = most.canonical();
+        format!("{name} max limit to request ratio per {kind} is {most}")
+    };
     let given = |amount: Option<&Quantity>| amount.map(Quantity::as_approximate_float).filter(|a| *a != 0.0);
     let Some(request) = given(request) else {
-        return Some(format!("{start}, but no request is specified or request is 0"));
+        return Some(format!(
+            "{}, but no request is specified or request is 0",
+            start()
+        ));
     };
     let Some(limit) = given(limit) else {
-        return Some(format!("{start}, but no limit is specified or limit is 0"));
+        return Some(format!("{}, but no limit is specified or limit is 0", start()));
     };
     let ratio = limit / request;
-    (ratio > most.as_approximate_float()).then(|| format!("{start}, but provided ratio is {ratio:.6}"))
+    (ratio > most.as_approximate_float()).then(|| format!("{}, but provided ratio is {ratio:.6}", start()))
 }

@@ -2,7 +2,7 @@
 
 use super::{Action, Denial, Effects, Found, Lookup, Plugin, Request};
 use crate::prepare::object_in;
-use scantling_value::{Map, Value};
+use scantling_value::{Map, Value, deadline};
 
 /// The plugin.
 #[derive(Debug)]
@@ -154,6 +154,8 @@ fn merge_tolerations(first: &[Value], second: &[Value]) -> Vec<Value> {
     let all: Vec<&Value> = first.iter().chain(second).collect();
     let mut merged: Vec<&Value> = Vec::new();
     for (i, toleration) in all.iter().enumerate() {
+        // Each is compared with all others, as by kube-apiserver.
+        deadline::tick_for(all.len());
         let mut later = all.iter().skip(i + 1);
         let is_redundant = merged.iter().any(|m| includes(m, toleration))
             || later.any(|l| l != toleration && includes(l, toleration));

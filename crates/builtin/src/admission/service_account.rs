@@ -178,8 +178,12 @@ fn secret_names(pod: &Value) -> BTreeSet<&str> {
 /// Returns an error if a pod uses a secret that its service account does not list.
 fn unreferenced_secret(pod: &Value, account: &Value, action: Action) -> Option<String> {
     let owner = account.str_at(["metadata", "name"]);
-    let lists = |field: &str, name: &str| account.list(field).iter().any(|s| s.get_str("name") == name);
-    let is_unlisted = |name: &&str| !name.is_empty() && !lists("secrets", name);
+    let listed = |field: &str| -> BTreeSet<&str> {
+        let secrets = account.list(field).iter();
+        secrets.map(|secret| secret.get_str("name")).collect()
+    };
+    let (secrets, pulled) = (listed("secrets"), listed("imagePullSecrets"));
+    let is_unlisted = |name: &&str| !name.is_empty() && !secrets.contains(name);
     let refusal = |what: String| {
         format!("{what} is not allowed because service account {owner} does not reference that secret")
     };
@@ -225,7 +229,7 @@ fn unreferenced_secret(pod: &Value, account: &Value, action: Action) -> Option<S
         .map(|s| s.get_str("name"));
     let mut unlisted = pull_secrets
         .enumerate()
-        .filter(|(_, name)| !lists("imagePullSecrets", name));
+        .filter(|(_, name)| !pulled.contains(*name));
     let (i, name) = unlisted.next()?;
     Some(format!(
         "imagePullSecrets[{i}].name=\"{name}\" is not allowed because service account {owner} does not reference that \

@@ -16,12 +16,12 @@ mod shares;
 pub(crate) use shares::Client;
 
 use scantling_value::deadline::{self, Deadline, DeadlineExceeded};
-use shares::{Permit, Shares};
+use shares::{Acquire, Permit, Shares};
 use std::cell::RefCell;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Poll, ready};
+use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 use tokio::runtime::{Handle, RuntimeFlavor};
 
@@ -110,21 +110,17 @@ impl Pool {
             Class::Write => &self.writes,
         };
         let mut load = Load::Light;
-        let mut memory = None;
+        let (mut memory, mut turn) = (Waited::default(), Waited::default());
         poll_fn(|cx| {
             let offloaded = match load {
                 Load::Heavy(mib) if can_block() => Some(mib),
                 Load::Heavy(_) | Load::Light => None,
             };
-            let held = match offloaded {
-                Some(mib) => {
-                    let waiting = memory.get_or_insert_with(|| lane.memory.acquire(client, mib));
-                    let held = ready!(Pin::new(waiting).poll(cx));
-                    memory = None;
-                    Some(held)
-                }
-                None => None,
-            };
+            if let Some(mib) = offloaded {
+                ready!(memory.poll(cx, || lane.memory.acquire(client, mib)));
+                // Waits before it takes a thread: hundreds of requests may wait, and each would take one.
+                ready!(turn.poll(cx, || lane.turns.acquire(client, 1)));
+            }
             let mut poll = |turn: Option<Turn>| {
                 let stay = Stay::begin(Current {
                     end,
@@ -143,14 +139,47 @@ impl Pool {
                     Err(exceeded) => Poll::Ready(Err(exceeded)),
                 }
             };
-            let polled = match offloaded {
-                Some(_) => tokio::task::block_in_place(|| poll(Some(Turn::wait(lane, client)))),
+            let polled = match turn.take() {
+                Some(permit) => {
+                    let turn = Turn::begin(lane, client, permit);
+                    tokio::task::block_in_place(|| poll(Some(turn)))
+                }
                 None => poll(None),
             };
-            drop(held);
+            drop(memory.take());
             polled
         })
         .await
+    }
+}
+
+/// Permits that a request waits for and then holds.
+#[derive(Default)]
+enum Waited {
+    #[default]
+    Idle,
+    Waiting(Acquire),
+    Held(Permit),
+}
+
+impl Waited {
+    /// Waits for the permits, unless they are held.
+    fn poll(&mut self, cx: &mut Context<'_>, acquire: impl FnOnce() -> Acquire) -> Poll<()> {
+        if let Waited::Idle = self {
+            *self = Waited::Waiting(acquire());
+        }
+        if let Waited::Waiting(waiting) = self {
+            *self = Waited::Held(ready!(Pin::new(waiting).poll(cx)));
+        }
+        Poll::Ready(())
+    }
+
+    /// Takes the permits, if they are held.
+    fn take(&mut self) -> Option<Permit> {
+        match std::mem::take(self) {
+            Waited::Held(permit) => Some(permit),
+            Waited::Idle | Waited::Waiting(_) => None,
+        }
     }
 }
 
@@ -271,7 +300,8 @@ fn detach(current: &mut Current) {
     let room = current.lane.memory.acquire(&current.client, 1);
     let room = async { tokio::time::timeout(LONGEST_WAIT, room).await };
     current.held = block_on(room).ok();
-    current.turn = Some(Turn::wait(&current.lane, &current.client));
+    let first = block_on(current.lane.turns.acquire(&current.client, 1));
+    current.turn = Some(Turn::begin(&current.lane, &current.client, first));
 }
 
 /// The time of a request on a thread.
@@ -312,12 +342,11 @@ struct Turn {
 }
 
 impl Turn {
-    /// Waits for the first turn.
-    fn wait(lane: &Lane, client: &Client) -> Turn {
+    fn begin(lane: &Lane, client: &Client, permit: Permit) -> Turn {
         Turn {
             turns: Arc::clone(&lane.turns),
             client: client.clone(),
-            permit: Some(block_on(lane.turns.acquire(client, 1))),
+            permit: Some(permit),
             end: Instant::now() + TURN,
         }
     }

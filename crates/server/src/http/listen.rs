@@ -79,7 +79,7 @@ pub(crate) async fn listen(
             tracing::debug!(%peer, "too many connections");
             continue;
         };
-        let _ = socket.set_nodelay(true);
+        tune(&socket);
         let tls = TlsAcceptor::from(Arc::clone(&tls.borrow()));
         let acceptor = acceptor.clone();
         tasks.spawn(async move {
@@ -123,6 +123,18 @@ fn http(api: &Api, limits: &ConnectionLimits) -> auto::Builder<StreamExecutor> {
         .keep_alive_interval(Duration::from_secs(30))
         .keep_alive_timeout(Duration::from_secs(15));
     http
+}
+
+/// The bytes that a socket holds before they are sent. Otherwise the system takes megabytes per connection for a client
+/// that does not read, and copying them takes the time of other clients.
+#[cfg(target_os = "linux")]
+const UNSENT: u32 = 128 * 1024;
+
+/// Sets the options of a socket. One that cannot be set only costs speed.
+fn tune(socket: &TcpStream) {
+    let _ = socket.set_nodelay(true);
+    #[cfg(target_os = "linux")]
+    let _ = socket2::SockRef::from(socket).set_tcp_notsent_lowat(UNSENT);
 }
 
 /// Waits until the server stops.

@@ -521,7 +521,8 @@ fn seccomp_annotations(pod: &Pod<'_>) -> Option<(String, String)> {
     const CONTAINER: &str = "container.seccomp.security.alpha.kubernetes.io/";
     let is_allowed =
         |v: &str| matches!(v, "runtime/default" | "docker/default") || v.starts_with("localhost/");
-    let is_container = |name: &str| pod.containers.iter().any(|c| c.get_str("name") == name);
+    let containers: BTreeSet<&str> = pod.containers.iter().map(|c| c.get_str("name")).collect();
+    let is_container = |name: &str| containers.contains(name);
     let forbidden: BTreeSet<String> = pod
         .annotations()
         .filter(|(key, _)| *key == POD || key.strip_prefix(CONTAINER).is_some_and(is_container))

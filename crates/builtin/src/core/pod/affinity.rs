@@ -5,6 +5,7 @@ use crate::Cursor;
 use crate::checks::labels::{self, Values};
 use crate::checks::{Report, Rule, names, nodes, numbers};
 use scantling_value::{ErrorList, FieldError, Value};
+use std::cell::LazyCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
@@ -113,6 +114,9 @@ pub(super) fn spread_constraints(at: &Cursor<'_, '_>, rules: &Rules<'_>, errors:
         [] | [_] => BTreeMap::new(),
         list => list.iter().enumerate().map(|(i, c)| (pair(c), i)).collect(),
     };
+    // Both look at all stored constraints.
+    let merged_rule = LazyCell::new(|| uses_merged_rule(rules));
+    let checks_selectors = LazyCell::new(|| rules.old.is_none() || rules.checks_spread_selectors());
     for (i, constraint) in at.items().enumerate() {
         numbers::positive(&constraint.field("maxSkew"), errors);
         let [topology, action] = ["topologyKey", "whenUnsatisfiable"].map(|field| constraint.field(field));
@@ -129,10 +133,13 @@ pub(super) fn spread_constraints(at: &Cursor<'_, '_>, rules: &Rules<'_>, errors:
         POLICY.check(&constraint.field("nodeAffinityPolicy"), errors);
         POLICY.check(&constraint.field("nodeTaintsPolicy"), errors);
         if !constraint.field("matchLabelKeys").list().is_empty() {
-            spread_label_keys(&constraint, rules, errors);
+            match *merged_rule {
+                true => match_label_keys(&constraint, errors),
+                false => separate_label_keys(&constraint, errors),
+            }
         }
         let selector = constraint.field("labelSelector");
-        if selector.is_set() && (rules.old.is_none() || rules.checks_spread_selectors()) {
+        if selector.is_set() && *checks_selectors {
             labels::selector(&selector, errors);
         }
     }
@@ -149,9 +156,9 @@ fn min_domains(at: &Cursor<'_, '_>, action: &str, errors: &mut ErrorList) {
     }
 }
 
-/// The rule for the keys of a constraint depends on whether the server merges them into the selector, and on
-/// whether the stored pod already violates it.
-fn spread_label_keys(at: &Cursor<'_, '_>, rules: &Rules<'_>, errors: &mut ErrorList) {
+/// Returns whether the keys of constraints follow the rule for servers that merge them into the selector. It depends on
+/// whether the stored pod already violates a rule.
+fn uses_merged_rule(rules: &Rules<'_>) -> bool {
     let merges = rules.enabled("MatchLabelKeysInPodTopologySpreadSelectorMerge");
     let breaks = |check: fn(&Cursor<'_, '_>, &mut ErrorList)| {
         let constraints = rules
@@ -163,14 +170,10 @@ fn spread_label_keys(at: &Cursor<'_, '_>, rules: &Rules<'_>, errors: &mut ErrorL
             !errors.is_empty()
         })
     };
-    let uses_merged_rule = match (rules.enabled("MatchLabelKeysInPodTopologySpread"), merges) {
+    match (rules.enabled("MatchLabelKeysInPodTopologySpread"), merges) {
         (false, _) => false,
         (true, true) => !breaks(match_label_keys),
         (true, false) => breaks(separate_label_keys),
-    };
-    match uses_merged_rule {
-        true => match_label_keys(at, errors),
-        false => separate_label_keys(at, errors),
     }
 }
 

@@ -5,7 +5,7 @@ use super::rules::Rules;
 use crate::checks::resources::quantity;
 use crate::checks::{Report, Rule, ip, names, numbers, update};
 use crate::{Cursor, checks::go};
-use scantling_value::{ErrorList, FieldError, Value};
+use scantling_value::{ErrorList, FieldError, Value, deadline};
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
@@ -109,15 +109,20 @@ fn transitions(
     if stored.is_empty() || (!containers.is_empty() && rules.has_restart_all() && restarts_all(spec)) {
         return;
     }
+    let is_running = |status: &&Value| status.at(["state", "terminated"]).is_none();
+    let running: BTreeSet<&str> = at
+        .list()
+        .iter()
+        .filter(is_running)
+        .map(|new| new.get_str("name"))
+        .collect();
     for (i, old) in stored.iter().enumerate() {
+        deadline::tick_for(spec.list(containers).len());
         let Some(ended) = old.at(["state", "terminated"]) else {
             continue;
         };
         let code = ended.get("exitCode").and_then(Value::as_int).unwrap_or(0);
-        let restarted = |new: &&Value| {
-            new.get_str("name") == old.get_str("name") && new.at(["state", "terminated"]).is_none()
-        };
-        if at.list().iter().any(|new| restarted(&new))
+        if running.contains(old.get_str("name"))
             && !may_restart(containers, old.get_str("name"), code, spec, rules)
         {
             let status = at.path().index(i);
@@ -263,10 +268,10 @@ fn not_negative(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
 
 fn volume_health(at: &Cursor<'_, '_>, spec: &Cursor<'_, '_>, errors: &mut ErrorList) {
     let volumes = spec.field("volumes");
+    let known: BTreeSet<&str> = volumes.list().iter().map(|v| v.get_str("name")).collect();
     for health in at.items() {
         let name = health.field("name");
-        let is_known = volumes.list().iter().any(|v| v.get_str("name") == name.str());
-        if !name.str().is_empty() && !is_known {
+        if !name.str().is_empty() && !known.contains(name.str()) {
             errors.push_with(|| FieldError::not_found(name.path(), name.str()));
         }
     }
@@ -390,6 +395,7 @@ fn allocated_resources(
 /// Returns why a container cannot have been given a resource, if it cannot.
 fn allocation_fault(resource: &str, container: &Value, pod: &Cursor<'_, '_>) -> Option<&'static str> {
     let requests = |name: &str| container.at(["resources", "requests", name]);
+    deadline::tick_for(container.list_at(["resources", "claims"]).len());
     let Some(claim) = resource.strip_prefix("claim:") else {
         let why = "must match one of the container's resource requests";
         return requests(resource).is_none().then_some(why);

@@ -9,7 +9,7 @@ use super::pool::{AddressRange, pick_port};
 use super::{HEADLESS, View, node_port};
 use crate::checks::ip::{self, Cidr};
 use crate::prepare::object_in;
-use scantling_value::{ErrorList, FieldError, Map, Path, Value};
+use scantling_value::{ErrorList, FieldError, Map, Path, Value, deadline};
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
@@ -490,6 +490,7 @@ impl Allocator<'_> {
             let number = match given {
                 0 => self.take_any_node_port()?,
                 given => {
+                    deadline::tick_for(stored.len());
                     if !stored.contains(&given) && !taken.contains(&given) {
                         self.take_asked_port(i, given)?;
                         taken.push(given);

@@ -4,6 +4,7 @@ mod builtin;
 mod compute;
 mod connections;
 mod decoding;
+mod fairness;
 mod files;
 mod growth;
 mod identity;
@@ -26,6 +27,7 @@ pub(crate) fn all() -> Vec<Attack> {
         reading::table(),
         connections::table(),
         identity::table(),
+        fairness::table(),
         files::table(),
         builtin::table(),
     ];

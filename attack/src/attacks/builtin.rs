@@ -100,10 +100,17 @@ fn length_delimited(number: u8, content: &[u8]) -> Vec<u8> {
 }
 
 pub(crate) fn table() -> Vec<Attack> {
-    [pods(), services_and_network(), policies(), patches(), others()]
-        .into_iter()
-        .flatten()
-        .collect()
+    [
+        pods(),
+        members(),
+        services_and_network(),
+        policies(),
+        patches(),
+        others(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
 fn pods() -> Vec<Attack> {
@@ -305,6 +312,103 @@ fn pods() -> Vec<Attack> {
         })
         .expect(DONE_OR_REFUSED),
     ]
+}
+
+/// Members of objects that are added among many others, from two sources.
+fn members() -> Vec<Attack> {
+    let amounts = |prefix: &str, n: usize| -> Value {
+        let name = |i: usize| (format!("{prefix}.example.com/r{i:05}"), json!("1"));
+        (0..n).map(name).collect::<serde_json::Map<_, _>>().into()
+    };
+    let texts = |prefix: &str, n: usize| numbered(n, |i| format!("\"{prefix}{i:06}\":\"\""));
+    vec![
+        Attack::one("builtin/secret-string-data", "a Secret with 60 000 entries of data and 60 000 of stringData before them", move |size| {
+            let n = size.scale(60_000);
+            let (data, string_data) = (texts("z", n), texts("a", n));
+            let body = format!(r#"{{"apiVersion":"v1","kind":"Secret","metadata":{{"name":"a"}},"data":{{{data}}},"stringData":{{{string_data}}}}}"#);
+            HttpRequest::new("POST", "/api/v1/namespaces/default/secrets?dryRun=All", JSON, body)
+        })
+        .expect(DONE_OR_REFUSED),
+        Attack::one("builtin/duplicate-data", "a ConfigMap whose data appears twice with 100 000 entries", move |size| {
+            let n = size.scale(100_000);
+            let (first, second) = (texts("z", n), texts("a", n));
+            let body = format!(r#"{{"apiVersion":"v1","kind":"ConfigMap","metadata":{{"name":"a"}},"data":{{{first}}},"data":{{{second}}}}}"#);
+            HttpRequest::new("POST", "/api/v1/namespaces/default/configmaps?dryRun=All", JSON, body)
+        })
+        .expect(DONE_OR_REFUSED),
+        Attack::one("builtin/data-protobuf", "a ConfigMap in protobuf with 200 000 entries in reverse order", |size| {
+            let n = size.scale(200_000);
+            let entry = |i: usize| length_delimited(2, &length_delimited(1, format!("{:06}", n - i).as_bytes()));
+            let entries: Vec<u8> = (0..n).flat_map(entry).collect();
+            let raw = [length_delimited(1, &length_delimited(1, b"a")), entries].concat();
+            let type_meta = [length_delimited(1, b"v1"), length_delimited(2, b"ConfigMap")].concat();
+            let body = [b"k8s\0".to_vec(), length_delimited(1, &type_meta), length_delimited(2, &raw)].concat();
+            HttpRequest::new("POST", "/api/v1/namespaces/default/configmaps?dryRun=All", PROTOBUF, body)
+        })
+        .expect(DONE_OR_REFUSED),
+        object_with("builtin/limit-range-amounts", "a LimitRange with 30 000 maxima and 30 000 defaults", "/api/v1/namespaces/default/limitranges", move |size| {
+            let n = size.scale(30_000);
+            json!({"apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "a"}, "spec": {"limits": [{
+                "type": "Container", "max": amounts("a", n), "default": amounts("z", n),
+            }]}})
+        }),
+        Attack::one("builtin/limit-range-defaults", "a Pod with 10 000 containers that lack 10 000 default amounts", |size| {
+            let fields = json!({"containers": many(size.scale(10_000), |i| container(&format!("c{i}")))});
+            try_create(PODS, &pod("a", &fields))
+        })
+        .after_one(move |size| {
+            post("/api/v1/namespaces/default/limitranges", &json!({"apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "a"}, "spec": {"limits": [{
+                "type": "Container", "default": amounts("a", size.scale(10_000)), "defaultRequest": {"cpu": "1"},
+            }]}}))
+        })
+        .expect(DONE_OR_REFUSED),
+        Attack::one("builtin/limit-range-errors", "a Pod with 10 000 containers below 10 000 minima", |size| {
+            let fields = json!({"containers": many(size.scale(10_000), |i| container(&format!("c{i}")))});
+            try_create(PODS, &pod("a", &fields))
+        })
+        .after_one(move |size| {
+            post("/api/v1/namespaces/default/limitranges", &json!({"apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "a"}, "spec": {"limits": [{
+                "type": "Container", "maxLimitRequestRatio": amounts("a", size.scale(10_000)),
+            }]}}))
+        })
+        .expect(DONE_OR_REFUSED),
+        Attack::one("builtin/quantity-sums", "2 000 containers whose requests differ by 80 000 digits", |size| {
+            let n = size.scale(2_000);
+            let container = |i: usize| json!({"name": format!("c{i}"), "image": "i", "resources": {"requests": {"cpu": format!("1e{}", i * 40)}}});
+            try_create(PODS, &pod("a", &json!({"containers": many(n, container), "resources": {"limits": {"cpu": "1e100000"}}})))
+        })
+        .expect(DONE_OR_REFUSED),
+        Attack::one("builtin/spread-constraints-update", "an update of a Pod with 8 000 topology spread constraints with keys", |size| {
+            let mut object = pod("a", &spread(size));
+            object["metadata"]["labels"] = json!({"x": "y"});
+            put(&format!("{PODS}/a?dryRun=All"), &object)
+        })
+        .after_one(|size| post(PODS, &pod("a", &spread(size))))
+        .expect(DONE_OR_REFUSED),
+        Attack::one("builtin/tolerations-of-class", "a Pod with 10 000 tolerations beside those of its RuntimeClass", |size| {
+            try_create(PODS, &pod("a", &json!({"runtimeClassName": "r", "tolerations": tolerations("p", size.scale(10_000))})))
+        })
+        .after_one(|size| {
+            post("/apis/node.k8s.io/v1/runtimeclasses", &json!({"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": "r"}, "handler": "h",
+                "scheduling": {"tolerations": tolerations("c", size.scale(10_000))}}))
+        })
+        .expect(DONE_OR_REFUSED),
+    ]
+}
+
+fn tolerations(prefix: &str, n: usize) -> Value {
+    many(
+        n,
+        |i| json!({"key": format!("{prefix}{i}"), "operator": "Exists"}),
+    )
+}
+
+/// Topology spread constraints whose keys are merged into their selectors.
+fn spread(size: Size) -> Value {
+    json!({"topologySpreadConstraints": many(size.scale(8_000), |i| json!({
+        "maxSkew": 1, "topologyKey": format!("k{i}"), "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"a": "b"}}, "matchLabelKeys": ["c"],
+    }))})
 }
 
 fn services_and_network() -> Vec<Attack> {

@@ -1,6 +1,6 @@
 //! The resource requests and limits of pods.
 
-use crate::checks::resources::{is_huge_pages, quantity};
+use crate::checks::resources::{is_huge_pages, quantity, sum};
 use scantling_notation::quantity::Quantity;
 use scantling_value::{Map, Value};
 use std::collections::BTreeMap;
@@ -14,11 +14,6 @@ pub(super) fn amounts(list: Option<&Value>) -> Amounts {
     entries
         .map(|(name, amount)| (name.to_string(), quantity(Some(amount))))
         .collect()
-}
-
-/// The sum of two amounts. Amounts beyond what a quantity can hold stay as they are.
-pub(super) fn sum(a: &Quantity, b: &Quantity) -> Quantity {
-    a.add(b).unwrap_or_else(|_| a.clone())
 }
 
 /// Adds amounts to others.

@@ -3,10 +3,10 @@
 //! A quota takes part once a controller has written its status: `status.hard` says what is limited, `status.used` what is
 //! used. The plugin adds to `used`; only a controller subtracts.
 
-use super::pod_resources::{Amounts, Bound, amounts, sum, with_overhead};
+use super::pod_resources::{Amounts, Bound, amounts, with_overhead};
 use super::{Action, Denial, Effects, Found, Lookup, Plugin, Request, RequestSubresource};
 use crate::Subresource;
-use crate::checks::resources::{is_huge_pages, is_native, quantity};
+use crate::checks::resources::{is_huge_pages, is_native, quantity, sum};
 use crate::core::persistent_volume_claim::class_name;
 use crate::prepare::object_in;
 use scantling_notation::quantity::Quantity;

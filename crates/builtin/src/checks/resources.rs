@@ -283,3 +283,9 @@ fn check_claims(at: &Cursor<'_, '_>, of_pod: &BTreeSet<&str>, errors: &mut Error
         }
     }
 }
+
+/// The sum of two amounts. If they differ too much to be added, the greater one: the other is negligible.
+pub(crate) fn sum(a: &Quantity, b: &Quantity) -> Quantity {
+    a.add(b)
+        .unwrap_or_else(|_| if a < b { b.clone() } else { a.clone() })
+}

@@ -2,7 +2,9 @@
 
 use super::containers::{Pod, requirements};
 use crate::checks::Report;
-use crate::checks::resources::{allows_overcommit, is_huge_pages, is_pod_level, pod_name, quantity};
+use crate::checks::resources::{
+    allows_overcommit, is_huge_pages, is_pod_level, pod_name, quantity, sum as sum_of,
+};
 use crate::{Context, Cursor};
 use scantling_notation::quantity::Quantity;
 use scantling_value::{ErrorList, FieldError, Map, Str, Value};
@@ -23,7 +25,7 @@ fn amounts(list: Option<&Value>) -> Amounts<'_> {
 fn add<'v>(sums: &mut Amounts<'v>, more: &Amounts<'v>) {
     for (name, amount) in more {
         let sum = match sums.get(name) {
-            Some(sum) => sum.add(amount).unwrap_or_else(|_| sum.clone()),
+            Some(sum) => sum_of(sum, amount),
             None => amount.clone(),
         };
         sums.insert(name, sum);

@@ -224,18 +224,20 @@ impl<'t> Patch<'t> {
         }
     }
 
-    /// Returns the findings of strict decoding in the text of the patch. Findings in parts that the patched
-    /// text contains verbatim are repeated.
-    pub fn findings(&self, document: impl FnOnce() -> String) -> Vec<Finding> {
-        let mut found = self.findings.clone();
-        if !found.is_empty()
-            && matches!(self.content, PatchContent::Json(_) | PatchContent::Merge(_))
-            && let Ok(made) =
-                json::decode_strict(self.describe_result(&document()).as_bytes(), Limits::SERVER)
+    /// Returns the findings of strict decoding in the text of the patch.
+    pub fn findings(&self) -> &[Finding] {
+        &self.findings
+    }
+
+    /// Returns the findings of strict decoding in the patched text, where it contains parts of the patch
+    /// verbatim.
+    pub fn result_findings(&self, document: impl FnOnce() -> String) -> Vec<Finding> {
+        if self.findings.is_empty() || !matches!(self.content, PatchContent::Json(_) | PatchContent::Merge(_))
         {
-            found.extend(made.duplicates);
+            return Vec::new();
         }
-        found
+        let made = json::decode_strict(self.describe_result(&document()).as_bytes(), Limits::SERVER);
+        made.map(|made| made.duplicates).unwrap_or_default()
     }
 
     /// Returns a strategic merge patch as an error message shows it.

@@ -292,7 +292,7 @@ fn strict_reading() {
     ] {
         for reading in [PatchDecoding::Strict, PatchDecoding::Lenient] {
             let shown = match Patch::decode(ty, text.as_bytes(), reading, Limits::SAFE) {
-                Ok(patch) => format!("{:?}", texts(&patch.findings(|| "{}".into()))),
+                Ok(patch) => format!("{:?}", all_findings(&patch, "{}")),
                 Err(e) => format!("error: {e}"),
             };
             out += &format!("{ty:?} {reading:?}: {shown}\n");
@@ -328,6 +328,12 @@ fn strict_reading() {
     "#]].assert_eq(&out);
 }
 
+/// The findings in the text of a patch, then those in its result.
+fn all_findings(patch: &Patch<'_>, document: &str) -> Vec<String> {
+    let in_result = patch.result_findings(|| document.to_owned());
+    texts(&[patch.findings(), &in_result].concat())
+}
+
 fn texts(findings: &[Finding]) -> Vec<String> {
     findings.iter().map(ToString::to_string).collect()
 }
@@ -349,9 +355,9 @@ fn refusals() {
         (PatchType::Apply, "spec: {weight: 1, weight: 1.50}"),
     ] {
         let patch = Patch::decode(ty, text.as_bytes(), PatchDecoding::Strict, Limits::SAFE).unwrap();
-        let findings = patch.findings(|| document.to_json());
+        let findings = all_findings(&patch, &document.to_json());
         let shown = patch.describe_result(&document.to_json());
-        out += &format!("{:?} {shown}\n", texts(&findings));
+        out += &format!("{findings:?} {shown}\n");
         out += &format!("{:?}\n", patch.strict_refusal());
     }
     expect![[r#"

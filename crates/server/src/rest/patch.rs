@@ -106,7 +106,7 @@ impl Write<'_> {
             let patch = patch.as_ref().map_err(ApiError::clone)?;
             Ok(Change {
                 object: patch.apply(old, schema).map_err(patch_error)?,
-                found: patch.findings(|| order::to_json(old)),
+                found: patch.result_findings(|| order::to_json(old)),
                 ownership: Ownership::Update,
                 is_normalized: false,
             })
@@ -146,7 +146,9 @@ impl Write<'_> {
         let refused =
             |why: &str| crate::rest::write::patch_refusal(patch.describe_result(&order::to_json(&live)), why);
         let (mut sent, unknown) = scale::check(made).map_err(|why| refused(&why))?;
-        let found = FindingList::join(&patch.findings(|| order::to_json(&live)), unknown);
+        let in_result = patch.result_findings(|| order::to_json(&live));
+        let mut found: FindingList = patch.findings().iter().cloned().collect();
+        found.append(FindingList::join(&in_result, unknown));
         match options.field_validation {
             FieldValidation::Strict if !found.is_empty() => {
                 return Err(refused(&format!(
@@ -191,7 +193,7 @@ impl Write<'_> {
             refusal: patch
                 .strict_refusal()
                 .filter(|_| options.field_validation == FieldValidation::Strict),
-            findings: patch.findings(String::new),
+            findings: patch.findings().to_vec(),
         };
         if part == Part::Scale {
             let scale = self.apply_scale(name, options, &applying).await?;
@@ -309,6 +311,10 @@ impl Patched for Patch<'_> {
 
     fn is_converted(&self) -> bool {
         self.ty() == PatchType::Strategic
+    }
+
+    fn findings(&self) -> &[Finding] {
+        Patch::findings(self)
     }
 }
 

@@ -38,6 +38,9 @@ pub(crate) trait Patched: Sync {
 
     /// Whether the result is converted, not decoded. Then its `apiVersion` and `kind` are ignored.
     fn is_converted(&self) -> bool;
+
+    /// The findings of strict decoding in the text of the patch.
+    fn findings(&self) -> &[Finding];
 }
 
 impl Write<'_> {
@@ -94,6 +97,10 @@ impl Write<'_> {
                 *object = rejected.object;
                 Err(rejected.error)
             }
+        };
+        let received = match source {
+            ObjectSource::Patch(patched) => with_findings_of(patched, received, mode),
+            ObjectSource::Body | ObjectSource::Apply(_) => received,
         };
         match received {
             // The result of a patch is decoded before its missing version is noticed.
@@ -327,6 +334,25 @@ impl Write<'_> {
             }
             (AdmissionError::Internal(why), _) => ApiError::internal_error(why),
         }
+    }
+}
+
+/// Adds the findings in the text of a patch to those of decoding its result. A patch is decoded without a type: it has
+/// duplicates of unknown fields, too.
+fn with_findings_of(
+    patched: &dyn Patched,
+    received: Result<FindingList, AdmissionError>,
+    mode: FieldValidation,
+) -> Result<FindingList, AdmissionError> {
+    let all = |decoded: FindingList| {
+        let mut all: FindingList = patched.findings().iter().cloned().collect();
+        all.append(decoded);
+        all
+    };
+    match received {
+        Ok(decoded) => report_findings(all(decoded), mode),
+        Err(AdmissionError::Strict(decoded)) => Err(AdmissionError::Strict(all(decoded))),
+        refused => refused,
     }
 }
 

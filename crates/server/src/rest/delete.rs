@@ -38,6 +38,10 @@ impl Write<'_> {
         let call = self.call;
         let options = self.delete_options()?;
         self.warn_about_orphans(&options);
+        // As in kube-apiserver, the deletion of a collection removes protected objects.
+        if let Some(why) = call.kind.behavior.and_then(|b| b.protection(name)) {
+            return Err(ApiError::forbidden(call.group_resource(), name, why));
+        }
         match self.delete_object(name, &options).await? {
             Deleted::Gone(object) if call.kind.facts.delete_returns_object => {
                 call.shape()?.object(200, object)
@@ -137,9 +141,6 @@ impl Write<'_> {
     /// Deletes one object of the call's collection.
     pub(crate) async fn delete_object(&self, name: &str, options: &DeleteOptions) -> ApiResult<Deleted> {
         let call = self.call;
-        if let Some(why) = call.kind.behavior.and_then(|b| b.protection(name)) {
-            return Err(ApiError::forbidden(call.group_resource(), name, why));
-        }
         let key = call.key(name)?;
         loop {
             let entry = call.live(&key, name).await?;
@@ -324,7 +325,14 @@ impl Write<'_> {
         }
     }
 
-    fn preconditions(&self, name: &str, uid: &str, revision: u64, options: &DeleteOptions) -> ApiResult<()> {
+    /// Checks the preconditions of a deletion.
+    pub(super) fn preconditions(
+        &self,
+        name: &str,
+        uid: &str,
+        revision: u64,
+        options: &DeleteOptions,
+    ) -> ApiResult<()> {
         let call = self.call;
         let own_words = call.kind.precondition_failed;
         let conflict = |what: &str, asked: &str, found: &str, perhaps: &str| match own_words {

@@ -280,7 +280,8 @@ impl ApiError {
     /// Adds a cause.
     pub(crate) fn cause(mut self, reason: &str, message: &str, field: &str) -> Self {
         let cause = [("reason", reason), ("message", message), ("field", field)];
-        let cause: Map = cause.into_iter().map(|(k, v)| (k, Value::from(v))).collect();
+        let cause = cause.into_iter().filter(|(_, v)| !v.is_empty());
+        let cause: Map = cause.map(|(k, v)| (k, Value::from(v))).collect();
         let details = self.0.details.get_or_insert_default();
         let causes = details.get_or_insert_with("causes", || Value::Array(Vec::new()));
         if let Some(causes) = causes.as_array_mut()

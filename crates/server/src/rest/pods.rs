@@ -3,12 +3,14 @@
 use crate::api::{Api, ResourceRequest};
 use crate::codec::text::Stored;
 use crate::http::reply::Reply;
+use crate::rest::admission::Admission;
 use crate::rest::delete::Deleted;
 use crate::rest::options::DeleteOptions;
 use crate::rest::read::{self, store_error};
 use crate::rest::selector::LabelSelector;
-use crate::rest::write::{Write, metadata_str, timestamp};
+use crate::rest::write::{Part, Write, metadata_str, timestamp};
 use crate::status::{ApiError, ApiResult, GroupResource};
+use scantling_builtin::admission::Action;
 use scantling_builtin::validate_binding;
 use scantling_store::StoreError;
 use scantling_value::{ErrorList, Map, Value, aggregate, go};
@@ -60,21 +62,30 @@ fn success(write: &Write<'_>) -> ApiResult<Reply> {
 impl Write<'_> {
     /// POST of `pods/binding` and of `bindings`.
     pub(crate) async fn bind(&mut self, name: Option<&str>) -> ApiResult<Reply> {
-        let (binding, options) = self.decode_action("", "v1", "Binding")?;
-        let own = metadata_str(&binding, "name");
+        let (mut binding, options) = self.decode_action("", "v1", "Binding")?;
+        let own = metadata_str(&binding, "name").to_owned();
+        let admission = Admission {
+            action: Action::Create,
+            part: Part::Whole,
+            name: name.unwrap_or(&own),
+            old: None,
+        };
+        self.admit(&admission, &mut binding).await?;
         let name = match name {
             Some(name) if !own.is_empty() && own != name => {
                 let why = "name in URL does not match name in Binding object";
                 return Err(ApiError::bad_request(why));
             }
             Some(name) => name,
-            None => own,
+            None => &own,
         };
         let mut errors = ErrorList::new();
         validate_binding(&binding, &mut errors);
         if !errors.is_empty() {
             return Err(ApiError::internal(aggregate(&errors)));
         }
+        self.check_admission(&admission, &binding, options.dry_run)
+            .await?;
         let key = self.call.pod_key(name)?;
         for _ in 0..MAX_TRIES {
             let Some(entry) = self
@@ -120,28 +131,51 @@ impl Write<'_> {
         }
         let none = Value::Object(Map::new());
         let asked = eviction.get("deleteOptions").unwrap_or(&none);
-        let mut delete = DeleteOptions::parse(call.query, Some(asked))?;
-        delete.dry_run |= options.dry_run;
+        let mut asked = DeleteOptions::parse(call.query, Some(asked))?;
+        asked.dry_run |= options.dry_run;
+        let is_conditional = asked.resource_version.is_some();
         let key = call.key(name)?;
-        let entry = call.live(&key, name).await?;
-        let pod = read::stored(&entry)?;
-        if !ignores_budget(&pod) {
-            self.respect_budget(&pod, &mut delete).await?;
-        }
-        if !delete.dry_run {
-            self.mark_disrupted(&key, name).await?;
-        }
-        match self.delete_object(name, &delete).await? {
-            Deleted::Gone(_) | Deleted::Unread | Deleted::Held(_) => success(self),
+        let mut tries = 1;
+        loop {
+            let entry = call.live(&key, name).await?;
+            let pod = read::stored(&entry)?;
+            let mut delete = asked.clone();
+            let has_budget = !ignores_budget(&pod);
+            let budget = match has_budget {
+                true => self.respect_budget(&pod, asked.dry_run).await?,
+                false => None,
+            };
+            // A Pod that counts as disrupted already must not become ready meanwhile.
+            if budget.is_some() || (!has_budget && !is_conditional && !is_over(&pod)) {
+                delete.resource_version = Some(entry.mod_revision.to_string());
+            }
+            match (self.evict_pod(&key, name, delete).await, budget) {
+                (Ok(()), _) => return success(self),
+                (Err(e), _) if e.code() != 409 || is_conditional => return Err(e),
+                (Err(_), Some(budget)) => return Err(still_processing(&budget)),
+                (Err(_), None) if !has_budget && tries < MAX_TRIES => tries += 1,
+                (Err(e), None) => return Err(e),
+            }
         }
     }
 
-    /// Records the eviction in the status of a Pod.
-    async fn mark_disrupted(&self, key: &str, name: &str) -> ApiResult<()> {
+    /// Marks and deletes an evicted Pod.
+    async fn evict_pod(&self, key: &str, name: &str, mut delete: DeleteOptions) -> ApiResult<()> {
+        if !delete.dry_run {
+            self.mark_disrupted(key, name, &mut delete).await?;
+        }
+        match self.delete_object(name, &delete).await? {
+            Deleted::Gone(_) | Deleted::Unread | Deleted::Held(_) => Ok(()),
+        }
+    }
+
+    /// Records the eviction in the status of a Pod. A required resource version becomes that of the marked Pod.
+    async fn mark_disrupted(&self, key: &str, name: &str, delete: &mut DeleteOptions) -> ApiResult<()> {
         let call = self.call;
         for _ in 0..MAX_TRIES {
             let entry = call.live(key, name).await?;
             let mut pod = read::stored(&entry)?;
+            self.preconditions(name, metadata_str(&pod, "uid"), entry.mod_revision, delete)?;
             if !metadata_str(&pod, "deletionTimestamp").is_empty() {
                 return Ok(());
             }
@@ -158,7 +192,11 @@ impl Write<'_> {
             let expected = entry.mod_revision;
             let update = scantling_store::Write::Update { value, expected };
             match call.api.store.write(key, update).await {
-                Ok(_) => return Ok(()),
+                Ok(event) => {
+                    let version = delete.resource_version.as_mut();
+                    version.into_iter().for_each(|v| *v = event.revision.to_string());
+                    return Ok(());
+                }
                 Err(StoreError::Conflict { .. } | StoreError::NotFound { .. }) => {}
                 Err(e) => return Err(store_error(e)),
             }
@@ -166,11 +204,12 @@ impl Write<'_> {
         Ok(())
     }
 
-    /// Takes one disruption from the budget of a Pod, or refuses the eviction.
-    async fn respect_budget(&self, pod: &Value, delete: &mut DeleteOptions) -> ApiResult<()> {
+    /// Takes one disruption from the budget of a Pod, or refuses the eviction. Returns the name of the budget if it
+    /// allows the eviction only because the Pod is not ready.
+    async fn respect_budget(&self, pod: &Value, dry_run: bool) -> ApiResult<Option<String>> {
         let call = self.call;
         let Some(kind) = call.api.kind_named("policy", "PodDisruptionBudget") else {
-            return Ok(());
+            return Ok(None);
         };
         for _ in 0..MAX_TRIES {
             let budgets = call
@@ -179,7 +218,7 @@ impl Write<'_> {
                 .await?;
             let mut of_pod = budgets.into_iter().filter(|budget| selects(budget, pod));
             let Some(budget) = of_pod.next() else {
-                return Ok(());
+                return Ok(None);
             };
             if of_pod.next().is_some() {
                 let why = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.";
@@ -191,19 +230,17 @@ impl Write<'_> {
                 let is_healthy =
                     status("currentHealthy") >= status("desiredHealthy") && status("desiredHealthy") > 0;
                 if always || is_healthy {
-                    // The Pod must not have become ready meanwhile.
-                    delete.resource_version = Some(metadata_str(pod, "resourceVersion").to_owned());
-                    return Ok(());
+                    return Ok(Some(metadata_str(&budget, "name").to_owned()));
                 }
             }
             let mut budget = Arc::unwrap_or_clone(budget);
             take_disruption(&mut budget, metadata_str(pod, "name"))?;
-            if delete.dry_run {
-                return Ok(());
+            if dry_run {
+                return Ok(None);
             }
             let conflict = call.api.store_updates(std::slice::from_ref(&budget)).await?;
             if conflict.is_none() {
-                return Ok(());
+                return Ok(None);
             }
         }
         let why = "couldn't update PodDisruptionBudget due to conflicts";
@@ -358,15 +395,26 @@ fn set_condition(pod: &mut Value, condition: Map) {
 
 /// Returns whether a Pod can be evicted regardless of budgets: it does not run, or is being deleted.
 fn ignores_budget(pod: &Value) -> bool {
-    matches!(
-        pod.str_at(["status", "phase"]),
-        "Succeeded" | "Failed" | "Pending"
-    ) || !metadata_str(pod, "deletionTimestamp").is_empty()
+    is_over(pod) || pod.str_at(["status", "phase"]) == "Pending"
 }
 
 fn is_ready(pod: &Value) -> bool {
     let mut conditions = pod.list_at(["status", "conditions"]).iter();
     conditions.any(|c| c.get_str("type") == "Ready" && c.get_str("status") == "True")
+}
+
+/// Returns whether a Pod has ended or is being deleted.
+fn is_over(pod: &Value) -> bool {
+    matches!(pod.str_at(["status", "phase"]), "Succeeded" | "Failed")
+        || !metadata_str(pod, "deletionTimestamp").is_empty()
+}
+
+/// The error of an eviction that is to be tried again.
+fn still_processing(budget: &str) -> ApiError {
+    let why = "Cannot evict pod as it would violate the pod's disruption budget.";
+    let cause = format!("The disruption budget {budget} is still being processed by the server.");
+    let error = ApiError::too_many_requests(why, 10).retry_after(10);
+    error.cause("DisruptionBudget", &cause, "")
 }
 
 /// Returns whether a budget covers a Pod.
@@ -388,12 +436,7 @@ fn take_disruption(budget: &mut Value, pod: &str) -> ApiResult<()> {
     let status = |field| number(budget, "status", field);
     let cause = |e: ApiError, why: String| e.cause("DisruptionBudget", &why, "");
     if status("observedGeneration") < number(budget, "metadata", "generation") {
-        let e = ApiError::too_many_requests(
-            "Cannot evict pod as it would violate the pod's disruption budget.",
-            10,
-        );
-        let why = format!("The disruption budget {name} is still being processed by the server.");
-        return Err(cause(e, why));
+        return Err(still_processing(&name));
     }
     let denied = |why: &str, detail: &str| {
         let e = ApiError::forbidden(BUDGET, &name, why);

@@ -2,6 +2,7 @@
 
 mod claim_spec;
 mod device_class;
+mod device_taint_rule;
 mod resource_claim;
 
 use crate::BuiltinKind;
@@ -12,6 +13,7 @@ const GROUP: &str = "resource.k8s.io";
 /// The kinds of this group whose rules are known.
 pub(crate) const KINDS: &[&dyn BuiltinKind] = &[
     &device_class::DeviceClass,
+    &device_taint_rule::DeviceTaintRule,
     &resource_claim::ResourceClaim,
     &resource_claim::ResourceClaimTemplate,
 ];

@@ -98,7 +98,17 @@ pub(super) fn render(subject: &ReportSubject, verbosity: Verbosity, palette: &Pa
         && !subject.findings.iter().any(|f| f.level.is_error())
     {
         origin(&mut out, subject, subject.location.as_ref());
-        let _ = writeln!(out, ": {}: {ok}{}{ok:#}", subject.name, subject.outcome);
+        let head = out.rsplit('\n').next().map_or(0, str::len) + 2;
+        let text = fit(
+            &format!("{}: {}", subject.name, subject.outcome),
+            head,
+            palette.width,
+        );
+        let _ = match text.strip_suffix(&subject.outcome) {
+            Some(name) => writeln!(out, ": {name}{ok}{}{ok:#}", subject.outcome),
+            // A long outcome has several lines.
+            None => writeln!(out, ": {text}"),
+        };
     }
     if verbosity == Verbosity::Verbose {
         for detail in &subject.details {
@@ -119,10 +129,9 @@ fn finding(out: &mut String, subject: &ReportSubject, finding: &Finding, palette
     } else {
         String::new()
     };
-    // kube-apiserver's messages may have several lines.
-    let text = finding.text.replace('\n', "\n      ");
+    let text = &finding.text;
     let head = out.rsplit('\n').next().map_or(0, str::len) + level.len() + code.len() + 4;
-    let text = fit(&subject.titled(&text), head, palette.width);
+    let text = fit(&subject.titled(text), head, palette.width);
     let _ = writeln!(out, ": {style}{level}{code}{style:#}: {text}");
     if let Some(place) = &finding.location {
         let number = place.line.to_string();
@@ -159,16 +168,22 @@ const NOTE_HEAD: usize = 4;
 /// The indentation of further lines.
 const INDENT: &str = "      ";
 
-/// Wraps a text to the width of the terminal; `head` is the width of its prefix. Without a terminal, the text
-/// is unchanged: other programs read it.
+/// Wraps a text to the width of the terminal; `head` is the width of its prefix. Further lines are indented:
+/// kube-apiserver's messages may have several. Without a terminal, lines are not wrapped: other programs read them.
 fn fit(text: &str, head: usize, width: Option<usize>) -> String {
     let Some(width) = width.filter(|width| *width >= 40) else {
-        return text.to_owned();
+        return text.replace('\n', &format!("\n{INDENT}"));
     };
     let (mut out, mut used, mut lines) = (String::new(), head, 1);
-    for word in text.split_inclusive(' ') {
+    let mut after_break = false;
+    let words = text
+        .split_inclusive('\n')
+        .flat_map(|line| line.split_inclusive(' '));
+    for word in words {
         let size = word.trim_end().width();
-        if used + size > width && used > INDENT.len() {
+        // The last line needs room for the ellipsis.
+        let limit = width - usize::from(lines == MAX_LINES);
+        if used > INDENT.len() && used + size > limit || after_break {
             out.truncate(out.trim_end().len());
             if lines == MAX_LINES {
                 out.push('…');
@@ -178,9 +193,11 @@ fn fit(text: &str, head: usize, width: Option<usize>) -> String {
             out.push_str(INDENT);
             (used, lines) = (INDENT.len(), lines + 1);
         }
-        if size > width - used {
+        after_break = word.ends_with('\n');
+        let word = word.trim_end_matches('\n');
+        if size > limit.saturating_sub(used) {
             // For one long value, the beginning is enough.
-            out.extend(word.chars().take(width.saturating_sub(used + 1)));
+            out.extend(word.chars().take(limit.saturating_sub(used + 1)));
             out.push_str("… ");
             used = width;
         } else {
@@ -263,8 +280,12 @@ mod tests {
         let fitted = fit(&many, 10, Some(40));
         assert_eq!(fitted.lines().count(), 6);
         assert!(
-            fitted.ends_with('…') && fitted.lines().all(|line| line.chars().count() <= 41),
+            fitted.ends_with('…') && fitted.lines().all(|line| line.chars().count() <= 40),
             "{fitted}"
         );
+        // The lines of a message stay lines.
+        assert_eq!(fit("one two\nthree", 30, Some(40)), "one two\n      three");
+        assert_eq!(fit("one two\nthree", 30, None), "one two\n      three");
+        assert_eq!(fit(&"line\n".repeat(9), 10, Some(40)).lines().count(), 6);
     }
 }

@@ -313,12 +313,16 @@ const MAX_LEVEL: usize = 48;
 /// The object that has the required fields of a schema.
 fn required_object(schema: &Value, level: usize) -> Value {
     let mut members = Map::new();
+    if schema.get("x-kubernetes-embedded-resource") == Some(&Value::Bool(true)) {
+        members.insert("apiVersion", "v1".into());
+        members.insert("kind", "ConfigMap".into());
+    }
     if level < MAX_LEVEL {
         for name in schema.list("required").iter().filter_map(Value::as_str) {
             let property = schema.at(["properties", name]);
             let property = property.or_else(|| schema.get("additionalProperties"));
-            let value = property.map_or_else(|| Value::Object(Map::new()), |p| value_of(p, level + 1));
-            members.insert(name, value);
+            let value = || property.map_or_else(|| Value::Object(Map::new()), |p| value_of(p, level + 1));
+            members.get_or_insert_with(name, value);
         }
         let missing = usize::try_from(schema.get("minProperties").and_then(Value::as_int).unwrap_or(0))
             .unwrap_or(0)

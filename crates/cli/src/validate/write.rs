@@ -136,7 +136,10 @@ impl Validator<'_> {
         let first = builder.report.errors.len();
         self.report_outcomes(builder, outcome, rest, old.as_ref(), &sent, unknown);
         if let (Some(issue), Some(help)) = (builder.report.errors.get_mut(first), releases) {
-            issue.help = Some(help);
+            issue.help = Some(match issue.help.take() {
+                Some(other) => format!("{help}; {other}"),
+                None => help,
+            });
         }
     }
 
@@ -196,8 +199,17 @@ impl Validator<'_> {
             return self.report_outcome(builder, outcome, old, sent, unknown);
         };
         self.report_outcome(builder, outcome, old, sent, None);
+        let strict = builder.report.errors.len();
         rest.warnings.clear();
         self.report_outcome(builder, rest, old, sent, unknown);
+        if builder.report.errors.len() > strict
+            && let Some(issue) = strict
+                .checked_sub(1)
+                .and_then(|n| builder.report.errors.get_mut(n))
+        {
+            let help = "a cluster reports the errors that follow only once this one is fixed";
+            issue.help = Some(help.to_owned());
+        }
     }
 
     fn report_outcome(
@@ -253,7 +265,7 @@ fn without_allocated(sent: &Value, mut outcome: AdmitOutcome) -> AdmitOutcome {
     outcome
 }
 
-/// Whether a write is refused for unknown or duplicate fields.
+/// Returns whether a write is refused for unknown or duplicate fields.
 fn is_strict(outcome: &AdmitOutcome) -> bool {
     matches!(outcome.error, Some(AdmissionError::Strict(_)))
 }

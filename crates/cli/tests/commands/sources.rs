@@ -273,7 +273,70 @@ fn repositories_of_flux_are_validated_as_they_are() {
     assert_eq!(code, 0);
     let (large, code) = project.run("validate crds apps/jobs --var SIZE=5 -q");
     assert_eq!(code, 1);
-    expect![[""]].assert_eq(&format!("{all}$ SIZE=3\n{small}$ SIZE=5\n{large}"));
+    expect![[r#"
+        apps/bad/namespace.yaml:3:12: error: Namespace _: metadata.name: Invalid value: "_": a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')
+          |
+        3 | metadata: {name: _}
+          |            ^
+        apps/bad/namespace.yaml:3:1: error: Namespace _: metadata.labels: Invalid value: "_": a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')
+          |
+        3 | metadata: {name: _}
+          | ^
+          = built-in kind of Kubernetes 1.37
+          = the rules that ran cost 0
+        apps/jobs/namespace.yaml: Namespace jobs: accepted
+          = built-in kind of Kubernetes 1.37
+          = the rules that ran cost 0
+        apps/jobs/widget.yaml:5:3: warning: Widget a: not validated, because the value is not final: spec.size: Invalid value: "string": spec.size in body must be of type integer: "string"
+          |
+        5 |   size: ${SIZE}
+          |   ^
+        apps/jobs/widget.yaml: Widget a: accepted
+          = by widgets.example.com in crds/widgets.yaml
+          = the rules that ran cost 0
+        components/common/namespace.yaml: Namespace example: accepted
+          = built-in kind of Kubernetes 1.37
+          = the rules that ran cost 0
+        crds/widgets.yaml: CustomResourceDefinition widgets.example.com: accepted
+          = the rules that ran cost 0
+        1 CRD, 5 objects: 4 accepted, 1 refused, 1 warning, 2 skipped, 5 files skipped
+        note: apps/jobs/kustomization.yaml: Kustomization (no name): skipped: a configuration file of a tool, not an object of a cluster
+        note: components/common/kustomization.yaml: Component (no name): skipped: a configuration file of a tool, not an object of a cluster
+        note: apps/jobs/patch.yaml: skipped: a patch of a kustomization: use --kustomize
+        note: chart/templates/widget.yaml: skipped: a Helm template: validate the output of `helm template`, or use --helm
+        note: chart/Chart.yaml: skipped: not a Kubernetes object
+        note: chart/values.yaml: skipped: not a Kubernetes object
+        note: docs/snippet.yaml: skipped: a template: validate what it is rendered to
+        $ SIZE=3
+        crds/widgets.yaml: CustomResourceDefinition widgets.example.com: accepted
+        apps/jobs/namespace.yaml: Namespace jobs: accepted
+        ---
+        apiVersion: v1
+        kind: Namespace
+        metadata:
+          labels:
+            kubernetes.io/metadata.name: jobs
+          name: jobs
+        spec:
+          finalizers:
+          - kubernetes
+        status:
+          phase: Active
+        apps/jobs/widget.yaml: Widget a: accepted
+        ---
+        apiVersion: example.com/v1
+        kind: Widget
+        metadata:
+          generation: 1
+          name: a
+        spec:
+          size: 3
+        $ SIZE=5
+        apps/jobs/widget.yaml:5:3: error: Widget a: spec.size: Invalid value: 5: spec.size in body should be less than or equal to 4
+          |
+        5 |   size: 5
+          |   ^
+    "#]].assert_eq(&format!("{all}$ SIZE=3\n{small}$ SIZE=5\n{large}"));
 }
 
 /// Patterns of the shell name files; a directory is searched, a file is read whatever its name.

@@ -30,7 +30,6 @@ pub(super) struct Interpreter<'a, 'c> {
     limits: Limits<'c>,
     /// Loop iterations since the last check for an interrupt.
     iterations: u32,
-    interrupted: bool,
 }
 
 /// The value of a variable of a comprehension or block.
@@ -62,7 +61,6 @@ impl<'a, 'c> Interpreter<'a, 'c> {
             cost: 0,
             limits,
             iterations: 0,
-            interrupted: false,
         }
     }
 
@@ -105,8 +103,7 @@ impl<'a, 'c> Interpreter<'a, 'c> {
         // cost of its calls.
         self.iterations = 0;
         deadline::tick_by(INTERRUPT_EVERY);
-        self.interrupted = self.limits.interrupt.is_some_and(|interrupt| interrupt());
-        if self.interrupted {
+        if self.limits.interrupt.is_some_and(|interrupt| interrupt()) {
             return Err(EvalError::Interrupted);
         }
         Ok(())

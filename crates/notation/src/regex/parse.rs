@@ -285,7 +285,13 @@ impl<'p> RegexParser<'p> {
         let mut chars = skip(start, 2).chars();
         while let Some(c) = chars.next() {
             match c {
-                'i' => flags.case = if on { LetterCase::Folded } else { LetterCase::Sensitive },
+                'i' => {
+                    flags.case = if on {
+                        LetterCase::Folded
+                    } else {
+                        LetterCase::Sensitive
+                    }
+                }
                 'm' => flags.multi_line = on,
                 's' => flags.dot_matches_newline = on,
                 'U' => flags.swap_greed = on,

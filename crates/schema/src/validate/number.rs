@@ -101,7 +101,7 @@ pub(super) fn check<S: Sink>(
     let bounds = [
         (
             v.minimum,
-            Bound {
+            NumberBound {
                 name: "Minimum boundary",
                 is_out_of_type: checks.out_of_type_bounds.minimum,
                 outside: Ordering::Less,
@@ -111,7 +111,7 @@ pub(super) fn check<S: Sink>(
         ),
         (
             v.maximum,
-            Bound {
+            NumberBound {
                 name: "Maximum boundary",
                 is_out_of_type: checks.out_of_type_bounds.maximum,
                 outside: Ordering::Greater,
@@ -136,7 +136,7 @@ pub(super) fn check<S: Sink>(
 }
 
 /// A lower or upper bound.
-struct Bound {
+struct NumberBound {
     name: &'static str,
     is_out_of_type: bool,
     /// The order of a number outside the bound and its limit.
@@ -146,7 +146,7 @@ struct Bound {
     relation: &'static str,
 }
 
-impl Bound {
+impl NumberBound {
     fn is_violated(&self, number: &ComparableNumber, limit: f64) -> bool {
         let order = match number {
             ComparableNumber::Int(i) => Some(i.cmp(&cut(limit))),

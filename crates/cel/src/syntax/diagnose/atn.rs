@@ -75,7 +75,7 @@ impl EdgeLabel {
 
 /// A state.
 #[derive(Debug)]
-pub(super) struct State {
+pub(super) struct AtnState {
     pub(super) kind: StateKind,
     pub(super) rule: GrammarRule,
     pub(super) edges: Vec<Edge>,
@@ -87,9 +87,9 @@ pub(super) struct State {
     pub(super) alts: Option<Vec<TokenSet>>,
 }
 
-impl State {
-    const fn new(kind: StateKind, rule: GrammarRule) -> State {
-        State {
+impl AtnState {
+    const fn new(kind: StateKind, rule: GrammarRule) -> AtnState {
+        AtnState {
             kind,
             rule,
             edges: Vec::new(),
@@ -117,17 +117,17 @@ impl State {
 /// The graph.
 #[derive(Debug)]
 pub(super) struct Atn {
-    states: Vec<State>,
+    states: Vec<AtnState>,
 }
 
 /// The graph of the grammar.
 pub(super) static ATN: LazyLock<Atn> = LazyLock::new(Atn::build);
 
 /// A state without edges, for invalid identifiers.
-static DEAD: State = State::new(StateKind::Basic, GrammarRule::Start);
+static DEAD: AtnState = AtnState::new(StateKind::Basic, GrammarRule::Start);
 
 impl Atn {
-    pub(super) fn state(&self, id: StateId) -> &State {
+    pub(super) fn state(&self, id: StateId) -> &AtnState {
         self.states.get(usize::from(id)).unwrap_or(&DEAD)
     }
 
@@ -169,7 +169,7 @@ impl Atn {
     }
 
     fn add(&mut self, kind: StateKind, rule: GrammarRule) -> StateId {
-        self.states.push(State::new(kind, rule));
+        self.states.push(AtnState::new(kind, rule));
         (self.states.len() - 1) as StateId
     }
 

@@ -83,6 +83,13 @@ impl BuiltinResource {
         self.table.convert(self.definition, object, Extensions::NONE)
     }
 
+    /// Returns an object of the version as it is encoded, without empty lists and maps; `None` if it has none.
+    pub fn encoded(&self, object: &Value) -> Option<Value> {
+        let members = object.as_object()?;
+        let omits = self.table.omits_empty_collections(self.definition, members);
+        omits.then(|| self.table.canonical(self.definition, members.clone()).into())
+    }
+
     /// Normalizes an object: decodes it by its type, fills in defaults, reports findings.
     pub(crate) fn normalize(
         &self,
@@ -271,7 +278,7 @@ impl BuiltinResource {
 /// An object of an API type.
 #[derive(Debug)]
 pub struct TypedObject {
-    /// The object, without unset and empty fields.
+    /// The object, without unset fields. Empty lists and maps differ from absent ones.
     pub object: Value,
     /// Unknown and duplicate fields, in document order.
     pub findings: Vec<Finding>,
@@ -286,7 +293,7 @@ pub fn decode_typed(
     let mut decoded = table.decode(definition, document, Extensions::NONE)?;
     keep_empty_managed_fields(&mut decoded.members);
     Ok(TypedObject {
-        object: table.canonical_input(definition, decoded.members)?.into(),
+        object: table.in_memory_input(definition, decoded.members)?.into(),
         findings: decoded.findings,
     })
 }

@@ -26,10 +26,10 @@ impl TypeTable {
         members
     }
 
-    /// Returns the canonical form of an object that a client sent. Fails if the fields that are always written add too
-    /// much to it.
-    pub fn canonical_input(&self, definition: &TypeDef, mut members: Map) -> Result<Map, DecodeError> {
-        let mut walk = Canonicalizer::new(self, EmptyCollections::Omitted, MAX_ADDED);
+    /// Returns an object that a client sent as [`TypeTable::in_memory`] does. Fails if the fields that are always written
+    /// add too much to it.
+    pub fn in_memory_input(&self, definition: &TypeDef, mut members: Map) -> Result<Map, DecodeError> {
+        let mut walk = Canonicalizer::new(self, EmptyCollections::Kept, MAX_ADDED);
         if let Some(s) = definition.as_struct() {
             walk.members(s, &mut members);
         }

@@ -226,6 +226,11 @@ fn members(object: &Value, names: &[&'static str]) -> Map {
     names.iter().filter_map(member).collect()
 }
 
+/// Removes the annotations that only v1 has: v2 has fields for them.
+pub(super) fn drop_annotations(object: &mut Map) {
+    set_annotations(object, Vec::new());
+}
+
 /// Replaces all annotations that conversions write.
 fn set_annotations(object: &mut Map, annotations: Vec<(&'static str, String)>) {
     let Some(metadata) = object_in(object, "metadata") else {

@@ -1,6 +1,8 @@
 //! HorizontalPodAutoscaler, in the form of `autoscaling/v2`.
 
-use super::{DEFAULT_CPU_UTILIZATION, autoscaler_from_v1, autoscaler_to_v1, cpu_utilization, metrics};
+use super::{
+    DEFAULT_CPU_UTILIZATION, autoscaler_from_v1, autoscaler_to_v1, conversion, cpu_utilization, metrics,
+};
 use crate::checks::update::keep;
 use crate::checks::{Report, Rule, numbers, resources};
 use crate::prepare::{self, object_if_set, object_in, set_default};
@@ -44,6 +46,7 @@ impl BuiltinKind for HorizontalPodAutoscaler {
     }
 
     fn default(&self, object: &mut Map, _context: &Context<'_>) {
+        conversion::drop_annotations(object);
         let Some(spec) = object_in(object, "spec") else {
             return;
         };

@@ -4,8 +4,8 @@ use super::GROUP;
 use crate::checks::ip::{self, Cidr};
 use crate::checks::labels::{self, Values};
 use crate::checks::{Report, Rule, names, numbers};
-use crate::prepare::{count_spec_changes, object_in, objects_in, set_default};
-use crate::{BuiltinKind, Context, Cursor, KindFacts, Write};
+use crate::prepare::{count_change, object_in, objects_in, set_default, set_generation};
+use crate::{BuiltinKind, Context, Cursor, KindFacts, Operation, Write};
 use scantling_value::{ErrorList, Map, Value};
 
 /// A network policy.
@@ -51,7 +51,14 @@ impl BuiltinKind for NetworkPolicy {
     }
 
     fn prepare(&self, object: &mut Map, write: &Write<'_>) {
-        count_spec_changes(object, write, ("networking/v1", "NetworkPolicySpec"));
+        match write.operation {
+            Operation::Create => set_generation(object, 1),
+            // An empty list counts as a change of an absent one.
+            Operation::Update(old) => {
+                let is_changed = object.get("spec") != old.get("spec");
+                count_change(object, old, is_changed);
+            }
+        }
     }
 
     fn validate(&self, object: &Value, write: &Write<'_>, errors: &mut ErrorList) {

@@ -160,6 +160,10 @@ impl KindCodec for Typed {
         Ok(decoded_body(TypedObject { object, ..decoded }))
     }
 
+    fn managed_form(&self, version: &Version, object: &Value) -> Option<Value> {
+        self.version(&version.name)?.resource.encoded(object)
+    }
+
     fn empty_object(&self, version: &Version) -> Option<Value> {
         let members = [
             ("apiVersion", Value::from(api_version(self.group, &version.name))),

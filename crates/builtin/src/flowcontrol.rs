@@ -4,10 +4,9 @@ mod flow_schema;
 mod priority_level;
 
 use crate::BuiltinKind;
+use crate::Cursor;
 use crate::checks::Report;
-use crate::prepare::object_in;
-use crate::{Cursor, Operation, Subresource, Write};
-use scantling_value::{ErrorList, Limits, Map, Value, json};
+use scantling_value::{ErrorList, Limits, Value, json};
 use std::collections::BTreeSet;
 
 /// The group.
@@ -18,24 +17,6 @@ pub(crate) const KINDS: &[&dyn BuiltinKind] = &[
     &flow_schema::FlowSchema,
     &priority_level::PriorityLevelConfiguration,
 ];
-
-/// An update of the status keeps all metadata but the field managers.
-fn keep_all_metadata(object: &mut Map, write: &Write<'_>) {
-    if let (Operation::Update(old), Subresource::Status) = (write.operation, write.subresource)
-        && let Some(metadata) = object_in(object, "metadata")
-    {
-        let managers = metadata.remove("managedFields");
-        *metadata = old
-            .get("metadata")
-            .and_then(Value::as_object)
-            .cloned()
-            .unwrap_or_default();
-        match managers {
-            Some(managers) => drop(metadata.insert("managedFields", managers)),
-            None => drop(metadata.remove("managedFields")),
-        }
-    }
-}
 
 /// Checks that conditions have unique types.
 fn check_conditions(status: &Cursor<'_, '_>, errors: &mut ErrorList) {

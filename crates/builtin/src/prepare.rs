@@ -138,3 +138,21 @@ pub(crate) fn forget_empty_list(object: &mut Map, member: &str) {
         *list = Value::Null;
     }
 }
+
+/// An update of the status keeps all metadata but the field managers.
+pub(crate) fn keep_all_metadata(object: &mut Map, write: &Write<'_>) {
+    if let (Operation::Update(old), Subresource::Status) = (write.operation, write.subresource)
+        && let Some(metadata) = object_in(object, "metadata")
+    {
+        let managers = metadata.remove("managedFields");
+        *metadata = old
+            .get("metadata")
+            .and_then(Value::as_object)
+            .cloned()
+            .unwrap_or_default();
+        match managers {
+            Some(managers) => drop(metadata.insert("managedFields", managers)),
+            None => drop(metadata.remove("managedFields")),
+        }
+    }
+}

@@ -4,16 +4,18 @@ mod claim_spec;
 mod device_class;
 mod device_taint_rule;
 mod resource_claim;
+mod resource_slice;
 
 use crate::BuiltinKind;
 
 /// The group.
 const GROUP: &str = "resource.k8s.io";
 
-/// The kinds of this group whose rules are known.
+/// The kinds of this group.
 pub(crate) const KINDS: &[&dyn BuiltinKind] = &[
     &device_class::DeviceClass,
     &device_taint_rule::DeviceTaintRule,
     &resource_claim::ResourceClaim,
     &resource_claim::ResourceClaimTemplate,
+    &resource_slice::ResourceSlice,
 ];

@@ -70,7 +70,7 @@ impl BuiltinKind for PriorityLevelConfiguration {
 
     fn prepare(&self, object: &mut Map, write: &Write<'_>) {
         prepare::spec_and_status(object, write, SPEC);
-        super::keep_all_metadata(object, write);
+        crate::prepare::keep_all_metadata(object, write);
     }
 
     fn validate(&self, object: &Value, write: &Write<'_>, errors: &mut ErrorList) {

@@ -115,7 +115,8 @@ fn versioned(ty: &str, members: Option<&Map>) -> BadValue {
     BadValue::Raw(String::from_utf8_lossy(&json).into_owned())
 }
 
-fn check_name(name: &Cursor<'_, '_>, errors: &mut ErrorList) {
+/// The name of a request or a device.
+pub(super) fn check_name(name: &Cursor<'_, '_>, errors: &mut ErrorList) {
     errors.invalid_for(name, names::dns1123_label(name.str()));
 }
 

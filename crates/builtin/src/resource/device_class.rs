@@ -1,7 +1,7 @@
 //! DeviceClass.
 
 use super::{GROUP, claim_spec};
-use crate::checks::{Report, resources};
+use crate::checks::{Report, names};
 use crate::prepare::{count_change, is_changed, set_generation};
 use crate::{BuiltinKind, Cursor, KindFacts, Operation, Write};
 use scantling_schema::meta::Scope;
@@ -40,8 +40,24 @@ impl BuiltinKind for DeviceClass {
         claim_spec::check_selectors(&spec.field("selectors"), errors);
         claim_spec::check_class_configurations(&spec.field("config"), errors);
         let name = spec.field("extendedResourceName");
-        if name.is_set() && !resources::is_extended(name.str()) {
-            errors.invalid(&name, "must be a valid extended resource name");
+        if name.is_set() {
+            check_extended_name(&name, errors);
         }
     }
+}
+
+/// A name with a domain that is not Kubernetes' own, short enough for the name of its quota.
+fn check_extended_name(name: &Cursor<'_, '_>, errors: &mut ErrorList) {
+    const NATIVE: &str = "kubernetes.io/";
+    const QUOTA: &str = "requests.";
+    if !name.str().contains('/') {
+        let why = "a name must be a domain-prefixed path, such as 'example.com/my-prop'";
+        errors.invalid(name, why);
+    } else if name.str().contains(NATIVE) {
+        errors.invalid(name, format!("must not have \"{NATIVE}\" domain"));
+    }
+    if name.str().starts_with(QUOTA) {
+        errors.invalid(name, format!("must not have \"{QUOTA}\" prefix"));
+    }
+    errors.invalid_for(name, names::label_key(&format!("{QUOTA}{}", name.str())));
 }

@@ -2,8 +2,8 @@
 
 use super::{GROUP, claim_spec};
 use crate::checks::update::separate_status;
-use crate::checks::{Report, Rule, metadata, update};
-use crate::prepare::{clear_status, object_if_set, object_in};
+use crate::checks::{Report, Rule, go, metadata, update};
+use crate::prepare::{StructName, clear_status, keep_all_metadata, object_if_set, object_in};
 use crate::{BuiltinKind, Context, Cursor, KindFacts, Subresource, Write};
 use scantling_value::{ErrorList, FieldError, Map, Value};
 use std::collections::BTreeSet;
@@ -19,6 +19,7 @@ pub(super) struct ResourceClaimTemplate;
 const CLAIM: KindFacts = KindFacts {
     delete_returns_object: true,
     validates_name_on_update: true,
+    status_keeps: &[&["metadata"], &["spec"]],
     ..KindFacts::new(GROUP, "ResourceClaim")
 };
 
@@ -27,6 +28,9 @@ const TEMPLATE: KindFacts = KindFacts {
     validates_name_on_update: true,
     ..KindFacts::new(GROUP, "ResourceClaimTemplate")
 };
+
+/// The spec of a template.
+const SPEC: StructName = ("resource/v1", "ResourceClaimTemplateSpec");
 
 const MAX_CONSUMERS: usize = 256;
 
@@ -43,6 +47,7 @@ impl BuiltinKind for ResourceClaim {
 
     fn prepare(&self, object: &mut Map, write: &Write<'_>) {
         separate_status(object, write);
+        keep_all_metadata(object, write);
         if write.old().is_none() {
             clear_status(object, ("resource/v1", "ResourceClaimSpec"));
         }
@@ -115,16 +120,13 @@ impl BuiltinKind for ResourceClaimTemplate {
     fn validate(&self, object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
         let root = Cursor::root(object);
         let template = root.field("spec");
-        match write.old() {
-            None => {
-                metadata::template_of_objects(&template.field("metadata"), errors);
-                claim_spec::check_spec(&template.field("spec"), errors);
-            }
-            Some(old) => {
-                let ty = ("resource/v1", "ResourceClaimTemplateSpec");
-                if !update::same_of(ty.0, ty.1, template.value(), old.get("spec")) {
-                    errors.invalid_value(&template, Value::Null, update::IMMUTABLE);
-                }
+        let old = write.old().map(|old| old.get("spec"));
+        if old.is_none_or(|old| !update::same_of(SPEC.0, SPEC.1, template.value(), old)) {
+            metadata::template_of_objects(&template.field("metadata"), errors);
+            claim_spec::check_spec(&template.field("spec"), errors);
+            if old.is_some() {
+                let shown = go::structure(SPEC.0, SPEC.1, template.value());
+                errors.invalid_value(&template, shown, update::IMMUTABLE);
             }
         }
     }

@@ -31,7 +31,7 @@ fn outcome(ranges: &[&str], service: &str, old: Option<&str>, dry_run: bool) -> 
             let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
             errors.join("\n")
         }
-        Err(AllocationError::Internal(why)) => why,
+        Err(AllocationError::Internal(why) | AllocationError::Failed(why)) => why,
     }
 }
 

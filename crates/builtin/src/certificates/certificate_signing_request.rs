@@ -263,8 +263,9 @@ fn check_conditions(conditions: &Cursor<'_, '_>, write: &Write<'_>, errors: &mut
     }
     let had_both = APPROVALS.iter().all(|kind| old_counts.contains_key(kind));
     if !had_both && APPROVALS.iter().all(|kind| seen.contains(kind)) {
-        let why = "must specify at most one of: `Approved`, `Denied`";
-        errors.invalid_value(conditions, "{Approved, Denied}", why);
+        let [a, b] = APPROVALS.map(|kind| format!("conditions[{{\"type\": \"{kind}\"}}]"));
+        let why = format!("must specify at most one of: `{a}`, `{b}`");
+        errors.invalid_value(conditions, format!("{{{a}, {b}}}"), why);
     }
 }
 

@@ -3,7 +3,7 @@
 use super::labels::{self, Values};
 use super::{Report, names};
 use crate::Cursor;
-use scantling_value::ErrorList;
+use scantling_value::{ErrorList, Value};
 use std::collections::BTreeSet;
 
 /// Checks a node selector that is set.
@@ -93,6 +93,48 @@ pub(crate) fn topology_term<'v>(
         }
     }
     expressions
+}
+
+/// Beta labels of nodes and the stable labels that replaced them.
+const STABLE_LABELS: [(&str, &str); 5] = [
+    ("beta.kubernetes.io/arch", "kubernetes.io/arch"),
+    (
+        "beta.kubernetes.io/instance-type",
+        "node.kubernetes.io/instance-type",
+    ),
+    ("beta.kubernetes.io/os", "kubernetes.io/os"),
+    (
+        "failure-domain.beta.kubernetes.io/region",
+        "topology.kubernetes.io/region",
+    ),
+    (
+        "failure-domain.beta.kubernetes.io/zone",
+        "topology.kubernetes.io/zone",
+    ),
+];
+
+/// Replaces the beta labels in the requirements of a node affinity of a volume where `new` has the stable labels.
+pub(crate) fn follow_stable_labels(affinity: &mut Value, new: &Value) {
+    fn items<'a>(parent: &'a mut Value, list: &str) -> &'a mut [Value] {
+        let list = parent.as_object_mut().and_then(|members| members.get_mut(list));
+        list.and_then(Value::as_array_mut)
+            .map_or(&mut [], |items| &mut items[..])
+    }
+    let required = affinity
+        .as_object_mut()
+        .and_then(|members| members.get_mut("required"));
+    let Some(required) = required else { return };
+    let new = new.list_at(["required", "nodeSelectorTerms"]);
+    for (term, new) in items(required, "nodeSelectorTerms").iter_mut().zip(new) {
+        for list in ["matchExpressions", "matchFields"] {
+            for (requirement, new) in items(term, list).iter_mut().zip(new.list(list)) {
+                let is_stable = STABLE_LABELS.contains(&(requirement.get_str("key"), new.get_str("key")));
+                if let Some(members) = requirement.as_object_mut().filter(|_| is_stable) {
+                    members.insert("key", new.get_str("key").into());
+                }
+            }
+        }
+    }
 }
 
 /// The deprecation message of a node label, if it is deprecated.

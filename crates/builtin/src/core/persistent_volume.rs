@@ -7,8 +7,8 @@ use super::persistent_volume_claim::{
 };
 use crate::checks::defaults::{round_list, set_if_empty};
 use crate::checks::labels::{Values, has_invalid_value};
-use crate::checks::update::{immutable, keep, same_of};
-use crate::checks::{Report, Rule, diff, names, nodes, resources};
+use crate::checks::update::{IMMUTABLE, immutable, keep, same_of};
+use crate::checks::{Report, Rule, diff, go, names, nodes, resources};
 use crate::prepare::{object_in, set_default};
 use crate::{BuiltinKind, Context, Cursor, KindFacts, Operation, Subresource, Write};
 use scantling_schema::meta::Scope;
@@ -314,6 +314,7 @@ fn check_update(root: &Cursor<'_, '_>, old: &Value, write: &Write<'_>, errors: &
         old.at(["spec", "volumeMode"]),
         errors,
     );
+    check_affinity_update(root, old, write, errors);
     let class = spec.field("volumeAttributesClassName");
     let stored = old
         .at(["spec", "volumeAttributesClassName"])
@@ -327,6 +328,31 @@ fn check_update(root: &Cursor<'_, '_>, old: &Value, write: &Write<'_>, errors: &
     }
     if stored.is_some() && !class.is_set() {
         errors.forbidden(&class, "update from non-nil value to nil is forbidden");
+    }
+}
+
+/// A node affinity may be added. Later only the keys of deprecated labels may change, to those of their successors.
+fn check_affinity_update(root: &Cursor<'_, '_>, old: &Value, write: &Write<'_>, errors: &mut ErrorList) {
+    const TYPE: (&str, &str) = ("core/v1", "VolumeNodeAffinity");
+    let Some(stored) = old
+        .at(["spec", "nodeAffinity"])
+        .filter(|stored| !stored.is_null())
+    else {
+        return;
+    };
+    if (write.context.enabled)("MutablePVNodeAffinity") {
+        return;
+    }
+    let spec = root.field("spec");
+    let affinity = spec.field("nodeAffinity");
+    let mut expected = stored.clone();
+    if let Some(new) = affinity.value() {
+        nodes::follow_stable_labels(&mut expected, new);
+    }
+    if !same_of(TYPE.0, TYPE.1, affinity.value(), Some(&expected)) {
+        let why = format!("{IMMUTABLE}, except for updating from beta label to GA");
+        let at = root.field("nodeAffinity");
+        errors.invalid_value(&at, go::pointer(TYPE.0, TYPE.1, affinity.value()), why);
     }
 }
 

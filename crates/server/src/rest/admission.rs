@@ -3,6 +3,7 @@
 use crate::api::{Api, ResourceRequest};
 use crate::http::compute;
 use crate::kinds::kind::Kind;
+use crate::rest::managed_fields;
 use crate::rest::read::{self, store_error};
 use crate::rest::write::{Part, Write, modified, timestamp};
 use crate::status::{ApiError, ApiResult, GroupResource};
@@ -246,7 +247,16 @@ impl Api {
                 .object(&kind.key_group, &kind.plural, namespace, text("name"))
                 .map_err(store_error)?;
             let expected = crate::request::parse_uint(text("resourceVersion")).map_err(ApiError::internal)?;
-            let value = crate::codec::text::Stored::whole(object).value;
+            let live = self.store.get(&key, ReadAt::Latest).await.map_err(store_error)?;
+            let Some(live) = live.filter(|live| live.mod_revision == expected) else {
+                return Ok(false);
+            };
+            let live = read::stored(&live)?;
+            let owned = match kind.storage_version() {
+                Some(version) => managed_fields::after_own_status(&kind, version, &live, object.clone()),
+                None => object.clone(),
+            };
+            let value = crate::codec::text::Stored::whole(&owned).value;
             match self
                 .store
                 .write(&key, scantling_store::Write::Update { value, expected })

@@ -13,7 +13,7 @@ use crate::status::{ApiError, ApiResult, GroupResource};
 use scantling_builtin::admission::Action;
 use scantling_builtin::validate_binding;
 use scantling_store::StoreError;
-use scantling_value::{ErrorList, Map, Value, aggregate, go};
+use scantling_value::{ErrorList, FieldError, Map, Path, Value, aggregate, go};
 use std::sync::Arc;
 
 /// The number of retries of an update of a Pod or a budget after a conflict.
@@ -257,11 +257,22 @@ impl ResourceRequest<'_> {
     }
 }
 
+/// The options of logs, in errors.
+const LOG_OPTIONS: GroupResource<'static> = GroupResource {
+    group: "",
+    kind: "PodLogOptions",
+};
+
 /// GET of `pods/log`. There is no kubelet: a Pod on a node has no logs here.
 pub(crate) async fn log(call: &ResourceRequest<'_>, name: &str) -> ApiResult<Reply> {
+    let errors = check_log_options(call);
+    if !errors.is_empty() {
+        return Err(ApiError::invalid(LOG_OPTIONS, name, &errors));
+    }
     let key = call.key(name)?;
     let entry = call.live(&key, name).await?;
     let pod = read::stored(&entry)?;
+    check_container(&pod, call.query.get_or_empty("container"))?;
     let node = pod.str_at(["spec", "nodeName"]);
     if node.is_empty() {
         return Ok(Reply::plain_text(200, ""));
@@ -270,6 +281,45 @@ pub(crate) async fn log(call: &ResourceRequest<'_>, name: &str) -> ApiResult<Rep
         return Err(ApiError::not_found(PODS, node));
     }
     Err(not_implemented("logs of Pods"))
+}
+
+fn check_log_options(call: &ResourceRequest<'_>) -> ErrorList {
+    const POSITIVE: &str = "must be greater than 0";
+    let number = |name: &str| call.query.get(name).and_then(|text| text.parse::<i64>().ok());
+    let mut errors = ErrorList::new();
+    for (name, least, why) in [
+        ("tailLines", 0, "must be greater than or equal to 0"),
+        ("limitBytes", 1, POSITIVE),
+        ("sinceSeconds", 1, POSITIVE),
+    ] {
+        if let Some(value) = number(name).filter(|value| *value < least) {
+            errors.push(FieldError::invalid(&Path::ROOT.field(name), value, why));
+        }
+    }
+    errors
+}
+
+/// Checks that a Pod has the container that a request names. A Pod with several containers needs a name.
+fn check_container(pod: &Value, asked: &str) -> ApiResult<()> {
+    let lists = ["initContainers", "containers", "ephemeralContainers"];
+    let containers = lists.iter().flat_map(|list| pod.list_at(["spec", *list]));
+    let names: Vec<&str> = containers.map(|container| container.get_str("name")).collect();
+    let name = metadata_str(pod, "name");
+    if !asked.is_empty() {
+        return match names.contains(&asked) {
+            true => Ok(()),
+            false => Err(ApiError::bad_request(format!(
+                "container {asked} is not valid for pod {name}"
+            ))),
+        };
+    }
+    if pod.list_at(["spec", "containers"]).len() == 1 {
+        return Ok(());
+    }
+    let names = names.join(" ");
+    Err(ApiError::bad_request(format!(
+        "a container name must be specified for pod {name}, choose one of: [{names}]"
+    )))
 }
 
 /// The error for a connection to a kubelet, or to what runs behind a Service.

@@ -62,6 +62,7 @@ impl<'a> ResourceRequest<'a> {
                 Err(ApiError::invalid(self.about_kind(), name, &errors))
             }
             Err(AllocationError::Internal(why)) => Err(ApiError::internal_error(why)),
+            Err(AllocationError::Failed(why)) => Err(ApiError::internal(why)),
         }
     }
 }

@@ -86,9 +86,12 @@ fn has_all(new: &[Value], old: &[Value]) -> bool {
 /// Scheduling gates may only be removed.
 fn check_gates(new: &Cursor<'_, '_>, old: &[Value], errors: &mut ErrorList) {
     let old: BTreeSet<&str> = old.iter().map(|gate| gate.get_str("name")).collect();
-    for gate in new.items() {
+    let names: Vec<&str> = new.list().iter().map(|gate| gate.get_str("name")).collect();
+    // Of gates with the same name, only the last is reported.
+    let last: BTreeMap<&str, usize> = names.iter().enumerate().map(|(i, name)| (*name, i)).collect();
+    for (i, gate) in new.items().enumerate() {
         let name = gate.field("name");
-        if !old.contains(name.str()) {
+        if !old.contains(name.str()) && last.get(name.str()) == Some(&i) {
             let why = format!(
                 "only deletion is allowed, but found new scheduling gate '{}'",
                 name.str()

@@ -38,6 +38,8 @@ pub enum AllocationError {
     Invalid(ErrorList),
     /// A failure, to be reported as an internal error.
     Internal(String),
+    /// A failure, to be reported with this message only.
+    Failed(String),
 }
 
 impl From<FieldError> for AllocationError {
@@ -502,7 +504,7 @@ impl Allocator<'_> {
             let protocol = port.get_str("protocol").to_owned();
             if seen.contains(&(protocol.clone(), number)) {
                 let why = format!("duplicate nodePort: {{{protocol} {number}}}");
-                return Err(AllocationError::Internal(why));
+                return Err(AllocationError::Failed(why));
             }
             seen.insert((protocol, number));
         }

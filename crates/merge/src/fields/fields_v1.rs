@@ -209,7 +209,7 @@ fn unite(node: &mut Map, set: &Set) {
                     step.get_or_insert_with(SELF, || Map::new().into());
                 }
             }
-            _ => new.push((key.into(), document(member, below).into())),
+            _ => new.push((key, document(member, below).into())),
         }
     }
     node.insert_all(new);

@@ -26,7 +26,7 @@ impl<'a> Interpreter<'a, '_> {
         match self.declared_value(attribute) {
             Some((value, shape)) => {
                 self.charge(attribute.cost())?;
-                Ok(read(self.arena, value, shape)?)
+                read(self.arena, value, shape)
             }
             None => self.any_attribute(attribute),
         }
@@ -92,7 +92,7 @@ impl<'a> Interpreter<'a, '_> {
             (Value::String(_), ShapeKind::String)
             | (Value::Int(_), ShapeKind::Int)
             | (Value::Bool(_), ShapeKind::Bool) => Ok(()),
-            _ => Ok(read(self.arena, value, shape).map(|_| ())?),
+            _ => read(self.arena, value, shape).map(|_| ()),
         }
     }
 
@@ -189,14 +189,14 @@ impl<'a> Interpreter<'a, '_> {
         let value = self.read(cursor)?;
         match mode {
             AttributeMode::Presence => Ok(Val::TRUE),
-            AttributeMode::Value if optional => Ok(self.arena.some(value)?),
+            AttributeMode::Value if optional => self.arena.some(value),
             AttributeMode::Value => Ok(value),
         }
     }
 
     fn read(&self, cursor: AttributeCursor<'a>) -> Computed<Val<'a>> {
         match cursor {
-            AttributeCursor::Json(value, shape) => Ok(read(self.arena, value, shape)?),
+            AttributeCursor::Json(value, shape) => read(self.arena, value, shape),
             AttributeCursor::Val(v) => Ok(v),
         }
     }
@@ -267,7 +267,7 @@ impl<'a> Interpreter<'a, '_> {
             }
             list => {
                 let item = list.get(self.arena, index)?;
-                Some(item.map(AttributeCursor::Val).map_err(Into::into))
+                Some(item.map(AttributeCursor::Val))
             }
         }
     }

@@ -232,7 +232,7 @@ impl<'a> Interpreter<'a, '_> {
     ) -> Computed<Val<'a>> {
         let result = dispatch(self.arena, &call.candidates, call.pattern.as_ref(), args);
         self.charge_call(call.actual, known, &result)?;
-        Ok(result?)
+        result
     }
 
     /// Finishes a call after an argument returned an error; `before` are the arguments before it.
@@ -282,7 +282,7 @@ impl<'a> Interpreter<'a, '_> {
     fn call_error(&self, error: EvalError, overload: &'static Overload, args: &[Val<'a>]) -> EvalError {
         match error {
             EvalError::NoSuchOverload => no_such_overload(self.arena, overload, args),
-            error => error.into(),
+            error => error,
         }
     }
 }

@@ -64,7 +64,7 @@ impl<'a> Interpreter<'a, '_> {
                     }
                     Ok(Continue(()))
                 })?;
-                items.and_then(|items| Ok(self.arena.list(items)?))
+                items.and_then(|items| self.arena.list(items))
             }
             FoldStep::Insert { filter, entry } => {
                 let mut entries = Ok(Entries::new());
@@ -76,7 +76,7 @@ impl<'a> Interpreter<'a, '_> {
                 })?;
                 entries.and_then(|entries| {
                     let entries = entries.into_iter().map(|(key, value)| (key.0, value));
-                    Ok(self.arena.map(entries.collect())?)
+                    self.arena.map(entries.collect())
                 })
             }
         };
@@ -121,7 +121,7 @@ impl<'a> Interpreter<'a, '_> {
                 },
                 list => match list.get(self.arena, i) {
                     Some(Ok(item)) => LocalValue::Val(item),
-                    Some(Err(e)) => LocalValue::Error(e.into()),
+                    Some(Err(e)) => LocalValue::Error(e),
                     None => break,
                 },
             };
@@ -152,7 +152,7 @@ impl<'a> Interpreter<'a, '_> {
             self.set(fold.first, LocalValue::Val(key));
             if let Some(second) = fold.second {
                 let value = match map.get(self.arena, key) {
-                    Some(value) => value.map_err(Into::into),
+                    Some(value) => value,
                     None => Err(EvalError::no_such_key(key)),
                 };
                 self.set_result(second, value);
@@ -256,7 +256,7 @@ impl<'a> Interpreter<'a, '_> {
                     Ok(key) => {
                         let value = self.eval(value);
                         let value = self.charge_for(value, 1);
-                        value.and_then(|value| Ok(add_entry(map, key, value)?))
+                        value.and_then(|value| add_entry(map, key, value))
                     }
                 }
             }
@@ -266,13 +266,10 @@ impl<'a> Interpreter<'a, '_> {
                 match (added, &mut *entries) {
                     (Err(e), _) => Err(e),
                     (Ok(_), Err(_)) => Ok(()),
-                    (Ok(added), Ok(map)) => {
-                        let added = added.map().and_then(|added| {
-                            let mut added = added.entries(self.arena);
-                            added.try_for_each(|(key, value)| add_entry(map, key, value?))
-                        });
-                        added.map_err(Into::into)
-                    }
+                    (Ok(added), Ok(map)) => added.map().and_then(|added| {
+                        let mut added = added.entries(self.arena);
+                        added.try_for_each(|(key, value)| add_entry(map, key, value?))
+                    }),
                 }
             }
         };

@@ -197,7 +197,7 @@ impl<'a, 'c> Interpreter<'a, 'c> {
 
     #[inline(never)]
     fn constant(&self, value: &'a Owned) -> Computed<Val<'a>> {
-        Ok(value.val(self.arena)?)
+        value.val(self.arena)
     }
 
     #[inline(never)]
@@ -371,7 +371,7 @@ impl<'a, 'c> Interpreter<'a, 'c> {
             _ => {
                 self.charge(equality_cost(Some(a), Some(b), *negated))?;
                 match val::equal(self.arena, a, b) {
-                    Err(e) if e.is_final() => return Err(e.into()),
+                    Err(e) if e.is_final() => return Err(e),
                     // Incomparable values are different.
                     equal if *negated => equal == Ok(true),
                     equal => equal?,
@@ -401,7 +401,7 @@ impl<'a, 'c> Interpreter<'a, 'c> {
     fn list(&mut self, elements: &'a [ElementOp]) -> Computed<Val<'a>> {
         let items = self.elements(elements);
         let items = self.charge_for(items, LIST_COST)?;
-        Ok(self.arena.list(items)?)
+        self.arena.list(items)
     }
 
     fn elements(&mut self, elements: &'a [ElementOp]) -> Computed<SmallVec<[Val<'a>; 4]>> {
@@ -427,7 +427,7 @@ impl<'a, 'c> Interpreter<'a, 'c> {
         if self.program.semantics == Semantics::Specification {
             check_keys(entries.iter().map(|(key, _)| *key))?;
         }
-        Ok(self.arena.map(entries)?)
+        self.arena.map(entries)
     }
 
     fn entries(&mut self, entries: &'a [(Op, ElementOp)]) -> Computed<Vec<(Val<'a>, Val<'a>)>> {
@@ -456,7 +456,7 @@ impl<'a, 'c> Interpreter<'a, 'c> {
             Some(field) => Ok((field, *value)),
             None => Err(EvalError::message(format!("no such field '{name}'"))),
         });
-        Ok(message.make(self.arena, &known.collect::<Result<Vec<_>, _>>()?)?)
+        message.make(self.arena, &known.collect::<Result<Vec<_>, _>>()?)
     }
 
     fn fields(&mut self, fields: &'a [(Arc<str>, ElementOp)]) -> Computed<Vec<(&'a str, Val<'a>)>> {

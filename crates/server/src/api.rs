@@ -23,7 +23,7 @@ use crate::codec::media::{Accept, Encodings};
 use crate::codec::pretty;
 use crate::config::AuthorizationMode;
 use crate::controllers::barrier::CrdBarrier;
-use crate::http::compute::{self, Class, Client};
+use crate::http::compute::{self, Class, FlowKey};
 use crate::http::connection::Connection;
 use crate::http::memory::Memory;
 use crate::http::reply::{Content, Reply};
@@ -205,11 +205,11 @@ impl Api {
                     (_, Some(user)) if user.is_master() => WhenFull::Serve,
                     _ => WhenFull::Refuse,
                 };
-                let client = Client {
+                let flow = FlowKey {
                     user: access.user.clone(),
                     connection: connection.id(),
                 };
-                let work = self.guarded(&head, target, body, &label, when_full, &client);
+                let work = self.guarded(&head, target, body, &label, when_full, &flow);
                 let (reply, place) = work.await;
                 self.held(&head, reply, place, gzip)
             }
@@ -299,7 +299,7 @@ impl Api {
         body: Incoming,
         label: &Label,
         when_full: WhenFull,
-        client: &Client,
+        flow: &FlowKey,
     ) -> (Reply, Option<OwnedSemaphorePermit>) {
         let refuse = |e: &ApiError| refusal(e, head.accept());
         let place = Arc::clone(&self.in_flight).try_acquire_owned().ok();
@@ -326,7 +326,7 @@ impl Api {
                 target => self.document(head, target).await,
             }
         });
-        let work = self.compute.run(class, client, end, answer);
+        let work = self.compute.run(class, flow, end, answer);
         let caught = futures_util::FutureExt::catch_unwind(AssertUnwindSafe(work));
         let reply = match tokio::time::timeout(limit, caught).await {
             Ok(Ok(Ok(Ok(reply)))) => reply,

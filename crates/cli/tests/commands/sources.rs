@@ -379,7 +379,11 @@ fn mistakes_of_users_are_named() {
         use std::os::unix::fs::MetadataExt as _;
         m.uid() == 0
     });
-    std::fs::set_permissions(project.path("secret.yaml"), std::fs::Permissions::from_mode(0)).unwrap();
+    std::fs::set_permissions(
+        project.path("secret.yaml"),
+        std::fs::Permissions::from_mode(0o000),
+    )
+    .unwrap();
     let mut all = String::new();
     for command in [
         "empty.yaml",

@@ -13,7 +13,7 @@
 
 mod shares;
 
-pub(crate) use shares::Client;
+pub(crate) use shares::FlowKey;
 
 use scantling_value::deadline::{self, Deadline, DeadlineExceeded};
 use shares::{Acquire, Permit, Shares};
@@ -101,7 +101,7 @@ impl Pool {
     pub(crate) async fn run<F: Future>(
         &self,
         class: Class,
-        client: &Client,
+        flow: &FlowKey,
         end: Option<Instant>,
         mut work: Pin<&mut F>,
     ) -> Result<F::Output, DeadlineExceeded> {
@@ -117,9 +117,9 @@ impl Pool {
                 Load::Heavy(_) | Load::Light => None,
             };
             if let Some(mib) = offloaded {
-                ready!(memory.poll(cx, || lane.memory.acquire(client, mib)));
+                ready!(memory.poll(cx, || lane.memory.acquire(flow, mib)));
                 // Waits before it takes a thread: hundreds of requests may wait, and each would take one.
-                ready!(turn.poll(cx, || lane.turns.acquire(client, 1)));
+                ready!(turn.poll(cx, || lane.turns.acquire(flow, 1)));
             }
             let mut poll = |turn: Option<Turn>| {
                 let stay = Stay::begin(Current {
@@ -128,7 +128,7 @@ impl Pool {
                     turn,
                     began: Instant::now(),
                     lane: Arc::clone(lane),
-                    client: client.clone(),
+                    flow: flow.clone(),
                     held: None,
                 });
                 let polled = DEADLINE.observe(|| work.as_mut().poll(cx));
@@ -141,7 +141,7 @@ impl Pool {
             };
             let polled = match turn.take() {
                 Some(permit) => {
-                    let turn = Turn::begin(lane, client, permit);
+                    let turn = Turn::begin(lane, flow, permit);
                     tokio::task::block_in_place(|| poll(Some(turn)))
                 }
                 None => poll(None),
@@ -218,12 +218,12 @@ fn set_load(load: Load) {
     });
 }
 
-/// The client of the current request.
-pub(crate) fn current_client() -> Client {
+/// The flow of the current request.
+pub(crate) fn current_flow() -> FlowKey {
     CURRENT.with_borrow(|current| {
         current
             .as_ref()
-            .map(|current| current.client.clone())
+            .map(|current| current.flow.clone())
             .unwrap_or_default()
     })
 }
@@ -260,7 +260,7 @@ struct Current {
     /// The time at which it began to run on this thread.
     began: Instant,
     lane: Arc<Lane>,
-    client: Client,
+    flow: FlowKey,
     /// The memory permit of a request that was detached from its worker.
     held: Option<Permit>,
 }
@@ -297,11 +297,11 @@ fn detach(current: &mut Current) {
     tokio::task::block_in_place(|| std::thread::sleep(HANDOVER));
     current.load = Load::for_bytes(0);
     // If others hold all the memory for longer, the request continues without: it may hold a lock that they wait for.
-    let room = current.lane.memory.acquire(&current.client, 1);
+    let room = current.lane.memory.acquire(&current.flow, 1);
     let room = async { tokio::time::timeout(LONGEST_WAIT, room).await };
     current.held = block_on(room).ok();
-    let first = block_on(current.lane.turns.acquire(&current.client, 1));
-    current.turn = Some(Turn::begin(&current.lane, &current.client, first));
+    let first = block_on(current.lane.turns.acquire(&current.flow, 1));
+    current.turn = Some(Turn::begin(&current.lane, &current.flow, first));
 }
 
 /// The time of a request on a thread.
@@ -336,16 +336,16 @@ fn block_on<F: Future>(work: F) -> F::Output {
 /// A turn of a heavy request. Its thread may block.
 struct Turn {
     turns: Arc<Shares>,
-    client: Client,
+    flow: FlowKey,
     permit: Option<Permit>,
     end: Instant,
 }
 
 impl Turn {
-    fn begin(lane: &Lane, client: &Client, permit: Permit) -> Turn {
+    fn begin(lane: &Lane, flow: &FlowKey, permit: Permit) -> Turn {
         Turn {
             turns: Arc::clone(&lane.turns),
-            client: client.clone(),
+            flow: flow.clone(),
             permit: Some(permit),
             end: Instant::now() + TURN,
         }
@@ -357,7 +357,7 @@ impl Turn {
             return;
         }
         self.permit = None;
-        let next = self.turns.acquire(&self.client, 1);
+        let next = self.turns.acquire(&self.flow, 1);
         let next = async { tokio::time::timeout(LONGEST_WAIT, next).await };
         self.permit = block_on(next).ok();
         self.end = Instant::now() + TURN;
@@ -398,13 +398,13 @@ mod tests {
                     // The thread waits for another request.
                     told.recv_timeout(FAR)
                 };
-                pool.run(Class::Write, &Client::default(), far(), pin!(work))
+                pool.run(Class::Write, &FlowKey::default(), far(), pin!(work))
                     .await
             }
         });
         let light = tokio::spawn(async move {
             let work = async { tell.send("answered") };
-            pool.run(Class::Write, &Client::default(), far(), pin!(work))
+            pool.run(Class::Write, &FlowKey::default(), far(), pin!(work))
                 .await
         });
         assert_eq!(light.await.unwrap(), Ok(Ok(())));
@@ -422,7 +422,7 @@ mod tests {
                     offload(0).await;
                     until(&happened);
                 };
-                pool.run(Class::Write, &Client::default(), far(), pin!(work))
+                pool.run(Class::Write, &FlowKey::default(), far(), pin!(work))
                     .await
             }
         });
@@ -431,7 +431,7 @@ mod tests {
                 offload(0).await;
                 happened.store(true, Ordering::Release);
             };
-            pool.run(Class::Write, &Client::default(), far(), pin!(work))
+            pool.run(Class::Write, &FlowKey::default(), far(), pin!(work))
                 .await
         });
         assert_eq!(second.await.unwrap(), Ok(()));
@@ -448,7 +448,7 @@ mod tests {
             async move {
                 pool.run(
                     Class::Write,
-                    &Client::default(),
+                    &FlowKey::default(),
                     far(),
                     pin!(async { until(&happened) }),
                 )
@@ -459,7 +459,7 @@ mod tests {
             let pool = Arc::clone(&pool);
             async move {
                 let work = async { happened.store(true, Ordering::Release) };
-                pool.run(Class::Write, &Client::default(), far(), pin!(work))
+                pool.run(Class::Write, &FlowKey::default(), far(), pin!(work))
                     .await
             }
         });
@@ -479,7 +479,12 @@ mod tests {
                 until(&AtomicBool::new(false));
             };
             let ended = pool
-                .run(Class::Write, &Client::default(), Some(Instant::now()), pin!(work))
+                .run(
+                    Class::Write,
+                    &FlowKey::default(),
+                    Some(Instant::now()),
+                    pin!(work),
+                )
                 .await;
             assert_eq!(ended, Err(DeadlineExceeded), "heavy: {is_heavy}");
         }
@@ -495,7 +500,8 @@ mod tests {
             in_place(usize::MAX, || "done")
         };
         assert_eq!(
-            pool.run(Class::Read, &Client::default(), far(), pin!(work)).await,
+            pool.run(Class::Read, &FlowKey::default(), far(), pin!(work))
+                .await,
             Ok("done")
         );
     }
@@ -512,7 +518,7 @@ mod tests {
             [light, heavy, load()]
         };
         let seen = Pool::new(2)
-            .run(Class::Read, &Client::default(), far(), pin!(work))
+            .run(Class::Read, &FlowKey::default(), far(), pin!(work))
             .await;
         let (light, heavy) = (Some((Load::Light, false)), Some((Load::for_bytes(0), true)));
         assert_eq!(seen, Ok([light, heavy, light]));

@@ -241,6 +241,13 @@ impl Api {
                     "admission changed an object of an unknown kind",
                 ));
             };
+            let conflict = || {
+                let about = GroupResource {
+                    group,
+                    kind: &kind.plural,
+                };
+                modified(about, text("name"))
+            };
             let namespace = Some(text("namespace")).filter(|ns| !ns.is_empty());
             let key = self
                 .keys
@@ -249,7 +256,7 @@ impl Api {
             let expected = crate::request::parse_uint(text("resourceVersion")).map_err(ApiError::internal)?;
             let live = self.store.get(&key, ReadAt::Latest).await.map_err(store_error)?;
             let Some(live) = live.filter(|live| live.mod_revision == expected) else {
-                return Ok(false);
+                return Ok(Some(conflict()));
             };
             let live = read::stored(&live)?;
             let owned = match kind.storage_version() {
@@ -264,11 +271,7 @@ impl Api {
             {
                 Ok(_) => {}
                 Err(StoreError::Conflict { .. } | StoreError::NotFound { .. }) => {
-                    let about = GroupResource {
-                        group,
-                        kind: &kind.plural,
-                    };
-                    return Ok(Some(modified(about, text("name"))));
+                    return Ok(Some(conflict()));
                 }
                 Err(e) => return Err(store_error(e)),
             }

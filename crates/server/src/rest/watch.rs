@@ -149,7 +149,7 @@ pub(crate) async fn watch(call: &ResourceRequest<'_>, options: &ListOptions) -> 
     };
     let (api, options) = (Arc::clone(call.api), options.clone());
     let end = Instant::now() + timeout;
-    let client = compute::current_client();
+    let client = compute::current_flow();
     tokio::spawn(async move {
         let stream = pin!(stream.run(options, version, end));
         // The timeout of requests does not apply to streams.

@@ -11,16 +11,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 use tokio::sync::oneshot;
 
-/// The client of a request.
+/// The flow of a request, in the sense of priority and fairness: its user and connection.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Client {
+pub(crate) struct FlowKey {
     /// `None` if the request has no user.
     pub(crate) user: Option<Arc<User>>,
     /// The id of the connection.
     pub(crate) connection: u64,
 }
 
-impl Client {
+impl FlowKey {
     fn name(&self) -> &str {
         self.user.as_deref().map_or("", |user| &user.name)
     }
@@ -48,7 +48,7 @@ struct State {
 
 #[derive(Debug)]
 struct Waiting {
-    client: Client,
+    flow: FlowKey,
     permits: u32,
     tell: oneshot::Sender<Permit>,
 }
@@ -93,7 +93,7 @@ impl Drop for Acquire {
 #[derive(Debug)]
 pub(super) struct Permit {
     shares: Arc<Shares>,
-    client: Client,
+    flow: FlowKey,
     permits: u32,
 }
 
@@ -111,13 +111,13 @@ impl Shares {
         })
     }
 
-    /// Requests permits. They are granted when it is the client's turn; dropping the result withdraws the request.
-    pub(super) fn acquire(self: &Arc<Self>, client: &Client, permits: u32) -> Acquire {
+    /// Requests permits. They are granted when it is the flow's turn; dropping the result withdraws the request.
+    pub(super) fn acquire(self: &Arc<Self>, flow: &FlowKey, permits: u32) -> Acquire {
         let (tell, told) = oneshot::channel();
         let mut state = self.state();
-        state.count(client);
+        state.count(flow);
         state.waiting.push(Waiting {
-            client: client.clone(),
+            flow: flow.clone(),
             permits,
             tell,
         });
@@ -144,7 +144,7 @@ impl Shares {
         while let Some(next) = state.next(self.max_per_user) {
             let permit = Permit {
                 shares: Arc::clone(self),
-                client: next.client,
+                flow: next.flow,
                 permits: next.permits,
             };
             granted.push((next.tell, permit));
@@ -158,39 +158,39 @@ impl Shares {
 }
 
 impl State {
-    fn count(&mut self, client: &Client) {
-        match self.users.get_mut(client.name()) {
+    fn count(&mut self, flow: &FlowKey) {
+        match self.users.get_mut(flow.name()) {
             Some(record) => record.requests += 1,
             None => {
                 let first = Record {
                     requests: 1,
                     ..Record::default()
                 };
-                self.users.insert(client.name().to_owned(), first);
+                self.users.insert(flow.name().to_owned(), first);
             }
         }
-        self.connections.entry(client.connection).or_default().requests += 1;
+        self.connections.entry(flow.connection).or_default().requests += 1;
     }
 
     fn forget_withdrawn(&mut self) {
         let is_withdrawn = |waiting: &mut Waiting| waiting.tell.is_closed();
         let withdrawn: Vec<_> = self.waiting.extract_if(.., is_withdrawn).collect();
         for waiting in withdrawn {
-            self.uncount(&waiting.client);
+            self.uncount(&waiting.flow);
         }
     }
 
     /// Forgets a request that is over.
-    fn uncount(&mut self, client: &Client) {
+    fn uncount(&mut self, flow: &FlowKey) {
         let is_last = |record: &mut Record| {
             record.requests -= 1;
             record.requests == 0
         };
-        if self.users.get_mut(client.name()).is_some_and(is_last) {
-            self.users.remove(client.name());
+        if self.users.get_mut(flow.name()).is_some_and(is_last) {
+            self.users.remove(flow.name());
         }
-        if self.connections.get_mut(&client.connection).is_some_and(is_last) {
-            self.connections.remove(&client.connection);
+        if self.connections.get_mut(&flow.connection).is_some_and(is_last) {
+            self.connections.remove(&flow.connection);
         }
     }
 
@@ -198,8 +198,8 @@ impl State {
     /// overtaken by smaller ones of other clients, so that it is not put off forever.
     fn next(&mut self, max_per_user: u32) -> Option<Waiting> {
         let turn = |waiting: &Waiting| {
-            let user = self.users.get(waiting.client.name())?;
-            let connection = self.connections.get(&waiting.client.connection)?;
+            let user = self.users.get(waiting.flow.name())?;
+            let connection = self.connections.get(&waiting.flow.connection)?;
             let has_room = user.held == 0 || user.held.saturating_add(waiting.permits) <= max_per_user;
             has_room.then_some((user.last, connection.last))
         };
@@ -212,11 +212,11 @@ impl State {
         let next = self.waiting.remove(position);
         self.granted += 1;
         self.free -= next.permits;
-        if let Some(user) = self.users.get_mut(next.client.name()) {
+        if let Some(user) = self.users.get_mut(next.flow.name()) {
             user.held += next.permits;
             user.last = self.granted;
         }
-        if let Some(connection) = self.connections.get_mut(&next.client.connection) {
+        if let Some(connection) = self.connections.get_mut(&next.flow.connection) {
             connection.last = self.granted;
         }
         Some(next)
@@ -227,10 +227,10 @@ impl Drop for Permit {
     fn drop(&mut self) {
         let mut state = self.shares.state();
         state.free += self.permits;
-        if let Some(user) = state.users.get_mut(self.client.name()) {
+        if let Some(user) = state.users.get_mut(self.flow.name()) {
             user.held -= self.permits;
         }
-        state.uncount(&self.client);
+        state.uncount(&self.flow);
         self.shares.grant(state);
     }
 }
@@ -246,21 +246,21 @@ mod tests {
         }
     }
 
-    fn client(user: &str, connection: u64) -> Client {
+    fn flow(user: &str, connection: u64) -> FlowKey {
         let user = User::authenticated(user.to_owned(), String::new(), Vec::new());
-        Client {
+        FlowKey {
             user: Some(Arc::new(user)),
             connection,
         }
     }
 
-    /// Requests one permit for each client while it is taken; returns the order in which they get it.
+    /// Requests one permit for each flow while it is taken; returns the order in which they get it.
     fn order(clients: &[(&str, u64)]) -> Vec<usize> {
         let shares = Shares::new(1, 1);
-        let first = shares.acquire(&client("first", 0), 1).granted().expect("free");
+        let first = shares.acquire(&flow("first", 0), 1).granted().expect("free");
         let mut waiting: Vec<_> = clients
             .iter()
-            .map(|(user, connection)| shares.acquire(&client(user, *connection), 1))
+            .map(|(user, connection)| shares.acquire(&flow(user, *connection), 1))
             .collect();
         drop(first);
         let mut order = Vec::new();
@@ -286,7 +286,7 @@ mod tests {
     #[test]
     fn a_user_leaves_permits_for_others() {
         let shares = Shares::new(8, 6);
-        let (a, b) = (client("a", 1), client("b", 2));
+        let (a, b) = (flow("a", 1), flow("b", 2));
         let _first = shares.acquire(&a, 3).granted().expect("free");
         let mut second = shares.acquire(&a, 4);
         assert!(second.granted().is_none(), "7 of 8 are too many for one user");
@@ -295,7 +295,7 @@ mod tests {
         drop(other);
         let alone = shares.acquire(&b, 5).granted().expect("free again");
         drop((alone, second));
-        let large = shares.acquire(&client("c", 3), 8);
+        let large = shares.acquire(&flow("c", 3), 8);
         assert_eq!(shares.free(), 5);
         drop(large);
     }
@@ -303,9 +303,9 @@ mod tests {
     #[test]
     fn large_requests_are_not_overtaken() {
         let shares = Shares::new(4, 4);
-        let first = shares.acquire(&client("a", 1), 2).granted().expect("free");
-        let mut large = shares.acquire(&client("b", 2), 4);
-        let mut small = shares.acquire(&client("c", 3), 1);
+        let first = shares.acquire(&flow("a", 1), 2).granted().expect("free");
+        let mut large = shares.acquire(&flow("b", 2), 4);
+        let mut small = shares.acquire(&flow("c", 3), 1);
         assert!(large.granted().is_none() && small.granted().is_none());
         drop(first);
         let large = large.granted().expect("its turn");
@@ -317,17 +317,17 @@ mod tests {
     #[test]
     fn withdrawn_requests_pass_their_turn() {
         let shares = Shares::new(1, 1);
-        let first = shares.acquire(&client("a", 1), 1).granted().expect("free");
-        let withdrawn = shares.acquire(&client("b", 2), 1);
-        let mut next = shares.acquire(&client("c", 3), 1);
+        let first = shares.acquire(&flow("a", 1), 1).granted().expect("free");
+        let withdrawn = shares.acquire(&flow("b", 2), 1);
+        let mut next = shares.acquire(&flow("c", 3), 1);
         drop(withdrawn);
         assert_eq!(shares.state().waiting.len(), 1);
         drop(first);
         assert!(next.granted().is_some());
         drop(next);
         assert_eq!(shares.free(), 1);
-        let first = shares.acquire(&client("a", 1), 1).granted().expect("free");
-        let granted = shares.acquire(&client("b", 2), 1);
+        let first = shares.acquire(&flow("a", 1), 1).granted().expect("free");
+        let granted = shares.acquire(&flow("b", 2), 1);
         drop(first);
         drop(granted);
         assert_eq!(shares.free(), 1, "a permit that is not taken returns");

@@ -459,7 +459,8 @@ pub fn sort_unordered(value: Value) -> Value {
     match value {
         Value::Object(members) => {
             let is_status = members.get("kind").and_then(Value::as_str) == Some("Status");
-            let sorted = |name: &str, value: Value| match (name, value) {
+            // Picked members are named by their path.
+            let sorted = |name: &str, value: Value| match (name.rsplit('/').next().unwrap_or(name), value) {
                 ("causes" | "managedFields", Value::Array(mut items)) => {
                     items.sort_by_cached_key(Value::to_json);
                     Value::Array(items)

@@ -146,6 +146,7 @@ fn unknown_fields_and_other_errors_are_shown_together() {
           |
         4 | spec: {replicas: 6, colour: blue}
           |                     ^
+          = help: a cluster reports the errors that follow only once this one is fixed
         <stdin>:4:8: error: Widget b/a: spec.replicas: Invalid value: 6: spec.replicas in body should be less than or equal to 5
           |
         4 | spec: {replicas: 6, colour: blue}
@@ -154,6 +155,7 @@ fn unknown_fields_and_other_errors_are_shown_together() {
           |
         4 | spec: {ports: [{port: 0}], colour: blue}
           |                            ^
+          = help: a cluster reports the errors that follow only once this one is fixed
         <stdin>:4:17: error: Service a: spec.ports[0].port: Invalid value: 0: must be between 1 and 65535, inclusive
           |
         4 | spec: {ports: [{port: 0}], colour: blue}

@@ -19,7 +19,7 @@ fuzz_target!(|text: &[u8]| {
         if let Ok(patch) = Patch::decode(ty, patch, PatchDecoding::Strict, Limits::SAFE)
             && patch.apply(&document, None).is_ok()
         {
-            let _ = patch.findings(|| document.to_json());
+            let _ = patch.result_findings(|| document.to_json());
             let _ = patch.describe_result(&document.to_json());
         }
     }

@@ -26,6 +26,8 @@ pub struct Client {
     buffer: Vec<u8>,
     /// The length of the last response, consumed with the next request.
     taken: usize,
+    /// The body of the last response, if it came in chunks.
+    chunks: Vec<u8>,
 }
 
 /// A response.
@@ -85,6 +87,7 @@ impl Endpoint {
             stream: self.connector.connect(name, socket).await?,
             buffer: Vec::with_capacity(64 << 10),
             taken: 0,
+            chunks: Vec::new(),
         })
     }
 
@@ -120,7 +123,11 @@ impl Client {
     /// Sends a request and reads the complete response.
     pub async fn send(&mut self, request: &[u8]) -> Result<Answer<'_>, Failure> {
         let (status, head, length) = self.begin(request).await?;
-        let length = length.ok_or("an answer without a length")?;
+        let Some(length) = length else {
+            self.taken = self.read_chunks(head).await?;
+            let body = &self.chunks;
+            return Ok(Answer { status, body });
+        };
         while self.buffer.len() < head + length {
             self.buffer.reserve(head + length - self.buffer.len());
             self.fill().await?;
@@ -128,6 +135,28 @@ impl Client {
         self.taken = head + length;
         let body = self.buffer.get(head..head + length).unwrap_or_default();
         Ok(Answer { status, body })
+    }
+
+    /// Reads a body in chunks that begins at an offset of the buffer; returns the offset of its end.
+    async fn read_chunks(&mut self, mut at: usize) -> Result<usize, Failure> {
+        self.chunks.clear();
+        loop {
+            let rest = self.buffer.get(at..).unwrap_or_default();
+            if let httparse::Status::Complete((head, length)) =
+                httparse::parse_chunk_size(rest).map_err(|_| "an invalid chunk size")?
+            {
+                let end = head + usize::try_from(length)?;
+                if let Some(content) = rest.get(head..end).filter(|_| rest.len() >= end + 2) {
+                    self.chunks.extend_from_slice(content);
+                    at += end + 2;
+                    if length == 0 {
+                        return Ok(at);
+                    }
+                    continue;
+                }
+            }
+            self.fill().await?;
+        }
     }
 
     /// Sends a request and reads the response head: its status, its size, and the size of the body.

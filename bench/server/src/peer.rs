@@ -5,7 +5,7 @@ use crate::child::{Processes, Server};
 use crate::client::Endpoint;
 use base64::Engine as _;
 use ring::rand::SystemRandom;
-use ring::signature::{ECDSA_P256_SHA256_ASN1_SIGNING, EcdsaKeyPair};
+use ring::signature::{ECDSA_P256_SHA256_ASN1_SIGNING, EcdsaKeyPair, KeyPair as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -45,7 +45,9 @@ impl Peer {
             std::fs::write(&path, text)?;
             Ok(path)
         };
-        let key = file("service-accounts.pem", signing_key()?)?;
+        let keys = TokenKeys::generate()?;
+        let private = file("tokens.key", keys.private)?;
+        let public = file("tokens.pub", keys.public)?;
         let tokens = file("tokens.csv", format!("{TOKEN},admin,1,\"system:masters\"\n"))?;
         let certificates = directory.join("certificates");
         let option = |name: &str, value: &Path| format!("--{name}={}", value.display());
@@ -57,8 +59,8 @@ impl Peer {
                 .arg(option("cert-dir", &certificates))
                 .arg(option("token-auth-file", &tokens))
                 .arg("--service-account-issuer=https://kubernetes.default.svc")
-                .arg(option("service-account-signing-key-file", &key))
-                .arg(option("service-account-key-file", &key))
+                .arg(option("service-account-signing-key-file", &private))
+                .arg(option("service-account-key-file", &public))
                 .arg("--service-cluster-ip-range=10.0.0.0/24"),
         )?);
         loop {
@@ -104,12 +106,34 @@ fn free_ports<const N: usize>() -> Result<[SocketAddr; N], Failure> {
     Ok(addresses.try_into().map_err(|_| "too few ports")?)
 }
 
-/// A private key for service account tokens, which kube-apiserver does not start without.
-fn signing_key() -> Result<String, Failure> {
-    let key = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_ASN1_SIGNING, &SystemRandom::new())
-        .map_err(|_| "no key could be generated")?;
-    let text = base64::engine::general_purpose::STANDARD.encode(key);
-    Ok(format!(
-        "-----BEGIN PRIVATE KEY-----\n{text}\n-----END PRIVATE KEY-----\n"
-    ))
+/// The keys that sign and verify service account tokens. kube-apiserver does not start without them.
+struct TokenKeys {
+    private: String,
+    public: String,
+}
+
+impl TokenKeys {
+    /// The DER of a P-256 public key up to the point on the curve.
+    const PUBLIC_HEADER: [u8; 26] = [
+        0x30, 0x59, 0x30, 0x13, 0x06, 0x07, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01, 0x06, 0x08, 0x2a, 0x86,
+        0x48, 0xce, 0x3d, 0x03, 0x01, 0x07, 0x03, 0x42, 0x00,
+    ];
+
+    fn generate() -> Result<TokenKeys, Failure> {
+        let (algorithm, random) = (&ECDSA_P256_SHA256_ASN1_SIGNING, SystemRandom::new());
+        let failed = |_| "no key could be generated";
+        let private = EcdsaKeyPair::generate_pkcs8(algorithm, &random).map_err(failed)?;
+        let pair =
+            EcdsaKeyPair::from_pkcs8(algorithm, private.as_ref(), &random).map_err(|e| e.to_string())?;
+        let public = [&Self::PUBLIC_HEADER, pair.public_key().as_ref()].concat();
+        Ok(TokenKeys {
+            private: pem("PRIVATE KEY", private.as_ref()),
+            public: pem("PUBLIC KEY", &public),
+        })
+    }
+}
+
+fn pem(label: &str, der: &[u8]) -> String {
+    let text = base64::engine::general_purpose::STANDARD.encode(der);
+    format!("-----BEGIN {label}-----\n{text}\n-----END {label}-----\n")
 }

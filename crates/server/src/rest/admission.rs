@@ -24,13 +24,11 @@ pub(crate) struct UsageLocks([tokio::sync::Mutex<()>; 32]);
 
 impl UsageLocks {
     /// Waits until no other write of a namespace is counted.
-    async fn lock(&self, namespace: &str) -> Option<tokio::sync::MutexGuard<'_, ()>> {
+    async fn lock(&self, namespace: &str) -> tokio::sync::MutexGuard<'_, ()> {
         let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(namespace);
-        let count = self.0.len() as u64;
-        let place = hash
-            .checked_rem(count)
-            .and_then(|place| usize::try_from(place).ok())?;
-        Some(self.0.get(place)?.lock().await)
+        let [first, others @ ..] = &self.0;
+        let place = usize::try_from(hash % self.0.len() as u64).unwrap_or(usize::MAX);
+        others.get(place).unwrap_or(first).lock().await
     }
 }
 

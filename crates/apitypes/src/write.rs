@@ -1,7 +1,7 @@
 //! JSON encoding with fields in declaration order, as Go encodes structs.
 
-use crate::{Codec, GoType, StructDef, TypeDef, TypeTable};
-use scantling_value::Value;
+use crate::{Codec, FieldDef, GoType, StructDef, TypeDef, TypeTable};
+use scantling_value::{Map, Value, json};
 
 impl TypeTable {
     /// Encodes an object of a type. Members that the type does not have come last, sorted by name.
@@ -74,23 +74,79 @@ impl TypeTable {
 
     fn write_struct(&self, s: &StructDef, object: &Value, left_out: &[&str], out: &mut Vec<u8>) {
         let Some(members) = object.as_object() else { return };
-        // Objects have few of the fields of their types, so the members are looked up and sorted, not the
-        // fields.
-        let mut ordered: Vec<(usize, &str, &Value)> = members
-            .iter()
-            .filter(|(name, _)| !left_out.contains(&name.as_str()))
-            .map(|(name, value)| (s.position(name).unwrap_or(usize::MAX), name.as_str(), value))
-            .collect();
-        ordered.sort_by_key(|(at, ..)| *at);
         let mut writer = ObjectWriter::new(out);
-        for (at, name, value) in ordered {
-            writer.key(name);
-            match s.members.get(at) {
-                Some(field) => self.write_value(&field.ty, value, writer.out),
-                None => value.write_json(writer.out),
+        for member in self.members(Some(s), members) {
+            let name = member.name();
+            if !left_out.contains(&name) {
+                writer.key(name);
+                self.write_member(&member, writer.out);
             }
         }
         writer.end();
+    }
+
+    /// The members of an object in the order in which Go encodes a struct. Members that the struct does not have come
+    /// last, sorted by name; without a struct, that is all of them.
+    pub fn members<'a>(&self, s: Option<&'a StructDef>, object: &'a Map) -> Vec<Member<'a>> {
+        // Objects have few of the fields of their types, so the members are looked up and sorted, not the
+        // fields.
+        let mut members: Vec<Member<'a>> = object
+            .iter()
+            .map(|(name, value)| {
+                let position = MemberPosition::new(s, name);
+                let field = s.and_then(|s| s.members.get(position.declared));
+                Member {
+                    position,
+                    value,
+                    field,
+                }
+            })
+            .collect();
+        if s.is_some() {
+            members.sort_by_key(|member| member.position);
+        }
+        members
+    }
+
+    /// Encodes the value of a member.
+    pub fn write_member(&self, member: &Member<'_>, out: &mut Vec<u8>) {
+        match member.field {
+            Some(field) => self.write_value(&field.ty, member.value, out),
+            None => member.value.write_json(out),
+        }
+    }
+}
+
+/// A member of an object that is encoded.
+#[derive(Debug)]
+pub struct Member<'a> {
+    /// The position among the members.
+    pub position: MemberPosition<'a>,
+    /// The value.
+    pub value: &'a Value,
+    /// The declared field; `None` if the type does not have it.
+    pub field: Option<&'a FieldDef>,
+}
+
+impl<'a> Member<'a> {
+    /// The name.
+    pub fn name(&self) -> &'a str {
+        self.position.name
+    }
+}
+
+/// The position of a member in the text of an object: by declaration, then by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct MemberPosition<'a> {
+    declared: usize,
+    name: &'a str,
+}
+
+impl<'a> MemberPosition<'a> {
+    /// The position of a name in an object of a struct; `None` for an object without declared fields.
+    pub fn new(s: Option<&StructDef>, name: &'a str) -> MemberPosition<'a> {
+        let declared = s.and_then(|s| s.position(name)).unwrap_or(usize::MAX);
+        MemberPosition { declared, name }
     }
 }
 
@@ -110,8 +166,7 @@ impl<'o> ObjectWriter<'o> {
         if !std::mem::take(&mut self.is_first) {
             self.out.push(b',');
         }
-        Value::from(name).write_json(self.out);
-        self.out.push(b':');
+        json::write_key(self.out, name);
     }
 
     fn end(self) {

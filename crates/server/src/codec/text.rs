@@ -10,9 +10,11 @@ use crate::rest::managed_fields;
 use crate::rest::read::{object_in_version, undecodable};
 use crate::rest::write::remove_version;
 use crate::status::ApiResult;
+use scantling_apitypes::write::{Member, MemberPosition};
+use scantling_apitypes::{TypeDef, TypeTable};
 use scantling_merge::apply::TypeCheck;
 use scantling_store::{Entry, Event, MaybeCompressed};
-use scantling_value::{Map, Str, Value};
+use scantling_value::{Map, Value, json};
 use std::sync::Arc;
 
 /// The JSON of an object in the version of a request.
@@ -112,11 +114,6 @@ impl Text {
         }
     }
 
-    /// The text of an object with its resource version.
-    pub(crate) fn complete(object: &Value) -> Text {
-        Text::raw(MaybeCompressed::uncompressed(object.to_json().into()))
-    }
-
     /// A text that is complete as it is.
     pub(crate) fn raw(json: MaybeCompressed) -> Text {
         Text {
@@ -136,15 +133,20 @@ impl Text {
 
     /// Appends the text.
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
+        self.write_without(0, out);
+    }
+
+    /// Appends the text without its first members, which take that many bytes.
+    fn write_without(&self, omitted: usize, out: &mut Vec<u8>) {
         let json = self.json.bytes();
         let json = json.get(..self.length).unwrap_or(&json);
         let Some((missing, (before, after))) =
             self.version.and_then(|v| Some((v, json.split_at_checked(v.at)?)))
         else {
-            out.extend_from_slice(json);
+            write_omitting(omitted, json, out);
             return;
         };
-        out.extend_from_slice(before);
+        write_omitting(omitted, before, out);
         if after.first() == Some(&b'}') && !missing.alone {
             out.push(b',');
         }
@@ -164,6 +166,17 @@ impl Text {
         };
         let digits = revision.checked_ilog10().unwrap_or(0) as usize + 1;
         self.length + MEMBER.len() + digits + 1 + usize::from(!alone)
+    }
+}
+
+/// Appends the beginning of an object without its first members, which take that many bytes.
+fn write_omitting(omitted: usize, json: &[u8], out: &mut Vec<u8>) {
+    match json.split_first() {
+        Some((brace, members)) if omitted > 0 => {
+            out.push(*brace);
+            out.extend_from_slice(members.get(omitted..).unwrap_or_default());
+        }
+        _ => out.extend_from_slice(json),
     }
 }
 
@@ -193,15 +206,17 @@ impl Listed {
         Listed::noted(call, entry).unwrap_or_else(|| text.into())
     }
 
-    /// Appends the text.
-    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+    /// Appends the text without its first members, which take that many bytes.
+    pub(crate) fn write_without(&self, omitted: usize, out: &mut Vec<u8>) {
         match self {
-            Listed::Stored { entry, place } => Text::of_stored(entry, *place as usize).write(out),
-            Listed::Text(text) => text.write(out),
+            Listed::Stored { entry, place } => {
+                Text::of_stored(entry, *place as usize).write_without(omitted, out);
+            }
+            Listed::Text(text) => text.write_without(omitted, out),
         }
     }
 
-    /// The number of bytes that [`Listed::write`] appends.
+    /// The number of bytes of the whole text.
     pub(crate) fn len(&self) -> usize {
         match self {
             Listed::Stored { entry, place } => Text::of_stored(entry, *place as usize).len(),
@@ -295,7 +310,7 @@ impl Stored {
 
     /// Replaces the members of a stored text, except for one, which is copied as it is. `before` has the current
     /// members. `None` if another server wrote the text differently.
-    pub(crate) fn keeping(member: &str, text: &[u8], before: &Map, after: &Map) -> Option<Stored> {
+    pub(crate) fn keeping(member: &str, text: &[u8], before: &Value, after: &Value) -> Option<Stored> {
         let before = Around::new(member, before)?;
         let after = Around::new(member, after)?;
         let kept = text.strip_prefix(&*before.head)?.strip_suffix(&*before.tail)?;
@@ -323,17 +338,17 @@ struct Around {
 }
 
 impl Around {
-    fn new(member: &str, object: &Map) -> Option<Around> {
-        let position = object.position(member)?;
-        let (before, rest) = object.entries().split_at_checked(position)?;
+    fn new(member: &str, object: &Value) -> Option<Around> {
+        let members = in_order(object, object.as_object()?);
+        let position = members.iter().position(|m| m.name() == member)?;
+        let (before, rest) = members.split_at_checked(position)?;
         let (_, after) = rest.split_first()?;
         let mut head = vec![b'{'];
         let place = write_members(before, &mut head);
         if !before.is_empty() {
             head.push(b',');
         }
-        Value::from(member).write_json(&mut head);
-        head.push(b':');
+        json::write_key(&mut head, member);
         let mut tail = Vec::new();
         if !after.is_empty() {
             tail.push(b',');
@@ -370,14 +385,16 @@ pub(crate) async fn read_written(
     stored: Stored,
     written: WriteFacts,
 ) -> ApiResult<Value> {
-    if !call.version.storage || call.kind.built_in {
+    if !call.version.storage {
         let read = read_back(call, object, stored).await;
         return read.map_err(|e| undecodable(event.revision, e));
     }
     // It is in the requested version: there is nothing to convert.
     let read = || call.kind.codec.read(call.kind, call.version, object.clone());
-    // The parts that an update leaves unchanged are normalized if they were.
-    let in_form = written.is_normalized && event.before().is_none_or(|old| is_normalized(call, old));
+    // Admission returns objects of built-in kinds as they are read. The parts of a custom resource that an update
+    // leaves unchanged are normalized if they were.
+    let in_form = call.kind.built_in
+        || (written.is_normalized && event.before().is_none_or(|old| is_normalized(call, old)));
     debug_assert!(
         !in_form || read().is_ok_and(|read| read == object),
         "{} is not normalized after a write",
@@ -400,56 +417,76 @@ fn write_decimal(n: u64, out: &mut Vec<u8>) {
     let _ = write!(out, "{n}");
 }
 
-/// Writes an object without its resource version; returns the offset of that, if the object has metadata.
+/// Writes an object without its resource version; returns the offset of that, if the object has metadata. Members of
+/// built-in kinds are in the order of their declarations, those of custom resources are sorted by name.
 fn write_unversioned(object: &Value, out: &mut Vec<u8>) -> Option<usize> {
     let Some(members) = object.as_object() else {
         object.write_json(out);
         return None;
     };
     out.push(b'{');
-    let place = write_members(members.entries(), out);
+    let place = write_members(&in_order(object, members), out);
     out.push(b'}');
     place
 }
 
-/// Writes members of an object without the resource version.
-fn write_members(members: &[(Str, Value)], out: &mut Vec<u8>) -> Option<usize> {
+/// The members of an object in the order of its text.
+fn in_order<'a>(object: &Value, members: &'a Map) -> Vec<Member<'a>> {
+    let table = TypeTable::latest();
+    let definition = table.kind_of(object).and_then(TypeDef::as_struct);
+    table.members(definition, members)
+}
+
+/// Writes members of an object without the resource version; returns the offset of that.
+fn write_members(members: &[Member<'_>], out: &mut Vec<u8>) -> Option<usize> {
     let mut place = None;
-    for (i, (key, value)) in members.iter().enumerate() {
+    for (i, member) in members.iter().enumerate() {
         if i > 0 {
             out.push(b',');
         }
-        Value::String(key.clone()).write_json(out);
-        out.push(b':');
-        match value {
-            Value::Object(metadata) if key == "metadata" => {
-                out.push(b'{');
-                let mut first = true;
-                for (key, value) in metadata.iter().filter(|(k, _)| *k != "resourceVersion") {
-                    if !first {
-                        out.push(b',');
-                    }
-                    first = false;
-                    if place.is_none() && key.as_str() > "resourceVersion" {
-                        place = Some(out.len());
-                    }
-                    Value::String(key.clone()).write_json(out);
-                    out.push(b':');
-                    value.write_json(out);
-                }
-                place = place.or(Some(out.len()));
-                out.push(b'}');
+        match member.value {
+            Value::Object(metadata) if member.name() == "metadata" => {
+                json::write_key(out, "metadata");
+                place = Some(write_metadata(member, metadata, out));
             }
-            value => value.write_json(out),
+            _ => write_member(member, out),
         }
     }
     place
 }
 
+/// Writes metadata without the resource version; returns the offset of that.
+fn write_metadata(member: &Member<'_>, metadata: &Map, out: &mut Vec<u8>) -> usize {
+    const VERSION: &str = "resourceVersion";
+    let table = TypeTable::latest();
+    let definition = member.field.and_then(|field| table.struct_of(&field.ty));
+    let version = MemberPosition::new(definition, VERSION);
+    let mut place = None;
+    out.push(b'{');
+    let others = table.members(definition, metadata);
+    for (i, member) in others.iter().filter(|m| m.name() != VERSION).enumerate() {
+        if i > 0 {
+            out.push(b',');
+        }
+        if place.is_none() && member.position > version {
+            place = Some(out.len());
+        }
+        write_member(member, out);
+    }
+    let place = place.unwrap_or(out.len());
+    out.push(b'}');
+    place
+}
+
+fn write_member(member: &Member<'_>, out: &mut Vec<u8>) {
+    json::write_key(out, member.name());
+    TypeTable::latest().write_member(member, out);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use scantling_value::{Limits, json};
+    use scantling_value::Limits;
 
     #[test]
     fn stored_members_are_copied_verbatim() {
@@ -457,8 +494,7 @@ mod tests {
         let before = decode(r#"{"kind":"K","metadata":{"name":"a","uid":"u"},"spec":null,"status":{"a":1}}"#);
         let after = decode(r#"{"kind":"K","metadata":{"name":"a","uid":"u"},"spec":null,"status":{}}"#);
         let keep = |member: &str, text: &str| {
-            let [before, after] = [&before, &after].map(|v| v.as_object().unwrap());
-            let stored = Stored::keeping(member, text.as_bytes(), before, after)?;
+            let stored = Stored::keeping(member, text.as_bytes(), &before, &after)?;
             Some((
                 String::from_utf8(stored.value.bytes().to_vec()).unwrap(),
                 stored.place,

@@ -384,7 +384,7 @@ impl StatusUpdate {
         let text = entry.value.bytes();
         let kinds = api.kinds.load();
         Some(StatusUpdate {
-            stored: Stored::keeping("spec", &text, live.as_object()?, settled.as_object()?)?,
+            stored: Stored::keeping("spec", &text, &live, &settled)?,
             in_form: EntryCache::get(kinds.get(GROUP, PLURAL)?, entry).is_some(),
         })
     }

@@ -1,5 +1,6 @@
 //! Long lists and documents, rendered chunk by chunk while they are sent, so that no list is in memory as a whole.
 
+use crate::codec::order;
 use crate::codec::text::Listed;
 use crate::http::memory::{Budget, Charge};
 use crate::rest::render::{ListFrame, Renderer};
@@ -42,6 +43,8 @@ pub(crate) enum ListItem {
 struct Parts {
     before: Vec<u8>,
     items: Vec<ListItem>,
+    /// The bytes of the first members of each text that the list leaves out.
+    omitted: usize,
     after: Vec<u8>,
     /// The text between two items.
     between: &'static [u8],
@@ -67,6 +70,25 @@ impl Listing {
         Listing::joined(before, items, after, b",")
     }
 
+    /// A list of a built-in kind. Its members are in declaration order, and its items have no `kind` and `apiVersion`,
+    /// because the list names them.
+    pub(crate) fn declared(
+        api_version: &str,
+        item_kind: &str,
+        list_kind: &str,
+        items: Vec<Listed>,
+        meta: &ListMeta,
+    ) -> Listing {
+        let mut before = order::write_type(list_kind, api_version);
+        before.insert(0, b'{');
+        before.extend_from_slice(b"\"metadata\":");
+        order::write_list_meta(&meta.to_value(), &mut before);
+        before.extend_from_slice(b",\"items\":[");
+        // Types outside the table have the two members in the other order, which takes the same number of bytes.
+        let omitted = order::write_type(item_kind, api_version).len();
+        Listing::of_items(before, items, b"]}\n".to_vec(), b",", omitted)
+    }
+
     /// A sequence of parts with a separator.
     pub(crate) fn joined(
         before: Vec<u8>,
@@ -74,12 +96,23 @@ impl Listing {
         after: Vec<u8>,
         between: &'static [u8],
     ) -> Listing {
-        let written: usize = items.iter().map(Listed::len).sum();
+        Listing::of_items(before, items, after, between, 0)
+    }
+
+    fn of_items(
+        before: Vec<u8>,
+        items: Vec<Listed>,
+        after: Vec<u8>,
+        between: &'static [u8],
+        omitted: usize,
+    ) -> Listing {
+        let written: usize = items.iter().map(|item| item.len().saturating_sub(omitted)).sum();
         let between_all = between.len() * items.len().saturating_sub(1);
         Listing(Arc::new(Parts {
             length: Some(before.len() + written + between_all + after.len()),
             before,
             items: items.into_iter().map(ListItem::Text).collect(),
+            omitted,
             after,
             between,
             renderer: None,
@@ -92,6 +125,7 @@ impl Listing {
         Listing(Arc::new(Parts {
             before: frame.before,
             items,
+            omitted: 0,
             after: frame.after,
             between: frame.between,
             renderer: Some(renderer),
@@ -210,7 +244,7 @@ impl Writer {
             *written += 1;
             let rendered = match (item, &parts.renderer) {
                 (ListItem::Text(text), _) => {
-                    text.write(out);
+                    text.write_without(parts.omitted, out);
                     continue;
                 }
                 (ListItem::Entry(entry), Some(renderer)) => renderer.write_entry(entry, out),

@@ -245,7 +245,7 @@ pub(crate) async fn get(call: &ResourceRequest<'_>, name: &str) -> ApiResult<Rep
     if Text::noted(call, &entry).is_none() || !shape.is_plain() {
         call.offload(entry.value.len()).await;
     }
-    if shape.is_stored_text() {
+    if shape.is_plain() {
         return Ok(shape.text_reply(200, &Text::for_entry(call, &entry).await.map_err(unread)?));
     }
     shape.object(200, object_in_version(call, &entry).await.map_err(unread)?)
@@ -256,9 +256,12 @@ pub(crate) async fn list(call: &ResourceRequest<'_>, options: &ListOptions) -> A
     let selection = Selection::new(call, options)?;
     let (api_version, kind) = (call.api_version(), &call.kind.list_kind);
     let shape = call.shape()?;
-    if shape.is_stored_text() {
+    if shape.is_plain() {
         let found = find(call, options, &selection, text_if_selected).await?;
-        let list = Listing::new(&api_version, kind, found.items, &found.meta);
+        let list = match call.kind.built_in {
+            true => Listing::declared(&api_version, &call.kind.kind, kind, found.items, &found.meta),
+            false => Listing::new(&api_version, kind, found.items, &found.meta),
+        };
         let is_page = options.limit != 0 || !options.continue_token.is_empty();
         if list.len().is_some_and(|length| length < STREAMED) || !selection.is_everything() || is_page {
             return Ok(Reply::list(list));

@@ -1,4 +1,4 @@
-//! Large lists other than plain JSON of custom resources: tables, metadata, YAML, built-in kinds. Each item is decoded
+//! Large lists other than plain JSON: tables, metadata, YAML. Each item is decoded
 //! when it is sent, so that the decoded list is never in memory as a whole.
 
 use crate::api::{Api, ResourceRequest};
@@ -166,8 +166,7 @@ impl Renderer {
         match (self.wanted.encoding, &self.wanted.view) {
             (Encoding::Yaml, _) => out.extend_from_slice(yaml::encode(&Value::Array(vec![item])).as_bytes()),
             (_, View::Table(_)) => order::write_row(&item, out),
-            (_, View::Object) => order::write_list_item(&item, out),
-            (_, View::Metadata(_) | View::MetadataList(_)) => order::write(&item, out),
+            (_, View::Object | View::Metadata(_) | View::MetadataList(_)) => order::write(&item, out),
         }
         Ok(())
     }

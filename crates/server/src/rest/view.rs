@@ -1,12 +1,10 @@
 //! The views of objects and lists: the object, its metadata, or rows of a table.
 
 use crate::codec::media::{Encoding, MetaVersion, Negotiated, View};
-use crate::codec::order;
 use crate::codec::text::Text;
 use crate::http::reply::{Content, Reply};
 use crate::kinds::kind::{Kind, Version};
 use crate::request::Query;
-use crate::rest::listing::Listing;
 use crate::rest::render::{self, ListFrame};
 use crate::status::{ApiError, ApiResult};
 use crate::tables::{Columns, Room};
@@ -98,11 +96,6 @@ impl<'a> Shape<'a> {
         self.wanted.is_plain()
     }
 
-    /// Returns whether objects are sent as they are stored. The stored text of built-in kinds has another order.
-    pub(crate) fn is_stored_text(&self) -> bool {
-        self.is_plain() && !self.kind.built_in
-    }
-
     /// The response with one object as JSON.
     pub(crate) fn text_reply(&self, status: u16, text: &Text) -> Reply {
         let mut out = Vec::with_capacity(text.len() + 1);
@@ -136,20 +129,10 @@ impl<'a> Shape<'a> {
         mut items: Vec<Value>,
         meta: &ListMeta,
     ) -> ApiResult<Reply> {
-        if self.wanted.is_plain() && self.kind.built_in {
-            let mut out = Vec::new();
-            order::write_list(api_version, kind, &meta.to_value(), &items, &mut out);
-            out.push(b'\n');
-            return Ok(Reply::bytes(200, Encoding::Json.content_type(), out));
-        }
         if self.wanted.view == View::Object {
             items.iter_mut().for_each(|item| self.remove_type(item));
         }
         let shown = match self.wanted.view {
-            View::Object if self.wanted.encoding == Encoding::Json => {
-                let items = items.iter().map(|o| Text::complete(o).into()).collect();
-                return Ok(Reply::list(Listing::new(api_version, kind, items, meta)));
-            }
             View::Object => list_value(api_version, kind, items.into(), meta),
             View::Table(v) => {
                 let meta = &ListMeta {
@@ -216,16 +199,6 @@ impl<'a> Shape<'a> {
             ..meta.clone()
         };
         let list = match self.wanted.view {
-            View::Object if self.wanted.is_plain() => {
-                let mut before = Vec::new();
-                order::write_list(api_version, kind, &meta.to_value(), &[], &mut before);
-                let after = before.split_off(before.len() - b"]}".len());
-                return Ok(ListFrame {
-                    before,
-                    after: [&after, &b"\n"[..]].concat(),
-                    between: b",",
-                });
-            }
             View::Object => list_value(api_version, kind, items(), meta),
             View::Table(v) => self.table(vec![mark.as_str().into()], brief, v, true),
             View::MetadataList(v) => list_value(v.api_version(), "PartialObjectMetadataList", items(), brief),

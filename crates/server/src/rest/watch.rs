@@ -414,7 +414,7 @@ impl Stream {
         out: &mut Vec<u8>,
     ) -> Result<(), Option<ApiError>> {
         match item {
-            Item::Text(text) => happened.write(out, |out| text.write(out)),
+            Item::Text(text) => happened.write(out, |out| text.write_without(0, out)),
             Item::Object(object) => {
                 let shown = self.shape()?.event(object, self.first).map_err(Some)?;
                 let shown = shown.ok_or(None)?;

@@ -3,7 +3,7 @@
 use crate::client::{Asking, Client};
 use crate::support::{DEFINITIONS, serve, serve_widgets};
 use scantling_server::Config;
-use scantling_value::Value;
+use scantling_value::{Limits, Value, json};
 
 const EVENTS: &str = "/api/v1/namespaces/default/events";
 
@@ -64,6 +64,56 @@ async fn tables() {
         "Name,Scope,Versions,Created At,(Group),(Kind),(ShortNames),(Established)"
     );
     assert!(rows.join("").ends_with("true]"), "{rows:?}");
+    server.stop().await;
+}
+
+/// Every response has the fields in declaration order. The items of a list do not repeat its kind.
+#[tokio::test]
+async fn fields_are_in_declaration_order_in_every_response() {
+    let (server, mut client) = serve(Config::default()).await;
+    let sent = r#"{"data":{"b":"1","a":"2"},"metadata":{"labels":{"z":"1"},"name":"c"},"kind":"ConfigMap","apiVersion":"v1"}"#;
+    let maps = "/api/v1/namespaces/default/configmaps";
+    let made = client.send("POST", maps, sent).await.text();
+    let body = made
+        .strip_prefix(r#"{"kind":"ConfigMap","apiVersion":"v1","#)
+        .expect(&made);
+    let members = |json: &str| -> Vec<usize> {
+        let names = [
+            "metadata",
+            "name",
+            "namespace",
+            "uid",
+            "resourceVersion",
+            "creationTimestamp",
+            "labels",
+            "data",
+        ];
+        names
+            .map(|name| json.find(&format!("\"{name}\":")).unwrap_or_default())
+            .to_vec()
+    };
+    assert!(members(body).is_sorted(), "{body}");
+    let object = made.trim_end().to_owned();
+    assert_eq!(client.get(&format!("{maps}/c")).await.text().trim_end(), object);
+    let revision = |list: &str| {
+        let list = json::decode(list.as_bytes(), Limits::SAFE).expect("JSON");
+        list.str_at(["metadata", "resourceVersion"]).to_owned()
+    };
+    for selector in ["?fieldSelector=metadata.name%3Dc", "?labelSelector=z%3D1"] {
+        let list = client.get(&format!("{maps}{selector}")).await.text();
+        let want = format!(
+            r#"{{"kind":"ConfigMapList","apiVersion":"v1","metadata":{{"resourceVersion":"{}"}},"items":[{{{}]}}"#,
+            revision(&list),
+            body.trim_end()
+        );
+        assert_eq!(list.trim_end(), want);
+    }
+    let watch = format!("{maps}?watch=1&timeoutSeconds=1&fieldSelector=metadata.name%3Dc");
+    let events = client.get(&watch).await.text();
+    assert_eq!(
+        events.trim_end(),
+        format!(r#"{{"type":"ADDED","object":{object}}}"#)
+    );
     server.stop().await;
 }
 

@@ -66,6 +66,12 @@ impl Value {
     }
 }
 
+/// Appends the name of a member with its colon, as kube-apiserver encodes it.
+pub fn write_key(out: &mut Vec<u8>, name: &str) {
+    write_string(out, name, Escape::Html);
+    out.push(b':');
+}
+
 /// Converts JSON bytes, which are always UTF-8.
 fn into_string(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes).unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned())

@@ -166,7 +166,7 @@ const DIMENSIONS: &[Dimension] = &[
                 .collect()
         };
         let (a, b) = (paths(0), paths(n / 2));
-        Box::new(move || drop(black_box((a.union(&b), a.difference(&b)))))
+        Box::new(move || drop(black_box((a.clone().union(b.clone()), a.clone().difference(&b)))))
     }),
     ("YAML of a deep object", 500, |n| {
         let value = decode(&format!("{}1{}", "[".repeat(n), "]".repeat(n)));

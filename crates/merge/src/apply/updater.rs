@@ -159,7 +159,7 @@ impl<'a> Updater<'a> {
                 Force::Yes => changed.into_iter().for_each(|set| owned.fields.subtract(set)),
                 Force::No => {
                     let [modified, added] = changed.map(|set| owned.fields.intersection(set));
-                    let conflict = modified.union(&added);
+                    let conflict = modified.union(added);
                     conflicts.0.extend(Conflicts::of_manager(id, &conflict));
                 }
             }
@@ -183,9 +183,9 @@ impl<'a> Updater<'a> {
     ) -> Result<(Managers, Set), ApplyError> {
         let mut managers = self.reconcile(live, managers)?;
         let changes = self.take_over(live, new, &mut managers, who, Force::Yes)?;
-        let changed = changes.modified.union(&changes.added);
+        let changed = changes.modified.union(changes.added);
         let set = match managers.remove(who) {
-            Some(owned) => owned.fields.to_set().difference(&changes.removed).union(&changed),
+            Some(owned) => owned.fields.to_set().difference(&changes.removed).union(changed),
             None => changed,
         };
         Ok((managers, self.without_reset(set, &new.api_version)))

@@ -89,7 +89,8 @@ impl Set {
                 let same = later.element == earlier.element;
                 if same {
                     earlier.member |= later.member;
-                    earlier.below = earlier.below.union(&later.below);
+                    let below = std::mem::take(&mut earlier.below);
+                    earlier.below = below.union(std::mem::take(&mut later.below));
                 }
                 same
             });
@@ -176,60 +177,68 @@ impl Set {
         }
     }
 
-    /// Merges two sets. Entries in only one of the sets are kept if the flag for that set says so; for
-    /// entries in both, the function returns the result.
-    fn zip(
-        &self,
-        other: &Set,
-        keep: (bool, bool),
-        both: impl Fn(&SetEntry, &SetEntry) -> SetEntry + Copy,
-    ) -> Set {
+    /// Combines the entries of both sets that have the same element. The other entries of this set are kept or dropped;
+    /// those of the other set are dropped.
+    fn combine(self, other: &Set, keep: bool, both: impl Fn(SetEntry, &SetEntry) -> SetEntry + Copy) -> Set {
+        if keep && other.is_empty() {
+            return self;
+        }
         deadline::tick_for(self.entries.len() + other.entries.len());
-        let mut entries = Vec::new();
-        for pair in (self.entries.iter()).merge_join_by(&other.entries, |a, b| a.element.cmp(&b.element)) {
+        let mut entries = Vec::with_capacity(if keep { self.entries.len() } else { 0 });
+        for pair in (self.entries.into_iter()).merge_join_by(&other.entries, |a, b| a.element.cmp(&b.element))
+        {
             match pair {
-                EitherOrBoth::Both(a, b) => {
-                    let entry = both(a, b);
-                    if entry.is_needed() {
-                        entries.push(entry);
-                    }
-                }
-                EitherOrBoth::Left(a) if keep.0 => entries.push(a.clone()),
-                EitherOrBoth::Right(b) if keep.1 => entries.push(b.clone()),
+                EitherOrBoth::Both(a, b) => entries.push(both(a, b)),
+                EitherOrBoth::Left(a) if keep => entries.push(a),
                 EitherOrBoth::Left(_) | EitherOrBoth::Right(_) => {}
             }
         }
+        entries.retain(SetEntry::is_needed);
         Set { entries }
     }
 
     /// The union.
     #[must_use]
-    pub fn union(&self, other: &Set) -> Set {
-        self.zip(other, (true, true), |a, b| SetEntry {
-            element: a.element.clone(),
-            member: a.member || b.member,
-            below: a.below.union(&b.below),
-        })
+    pub fn union(self, other: Set) -> Set {
+        if self.is_empty() || other.is_empty() {
+            return if self.is_empty() { other } else { self };
+        }
+        deadline::tick_for(self.entries.len() + other.entries.len());
+        let pairs = (self.entries.into_iter()).merge_join_by(other.entries, |a, b| a.element.cmp(&b.element));
+        let entries = pairs.map(|pair| match pair {
+            EitherOrBoth::Both(a, b) => SetEntry {
+                element: a.element,
+                member: a.member || b.member,
+                below: a.below.union(b.below),
+            },
+            EitherOrBoth::Left(one) | EitherOrBoth::Right(one) => one,
+        });
+        Set {
+            entries: entries.collect(),
+        }
     }
 
-    /// The union of several sets. Sets are merged pairwise, so no path is copied once per set.
+    /// The union of several sets. Sets are merged pairwise, so that a large set is not merged with each small one.
     pub(crate) fn union_of(mut sets: Vec<Set>) -> Set {
         while sets.len() > 1 {
-            let pairs = sets.chunks(2).map(|pair| match pair {
-                [a, b] => a.union(b),
-                [one] => one.clone(),
-                _ => Set::default(),
-            });
-            sets = pairs.collect();
+            let mut rest = sets.into_iter();
+            let mut merged = Vec::with_capacity(rest.len().div_ceil(2));
+            while let Some(first) = rest.next() {
+                merged.push(match rest.next() {
+                    Some(second) => first.union(second),
+                    None => first,
+                });
+            }
+            sets = merged;
         }
         sets.pop().unwrap_or_default()
     }
 
     /// The intersection.
     #[must_use]
-    pub fn intersection(&self, other: &Set) -> Set {
-        self.zip(other, (false, false), |a, b| SetEntry {
-            element: a.element.clone(),
+    pub fn intersection(self, other: &Set) -> Set {
+        self.combine(other, false, |a, b| SetEntry {
+            element: a.element,
             member: a.member && b.member,
             below: a.below.intersection(&b.below),
         })
@@ -237,9 +246,9 @@ impl Set {
 
     /// The difference.
     #[must_use]
-    pub fn difference(&self, other: &Set) -> Set {
-        self.zip(other, (true, false), |a, b| SetEntry {
-            element: a.element.clone(),
+    pub fn difference(self, other: &Set) -> Set {
+        self.combine(other, true, |a, b| SetEntry {
+            element: a.element,
             member: a.member && !b.member,
             below: a.below.difference(&b.below),
         })
@@ -247,9 +256,9 @@ impl Set {
 
     /// The paths of this set that are neither in the other nor descendants of its paths.
     #[must_use]
-    pub fn recursive_difference(&self, other: &Set) -> Set {
-        self.zip(other, (true, false), |a, b| SetEntry {
-            element: a.element.clone(),
+    pub fn recursive_difference(self, other: &Set) -> Set {
+        self.combine(other, true, |a, b| SetEntry {
+            element: a.element,
             member: a.member && !b.member,
             below: if b.member {
                 Set::new()

@@ -25,7 +25,7 @@ impl Comparison {
 
     /// Removes fields and their descendants.
     #[must_use]
-    pub(crate) fn without(&self, fields: &Set) -> Comparison {
+    pub(crate) fn without(self, fields: &Set) -> Comparison {
         Comparison {
             added: self.added.recursive_difference(fields),
             modified: self.modified.recursive_difference(fields),

@@ -9,7 +9,7 @@ pub(crate) fn reconcile(owned: &mut FieldsV1, ty: TypeRef<'_>) {
     let mut whole = Set::new();
     collect(owned.root(), OwnedExtent::Part, ty, &mut Vec::new(), &mut whole);
     if !whole.is_empty() {
-        *owned = FieldsV1::from(&owned.to_set().recursive_difference(&whole).union(&whole));
+        *owned = FieldsV1::from(&owned.to_set().recursive_difference(&whole).union(whole));
     }
 }
 

@@ -56,6 +56,16 @@ struct Parts {
 impl Listing {
     /// A list of a kind.
     pub(crate) fn new(api_version: &str, kind: &str, items: Vec<Listed>, meta: &ListMeta) -> Listing {
+        let ListFrame {
+            before,
+            after,
+            between,
+        } = Listing::frame(api_version, kind, meta);
+        Listing::joined(before, items, after, between)
+    }
+
+    /// The text around the items of a list of custom resources.
+    pub(crate) fn frame(api_version: &str, kind: &str, meta: &ListMeta) -> ListFrame {
         let mut before = b"{\"apiVersion\":".to_vec();
         Value::from(api_version).write_json(&mut before);
         before.extend_from_slice(b",\"items\":[");
@@ -64,7 +74,11 @@ impl Listing {
         after.extend_from_slice(b",\"metadata\":");
         meta.to_value().write_json(&mut after);
         after.extend_from_slice(b"}\n");
-        Listing::joined(before, items, after, b",")
+        ListFrame {
+            before,
+            after,
+            between: b",",
+        }
     }
 
     /// A sequence of parts with a separator.
@@ -87,15 +101,32 @@ impl Listing {
         }))
     }
 
-    /// A list whose items are rendered while it is sent.
-    pub(crate) fn rendered(frame: ListFrame, items: Vec<ListItem>, renderer: Renderer) -> Listing {
+    /// A list of texts, and of entries that are rendered while it is sent.
+    pub(crate) fn of_items(frame: ListFrame, items: Vec<ListItem>, renderer: Option<Renderer>) -> Listing {
+        let between = frame.between.len() * items.len().saturating_sub(1);
+        let around = frame.before.len() + between + frame.after.len();
+        let length = |item: &ListItem| match item {
+            ListItem::Text(text) => Some(text.len()),
+            ListItem::Entry(_) => None,
+        };
+        let written: Option<usize> = items.iter().map(length).sum();
+        Listing::rendered(frame, items, renderer, written.map(|written| around + written))
+    }
+
+    /// A list whose items are rendered while it is sent. The length is that of the whole text, if it is known.
+    pub(crate) fn rendered(
+        frame: ListFrame,
+        items: Vec<ListItem>,
+        renderer: Option<Renderer>,
+        length: Option<usize>,
+    ) -> Listing {
         Listing(Arc::new(Parts {
             before: frame.before,
             items,
             after: frame.after,
             between: frame.between,
-            renderer: Some(renderer),
-            length: None,
+            renderer,
+            length,
             charge: OnceLock::new(),
         }))
     }

@@ -2,6 +2,7 @@
 
 use crate::codec::media::{Encoding, MetaVersion, Negotiated, View};
 use crate::codec::order;
+use crate::codec::protobuf;
 use crate::codec::text::Text;
 use crate::http::reply::{Content, Reply};
 use crate::kinds::kind::{Kind, Version};
@@ -216,6 +217,7 @@ impl<'a> Shape<'a> {
             ..meta.clone()
         };
         let list = match self.wanted.view {
+            View::Object if self.is_stored_text() => return Ok(Listing::frame(api_version, kind, meta)),
             View::Object if self.wanted.is_plain() => {
                 let mut before = Vec::new();
                 order::write_list(api_version, kind, &meta.to_value(), &[], &mut before);
@@ -237,6 +239,24 @@ impl<'a> Shape<'a> {
         };
         let found = render::frame(&text, &mark, self.wanted.encoding);
         found.ok_or_else(|| ApiError::internal_error("a list was not written"))
+    }
+
+    /// The text around the items of a list in protobuf, which have that many bytes.
+    pub(crate) fn message_frame(
+        &self,
+        api_version: &str,
+        kind: &str,
+        meta: &ListMeta,
+        items: usize,
+    ) -> ApiResult<ListFrame> {
+        let list = list_value(api_version, kind, Value::Null, meta);
+        let (before, after) = protobuf::around_items(&list, items)
+            .ok_or_else(|| ApiError::internal_error("a kind lacks its protobuf encoding"))?;
+        Ok(ListFrame {
+            before,
+            after,
+            between: b"",
+        })
     }
 
     fn no_single_metadata(&self) -> ApiError {

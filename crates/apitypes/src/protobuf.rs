@@ -9,7 +9,7 @@ mod read;
 mod wire;
 mod write;
 
-pub use envelope::{Envelope, is_enveloped, open, watch_event, wrap};
+pub use envelope::{Envelope, begin_envelope, end_envelope, is_enveloped, open, watch_event, wrap};
 pub use wire::{boolean, bytes, double, length, number, string};
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! The envelope of a message: a magic number, then version, kind and content.
 
-use super::wire::{self, WireValue, bytes, string};
+use super::wire::{self, WireValue, bytes, length, string};
 use crate::TypeTable;
 use scantling_value::{Limits, Value};
 
@@ -59,16 +59,27 @@ pub fn open(body: &[u8]) -> Result<Envelope<'_>, String> {
 
 /// Wraps a message in an envelope.
 pub fn wrap(api_version: &str, kind: &str, message: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(message.len() + 128);
+    begin_envelope(&mut out, api_version, kind, message.len());
+    out.extend_from_slice(message);
+    end_envelope(&mut out);
+    out
+}
+
+/// Writes the part of an envelope before its message, which has that many bytes.
+pub fn begin_envelope(out: &mut Vec<u8>, api_version: &str, kind: &str, message: usize) {
     let mut type_meta = Vec::new();
     string(&mut type_meta, 1, api_version);
     string(&mut type_meta, 2, kind);
-    let mut out = Vec::with_capacity(message.len() + type_meta.len() + 24);
     out.extend_from_slice(PREFIX);
-    bytes(&mut out, 1, &type_meta);
-    bytes(&mut out, 2, message);
-    string(&mut out, 3, "");
-    string(&mut out, 4, "");
-    out
+    bytes(out, 1, &type_meta);
+    length(out, 2, message);
+}
+
+/// Writes the part of an envelope after its message.
+pub fn end_envelope(out: &mut Vec<u8>) {
+    string(out, 3, "");
+    string(out, 4, "");
 }
 
 impl TypeTable {

@@ -34,6 +34,40 @@ pub(crate) fn write(object: &Value) -> Option<Vec<u8>> {
     TypeTable::latest().write_envelope(object)
 }
 
+/// The field of the items in every list.
+const ITEMS: u64 = 2;
+
+/// The item of a list, as a field of the list; `None` for kinds without this encoding.
+pub(crate) fn list_item(api_version: &str, kind: &str, item: &Value) -> Option<Vec<u8>> {
+    let table = TypeTable::latest();
+    let mut message = Vec::with_capacity(1024);
+    table.write_protobuf(
+        table.protobuf_kind(api_version, kind)?,
+        item.as_object()?,
+        &mut message,
+    );
+    let mut out = Vec::with_capacity(message.len() + 8);
+    bytes(&mut out, ITEMS, &message);
+    Some(out)
+}
+
+/// The texts before and after the items of a list, which have that many bytes.
+pub(crate) fn around_items(list: &Value, items: usize) -> Option<(Vec<u8>, Vec<u8>)> {
+    let (api_version, kind) = (list.get_str("apiVersion"), list.get_str("kind"));
+    let table = TypeTable::latest();
+    let mut message = Vec::new();
+    table.write_protobuf(
+        table.protobuf_kind(api_version, kind)?,
+        list.as_object()?,
+        &mut message,
+    );
+    let (mut before, mut after) = (Vec::new(), Vec::new());
+    protobuf::begin_envelope(&mut before, api_version, kind, message.len() + items);
+    before.append(&mut message);
+    protobuf::end_envelope(&mut after);
+    Some((before, after))
+}
+
 /// An event of a watch.
 pub(crate) fn event(kind: &str, object: &Value) -> Option<Vec<u8>> {
     protobuf::watch_event(kind, &write(object)?)

@@ -5,7 +5,7 @@
 
 mod cleanup;
 
-pub(crate) use cleanup::{CLEANUP, delete_all, terminating};
+pub(crate) use cleanup::{CLEANUP, delete_all, pause_after, terminating};
 
 use crate::api::Api;
 use crate::codec::text::Stored;

@@ -4,7 +4,7 @@ mod conditions;
 
 use crate::api::Api;
 use crate::codec::text::Stored;
-use crate::controllers::crd::delete_all;
+use crate::controllers::crd::{delete_all, pause_after};
 use crate::controllers::follow::{Follower, until_stopped};
 use crate::rest::delete;
 use crate::rest::read;
@@ -14,13 +14,10 @@ use scantling_store::{ReadAt, StoreError};
 use scantling_value::{Map, Value};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::Instant;
 
 /// The finalizer that holds a namespace until it is empty.
 const HOLDER: &str = "kubernetes";
-
-/// The pause between two rounds.
-const PAUSE: Duration = Duration::from_millis(200);
 
 /// The finalizers of the spec of a namespace, which hold it.
 pub(crate) fn finalizers(spec: Option<&Value>) -> Vec<String> {
@@ -95,6 +92,7 @@ fn look_at(api: &Arc<Api>, namespace: &Value, emptying: &Emptying) {
 /// Deletes the objects of a namespace until none is left, then removes the finalizer.
 async fn empty(api: &Arc<Api>, name: &str) {
     loop {
+        let began = Instant::now();
         let left = delete_content(api, name).await;
         let failed = match update_conditions(api, name, &left).await {
             Ok(Termination::Gone) => {
@@ -110,7 +108,7 @@ async fn empty(api: &Arc<Api>, name: &str) {
             tracing::warn!(namespace = name, error = why, "cannot empty a namespace");
         }
         // Finalizers hold it or its contents: wait.
-        tokio::time::sleep(PAUSE).await;
+        tokio::time::sleep(pause_after(began.elapsed())).await;
         if *api.stop.borrow() {
             return;
         }

@@ -134,17 +134,25 @@ async fn try_release_unused(api: &Api) -> ApiResult<()> {
         return Ok(());
     };
     let services = api.list_stored(&services, None).await?;
+    let used = services.iter().flat_map(|service| {
+        let name = |field| metadata_str(service, field).to_owned();
+        let parent = (name("namespace"), name("name"));
+        cluster_ips(service)
+            .into_iter()
+            .map(move |ip| (ip, parent.clone()))
+    });
+    let used: BTreeSet<_> = used.collect();
     for address in api.list_stored(&addresses, None).await? {
         let is_own = address.str_at(["metadata", "labels", MANAGED_BY.0]) == MANAGED_BY.1;
         let Ok(ip) = metadata_str(&address, "name").parse::<IpAddr>() else {
             continue;
         };
-        let is_used =
-            |service: &Value| cluster_ips(service).contains(&ip) && is_parent(&address, &parent(service));
-        if let Some(parent) = address.at(["spec", "parentRef"])
-            && is_own
-            && !services.iter().any(|service| is_used(service))
-        {
+        let Some(parent) = address.at(["spec", "parentRef"]) else {
+            continue;
+        };
+        let name = |field| parent.get_str(field).to_owned();
+        let is_of_service = parent.get_str("group").is_empty() && parent.get_str("resource") == "services";
+        if is_own && !(is_of_service && used.contains(&(ip, (name("namespace"), name("name"))))) {
             release(api, ip, parent).await?;
         }
     }

@@ -1,5 +1,6 @@
 //! Memory budgets for clients: request bodies being received, and responses being sent.
 
+use scantling_value::Value;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -15,6 +16,8 @@ pub(crate) struct Memory {
     pub(crate) responses: Budget,
     /// Events of watches.
     pub(crate) watches: Budget,
+    /// Responses of conversion webhooks, and the converted objects of lists and watches.
+    pub(crate) conversions: Budget,
 }
 
 impl Memory {
@@ -24,8 +27,30 @@ impl Memory {
             requests: Budget::new(limit / 4),
             responses: Budget::new(limit / 2),
             watches: Budget::new(limit / 8),
+            conversions: Budget::new(limit / 4),
         }
     }
+}
+
+/// The memory that a decoded value takes.
+pub(crate) fn of_value(value: &Value) -> usize {
+    let mut bytes = 0;
+    let mut rest = vec![value];
+    while let Some(value) = rest.pop() {
+        bytes += size_of::<Value>();
+        match value {
+            Value::String(text) => bytes += text.len(),
+            Value::Array(items) => rest.extend(items),
+            Value::Object(members) => {
+                for (name, value) in members.entries() {
+                    bytes += size_of_val(name) + name.len();
+                    rest.push(value);
+                }
+            }
+            Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) => {}
+        }
+    }
+    bytes
 }
 
 /// A number of bytes shared by all clients.

@@ -69,7 +69,7 @@ pub(crate) fn kind(
     let compiled = compiled.map(|(i, v)| (own(&v.name), CompiledVersion::new(&source, i)));
     let custom = Arc::new(Custom {
         versions: compiled.collect(),
-        webhook: Webhook::new(definition, &compiler.conversions),
+        webhook: Webhook::new(definition, &compiler.conversions, &compiler.recent),
     });
     let storage = versions
         .iter()

@@ -11,10 +11,13 @@ mod review;
 mod trust;
 
 pub(crate) use memo::{Memo, with_conversions};
+pub(crate) use recent::RecentConversions;
 pub(crate) use review::group_version_kind;
 
 use crate::api::ResourceRequest;
 use crate::discovery::api_version;
+use crate::http::compute;
+use crate::http::memory::{self, Budget, Charge};
 use crate::kinds::custom::ByWebhook;
 use crate::metrics::{Conversion, Conversions};
 use crate::rest::entry_cache::is_normalized;
@@ -24,7 +27,7 @@ use crate::status::{ApiError, ApiResult};
 use base64::Engine as _;
 use client::WebhookCaller;
 use futures_util::future::join_all;
-use recent::Recent;
+use recent::RecentOf;
 use review::{ConversionRequest, ReviewVersion, WebhookError};
 use scantling_schema::definition::{Definition, WebhookClient};
 use scantling_schema::names::group_version;
@@ -44,12 +47,16 @@ pub(crate) struct Webhook {
     metrics: Conversions,
     /// Created for the first call.
     client: OnceLock<Result<WebhookCaller, String>>,
-    recent: Recent,
+    recent: RecentOf,
 }
 
 impl Webhook {
     /// Returns the webhook of a CRD, if it has one.
-    pub(crate) fn new(definition: &Definition, metrics: &Conversions) -> Option<Webhook> {
+    pub(crate) fn new(
+        definition: &Definition,
+        metrics: &Conversions,
+        recent: &Arc<RecentConversions>,
+    ) -> Option<Webhook> {
         let conversion = definition.spec.conversion.as_ref();
         let conversion = conversion.filter(|c| c.strategy == "Webhook")?;
         let versions = conversion.review_versions.iter().flatten();
@@ -59,12 +66,12 @@ impl Webhook {
             definition: definition.name().to_owned(),
             metrics: metrics.clone(),
             client: OnceLock::new(),
-            recent: Recent::default(),
+            recent: RecentConversions::of_webhook(recent),
         })
     }
 
     /// Converts an object to another version.
-    async fn convert(&self, object: &Value, wanted: &str) -> Result<Value, String> {
+    async fn convert(&self, object: &Value, wanted: &str, memory: &Budget) -> Result<Value, String> {
         let Some(version) = self.review else {
             return Err("no supported conversion review versions".to_owned());
         };
@@ -76,7 +83,7 @@ impl Webhook {
             wanted,
         };
         let started = Instant::now();
-        let answer = self.ask(&request).await;
+        let answer = self.ask(&request, memory).await;
         self.count(&request, answer.as_ref().err(), started);
         answer.map_err(|fault| match fault {
             WebhookError::Call(why) | WebhookError::Malformed(why) => {
@@ -99,10 +106,11 @@ impl Webhook {
             .called(&conversion, fault.map(WebhookError::kind), started.elapsed());
     }
 
-    async fn ask(&self, request: &ConversionRequest<'_>) -> Result<Value, WebhookError> {
+    async fn ask(&self, request: &ConversionRequest<'_>, memory: &Budget) -> Result<Value, WebhookError> {
         let client = self.client().map_err(WebhookError::Call)?;
-        let answer = client.post(request.to_json().into()).await;
-        request.read(&answer.map_err(WebhookError::Call)?)
+        let answer = client.post(request.to_json().into(), memory).await;
+        let answer = answer.map_err(WebhookError::Call)?;
+        compute::in_place(answer.body.len(), || request.read(&answer))
     }
 
     fn client(&self) -> Result<&WebhookCaller, String> {
@@ -151,7 +159,8 @@ impl ResourceRequest<'_> {
             return Ok(object);
         }
         let revision = metadata_mut(&mut object).and_then(|metadata| metadata.remove("resourceVersion"));
-        let converted = by.webhook.convert(&object, &wanted).await?;
+        let converted = by.webhook.convert(&object, &wanted, &self.api.memory.conversions);
+        let converted = converted.await?;
         let converted = by.custom.convert(self.kind, version, converted);
         let mut converted = converted.map_err(|e| e.message().to_owned())?;
         if let (Some(revision), Some(metadata)) = (revision, metadata_mut(&mut converted)) {
@@ -161,13 +170,16 @@ impl ResourceRequest<'_> {
     }
 }
 
-/// The number of concurrent calls.
-const AT_ONCE: usize = 16;
+/// The number of concurrent calls for a list or watch.
+pub(crate) const AT_ONCE: usize = 16;
+
+/// The stored bytes of the objects that are converted at once.
+pub(crate) const BYTES_AT_ONCE: usize = 1 << 20;
 
 /// The entries of a list or watch that a webhook converted; empty for kinds without one.
 #[derive(Debug, Default)]
 pub(crate) struct Converted {
-    by_revision: BTreeMap<u64, ApiResult<Arc<Value>>>,
+    by_revision: BTreeMap<u64, ApiResult<(Arc<Value>, Charge)>>,
 }
 
 impl Converted {
@@ -199,7 +211,7 @@ impl Converted {
     pub(crate) fn object(&self, call: &ResourceRequest<'_>, entry: &Entry) -> ApiResult<Value> {
         if let Some(converted) = self.by_revision.get(&entry.mod_revision) {
             return match converted {
-                Ok(object) => Ok(Value::clone(object)),
+                Ok((object, _)) => Ok(Value::clone(object)),
                 Err(e) => Err(e.clone()),
             };
         }
@@ -214,9 +226,13 @@ impl Converted {
 
 impl Webhook {
     /// Returns an entry in the version of the request, converted recently or now.
-    async fn recently(&self, call: &ResourceRequest<'_>, entry: &Entry) -> ApiResult<Arc<Value>> {
+    async fn recently(&self, call: &ResourceRequest<'_>, entry: &Entry) -> ApiResult<(Arc<Value>, Charge)> {
         let slot = self.recent.slot(entry, &call.version.name);
         let shown = || async { read::object_in_version(call, entry).await.map(Arc::new) };
-        slot.get_or_try_init(shown).await.map(Arc::clone)
+        let object = Arc::clone(slot.get_or_try_init(shown).await?);
+        let bytes = memory::of_value(&object);
+        self.recent.weigh(entry, &call.version.name, bytes);
+        let charge = call.api.memory.conversions.charge(bytes);
+        Ok((object, charge.ok_or_else(crate::api::too_many_requests)?))
     }
 }

@@ -1,5 +1,6 @@
 //! Deletions: at once, or by marking objects that finalizers hold.
 
+use crate::api::ResourceRequest;
 use crate::codec::media::Encoding;
 use crate::codec::scheme::Scheme;
 use crate::codec::text::Stored;
@@ -7,8 +8,10 @@ use crate::http::reply::Reply;
 use crate::request::parse_uint;
 use crate::rest::admission::Admission;
 use crate::rest::body;
+use crate::rest::conversion::Converted;
 use crate::rest::options::{DeleteOptions, ListOptions, Propagation, VersionMatch};
 use crate::rest::read::{self, Selection, store_error};
+use crate::rest::render::Rows;
 use crate::rest::write::{Part, Write, metadata_mut, metadata_str, set_version, timestamp};
 use crate::status::{self, ApiError, ApiResult, GroupResource};
 use scantling_admit::decode_typed;
@@ -18,6 +21,7 @@ use scantling_builtin::GarbageCollection;
 use scantling_builtin::admission::Action;
 use scantling_store::{Entry, StoreError};
 use scantling_value::{Map, Value};
+use std::sync::Arc;
 
 const ORPHAN: &str = "orphan";
 const FOREGROUND: &str = "foregroundDeletion";
@@ -85,20 +89,19 @@ impl Write<'_> {
         let delete = self.delete_options()?;
         delete.check_collection()?;
         self.warn_about_orphans(&delete);
-        let found = read::find(call, &options, &selection, read::object_if_selected).await?;
-        for object in &found.items {
-            match self.delete_object(metadata_str(object, "name"), &delete).await {
+        let shape = call.shape()?;
+        let mut rows = Rows::new(call, &shape)?;
+        let take =
+            |c: &ResourceRequest<'_>, s: &Selection, e: &Arc<Entry>, v: &Converted| rows.take(c, s, e, v);
+        let found = read::find(call, &options, &selection, take).await?;
+        for row in &found.items {
+            match self.delete_object(row.name(), &delete).await {
                 Ok(_) => {}
                 Err(e) if e.code() == 404 => {}
                 Err(e) => return Err(e),
             }
         }
-        call.shape()?.list(
-            &call.api_version(),
-            &call.kind.list_kind,
-            found.items,
-            &found.meta,
-        )
+        rows.reply(call, &shape, found)
     }
 
     /// Warns about a deletion that orphans dependents by default.

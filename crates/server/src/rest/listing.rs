@@ -1,16 +1,13 @@
 //! Long lists and documents, rendered chunk by chunk while they are sent, so that no list is in memory as a whole.
 
-use crate::codec::order;
 use crate::codec::text::Listed;
 use crate::http::memory::{Budget, Charge};
 use crate::rest::render::{ListFrame, Renderer};
-use crate::rest::view::ListMeta;
 use crate::status::ApiError;
 use bytes::Bytes;
 use flate2::write::GzEncoder;
 use hyper::body::{Body, Frame, SizeHint};
 use scantling_store::Entry;
-use scantling_value::Value;
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::io::Write;
@@ -57,38 +54,6 @@ struct Parts {
 }
 
 impl Listing {
-    /// A list of a kind.
-    pub(crate) fn new(api_version: &str, kind: &str, items: Vec<Listed>, meta: &ListMeta) -> Listing {
-        let mut before = b"{\"apiVersion\":".to_vec();
-        Value::from(api_version).write_json(&mut before);
-        before.extend_from_slice(b",\"items\":[");
-        let mut after = b"],\"kind\":".to_vec();
-        Value::from(kind).write_json(&mut after);
-        after.extend_from_slice(b",\"metadata\":");
-        meta.to_value().write_json(&mut after);
-        after.extend_from_slice(b"}\n");
-        Listing::joined(before, items, after, b",")
-    }
-
-    /// A list of a built-in kind. Its members are in declaration order, and its items have no `kind` and `apiVersion`,
-    /// because the list names them.
-    pub(crate) fn declared(
-        api_version: &str,
-        item_kind: &str,
-        list_kind: &str,
-        items: Vec<Listed>,
-        meta: &ListMeta,
-    ) -> Listing {
-        let mut before = order::write_type(list_kind, api_version);
-        before.insert(0, b'{');
-        before.extend_from_slice(b"\"metadata\":");
-        order::write_list_meta(&meta.to_value(), &mut before);
-        before.extend_from_slice(b",\"items\":[");
-        // Types outside the table have the two members in the other order, which takes the same number of bytes.
-        let omitted = order::write_type(item_kind, api_version).len();
-        Listing::of_items(before, items, b"]}\n".to_vec(), b",", omitted)
-    }
-
     /// A sequence of parts with a separator.
     pub(crate) fn joined(
         before: Vec<u8>,
@@ -96,40 +61,42 @@ impl Listing {
         after: Vec<u8>,
         between: &'static [u8],
     ) -> Listing {
-        Listing::of_items(before, items, after, between, 0)
-    }
-
-    fn of_items(
-        before: Vec<u8>,
-        items: Vec<Listed>,
-        after: Vec<u8>,
-        between: &'static [u8],
-        omitted: usize,
-    ) -> Listing {
-        let written: usize = items.iter().map(|item| item.len().saturating_sub(omitted)).sum();
-        let between_all = between.len() * items.len().saturating_sub(1);
-        Listing(Arc::new(Parts {
-            length: Some(before.len() + written + between_all + after.len()),
+        let frame = ListFrame {
             before,
-            items: items.into_iter().map(ListItem::Text).collect(),
-            omitted,
             after,
             between,
-            renderer: None,
-            charge: OnceLock::new(),
-        }))
+            omitted: 0,
+        };
+        Listing::of_items(frame, items.into_iter().map(ListItem::Text).collect(), None)
     }
 
-    /// A list whose items are rendered while it is sent.
-    pub(crate) fn rendered(frame: ListFrame, items: Vec<ListItem>, renderer: Renderer) -> Listing {
+    /// A list of texts, and of entries that are rendered while it is sent.
+    pub(crate) fn of_items(frame: ListFrame, items: Vec<ListItem>, renderer: Option<Renderer>) -> Listing {
+        let between = frame.between.len() * items.len().saturating_sub(1);
+        let around = frame.before.len() + between + frame.after.len();
+        let length = |item: &ListItem| match item {
+            ListItem::Text(text) => Some(text.len().saturating_sub(frame.omitted)),
+            ListItem::Entry(_) => None,
+        };
+        let written: Option<usize> = items.iter().map(length).sum();
+        Listing::rendered(frame, items, renderer, written.map(|written| around + written))
+    }
+
+    /// A list whose items are rendered while it is sent. The length is that of the whole text, if it is known.
+    pub(crate) fn rendered(
+        frame: ListFrame,
+        items: Vec<ListItem>,
+        renderer: Option<Renderer>,
+        length: Option<usize>,
+    ) -> Listing {
         Listing(Arc::new(Parts {
             before: frame.before,
             items,
-            omitted: 0,
+            omitted: frame.omitted,
             after: frame.after,
             between: frame.between,
-            renderer: Some(renderer),
-            length: None,
+            renderer,
+            length,
             charge: OnceLock::new(),
         }))
     }
@@ -247,7 +214,7 @@ impl Writer {
                     text.write_without(parts.omitted, out);
                     continue;
                 }
-                (ListItem::Entry(entry), Some(renderer)) => renderer.write_entry(entry, out),
+                (ListItem::Entry(entry), Some(renderer)) => renderer.write_entry(entry, parts.omitted, out),
                 (ListItem::Entry(_), None) => Err(ApiError::internal_error("a list lacks its renderer")),
             };
             if let Err(e) = rendered {

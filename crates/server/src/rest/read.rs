@@ -6,12 +6,12 @@ use crate::codec::protobuf;
 use crate::codec::text::{Listed, Text};
 use crate::http::reply::{Reply, STREAMED};
 use crate::request::parse_uint;
-use crate::rest::conversion::Converted;
+use crate::rest::conversion::{self, Converted};
 use crate::rest::entry_cache::is_normalized;
-use crate::rest::listing::Listing;
+use crate::rest::listing::{ListItem, Listing};
 use crate::rest::options::{ListOptions, VersionMatch};
 use crate::rest::page::Continue;
-use crate::rest::render::{Renderer, Row, Rows};
+use crate::rest::render::{ListFrame, Renderer, Rows, Texts};
 use crate::rest::selector::{FieldSelector, LabelSelector};
 use crate::rest::view::ListMeta;
 use crate::status::{ApiError, ApiResult};
@@ -257,11 +257,20 @@ pub(crate) async fn list(call: &ResourceRequest<'_>, options: &ListOptions) -> A
     let (api_version, kind) = (call.api_version(), &call.kind.list_kind);
     let shape = call.shape()?;
     if shape.is_plain() {
-        let found = find(call, options, &selection, text_if_selected).await?;
-        let list = match call.kind.built_in {
-            true => Listing::declared(&api_version, &call.kind.kind, kind, found.items, &found.meta),
-            false => Listing::new(&api_version, kind, found.items, &found.meta),
+        let mut texts = Texts::new(call);
+        let take =
+            |c: &ResourceRequest<'_>, s: &Selection, e: &Arc<Entry>, v: &Converted| texts.take(c, s, e, v);
+        let found = find(call, options, &selection, take).await?;
+        let is_whole = found.items.iter().all(|item| matches!(item, ListItem::Text(_)));
+        let renderer = match is_whole {
+            true => None,
+            false => Some(Renderer::new(call, &shape)?),
         };
+        let frame = match call.kind.built_in {
+            true => ListFrame::declared(&api_version, &call.kind.kind, kind, &found.meta),
+            false => ListFrame::sorted(&api_version, kind, &found.meta),
+        };
+        let list = Listing::of_items(frame, found.items, renderer);
         let is_page = options.limit != 0 || !options.continue_token.is_empty();
         if list.len().is_some_and(|length| length < STREAMED) || !selection.is_everything() || is_page {
             return Ok(Reply::list(list));
@@ -275,26 +284,10 @@ pub(crate) async fn list(call: &ResourceRequest<'_>, options: &ListOptions) -> A
         );
         return Ok(Reply::list(call.api.lists.share(key, list)));
     }
-    let mut rows = Rows::new(call, &shape.wanted);
+    let mut rows = Rows::new(call, &shape)?;
     let take = |c: &ResourceRequest<'_>, s: &Selection, e: &Arc<Entry>, v: &Converted| rows.take(c, s, e, v);
     let found = find(call, options, &selection, take).await?;
-    if found.items.iter().all(|row| matches!(row, Row::Object(_))) {
-        let objects = found.items.into_iter().filter_map(|row| match row {
-            Row::Object(object) => Some(object),
-            Row::Entry(_) => None,
-        });
-        return shape.list(&api_version, kind, objects.collect(), &found.meta);
-    }
-    let content_type = shape.wanted.encoding.content_type();
-    let frame = shape.list_frame(&api_version, kind, &found.meta)?;
-    let renderer = Renderer::new(call, shape)?;
-    let mut items = Vec::with_capacity(found.items.len());
-    for row in found.items {
-        items.push(renderer.item(row)?);
-    }
-    let mut reply = Reply::list(Listing::rendered(frame, items, renderer));
-    reply.content_type = content_type;
-    Ok(reply)
+    rows.reply(call, &shape, found)
 }
 
 /// A page of selected objects.
@@ -302,10 +295,6 @@ pub(crate) struct SelectedItems<T> {
     pub(crate) items: Vec<T>,
     pub(crate) meta: ListMeta,
 }
-
-/// Converts an entry to an item of a page, or skips it.
-pub(crate) type Take<T> =
-    fn(&ResourceRequest<'_>, &Selection, &Arc<Entry>, &Converted) -> ApiResult<Option<T>>;
 
 /// Returns an object, if it is selected.
 pub(crate) fn object_if_selected(
@@ -350,6 +339,28 @@ pub(crate) fn text_if_selected(
 
 /// The number of objects that are decoded before the task yields.
 const TURN: usize = 256;
+
+/// Splits entries into those that are decoded, and converted by a webhook, before the task yields.
+fn turns<'e>(
+    call: &ResourceRequest<'_>,
+    mut entries: &'e [Arc<Entry>],
+) -> impl Iterator<Item = &'e [Arc<Entry>]> + use<'e> {
+    let (most, bytes) = match call.kind.codec.webhook() {
+        Some(_) => (conversion::AT_ONCE, conversion::BYTES_AT_ONCE),
+        None => (TURN, usize::MAX),
+    };
+    std::iter::from_fn(move || {
+        let mut sum: usize = 0;
+        let fits = |entry: &&Arc<Entry>| {
+            sum = sum.saturating_add(entry.value.len());
+            sum <= bytes
+        };
+        let count = entries.iter().take(most).take_while(fits).count();
+        let (turn, rest) = entries.split_at_checked(count.max(1))?;
+        entries = rest;
+        Some(turn)
+    })
+}
 
 /// Reads pages of the store until enough objects are selected.
 pub(crate) async fn find<T>(
@@ -405,7 +416,7 @@ pub(crate) async fn find<T>(
         let work = |entry: &Arc<Entry>| entry.value.len() + selection.work();
         call.offload(entries.iter().map(work).sum()).await;
         let mut last = None;
-        'page: for turn in entries.chunks(TURN) {
+        'page: for turn in turns(call, &entries) {
             let is_named = |entry: &&Arc<Entry>| {
                 let name = only.as_deref();
                 name.is_none_or(|name| entry.key.rsplit('/').next() == Some(name))
@@ -430,7 +441,7 @@ pub(crate) async fn find<T>(
                     break 'page;
                 }
             }
-            if turn.len() == TURN {
+            if turn.len() < entries.len() {
                 tokio::task::yield_now().await;
             }
         }

@@ -1,6 +1,7 @@
 //! The views of objects and lists: the object, its metadata, or rows of a table.
 
 use crate::codec::media::{Encoding, MetaVersion, Negotiated, View};
+use crate::codec::protobuf;
 use crate::codec::text::Text;
 use crate::http::reply::{Content, Reply};
 use crate::kinds::kind::{Kind, Version};
@@ -210,6 +211,25 @@ impl<'a> Shape<'a> {
         };
         let found = render::frame(&text, &mark, self.wanted.encoding);
         found.ok_or_else(|| ApiError::internal_error("a list was not written"))
+    }
+
+    /// The text around the items of a list in protobuf, which have that many bytes.
+    pub(crate) fn message_frame(
+        &self,
+        api_version: &str,
+        kind: &str,
+        meta: &ListMeta,
+        items: usize,
+    ) -> ApiResult<ListFrame> {
+        let list = list_value(api_version, kind, Value::Null, meta);
+        let (before, after) = protobuf::around_items(&list, items)
+            .ok_or_else(|| ApiError::internal_error("a kind lacks its protobuf encoding"))?;
+        Ok(ListFrame {
+            before,
+            after,
+            between: b"",
+            omitted: 0,
+        })
     }
 
     fn no_single_metadata(&self) -> ApiError {

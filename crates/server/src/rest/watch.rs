@@ -9,6 +9,7 @@ use crate::api::{Api, ResourceRequest};
 use crate::codec::media::{Accept, Encoding, Negotiated};
 use crate::codec::text::{Listed, Text};
 use crate::http::compute::{self, Class};
+use crate::http::memory;
 use crate::http::reply::{Body, Content, Reply};
 use crate::kinds::kind::{Kind, Version};
 use crate::metrics::{self, Label, Running};
@@ -17,6 +18,7 @@ use crate::rest::conversion::Converted;
 use crate::rest::lines::{WatchEventType, Which};
 use crate::rest::options::ListOptions;
 use crate::rest::read::{self, Selection};
+use crate::rest::render::{MAX_DECODED, too_large};
 use crate::rest::view::{RowObject, Shape};
 use crate::status::{ApiError, ApiResult};
 use bytes::Bytes;
@@ -45,6 +47,9 @@ const LAST_STRETCH: Duration = Duration::from_secs(1);
 
 /// The time between calls to a failing webhook.
 const RETRY: Duration = Duration::from_secs(1);
+
+/// The longest duration of a watch. Nobody sees its end, and adding it to the time does not overflow.
+const LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 
 /// The duration of a watch without a timeout: random, up to twice the minimum, so that clients do not reconnect at
 /// once.
@@ -144,7 +149,7 @@ pub(crate) async fn watch(call: &ResourceRequest<'_>, options: &ListOptions) -> 
         _open: call.api.metrics.long_running(call.label),
     };
     let timeout = match options.timeout_seconds {
-        Some(s) if s > 0 => Duration::from_secs(s.cast_unsigned()),
+        Some(s) if s > 0 => Duration::from_secs(s.cast_unsigned()).min(LONGEST),
         _ => default_timeout(call.api.min_request_timeout, uuid::Uuid::new_v4().as_u64_pair().0),
     };
     let (api, options) = (Arc::clone(call.api), options.clone());
@@ -265,18 +270,33 @@ impl Stream {
         } else {
             version.to_string()
         };
-        let take: read::Take<Item> = if self.shape()?.is_plain() {
-            |c, s, e, v| Ok(read::text_if_selected(c, s, e, v)?.map(Item::Text))
-        } else if self.kind.codec.webhook().is_some() {
-            |c, s, e, v| Ok(read::object_if_selected(c, s, e, v)?.map(Item::Object))
-        } else {
-            |c, s, e, v| Ok(read::is_selected(c, s, e, v)?.then(|| Item::Entry(Arc::clone(e))))
+        let is_plain = self.shape()?.is_plain();
+        let is_lazy = self.kind.codec.webhook().is_none();
+        let mut held = 0;
+        let take = |c: &ResourceRequest<'_>, s: &Selection, e: &Arc<Entry>, v: &Converted| {
+            if is_lazy && !is_plain {
+                return Ok(read::is_selected(c, s, e, v)?.then(|| Item::Entry(Arc::clone(e))));
+            }
+            let item = match is_plain {
+                true => read::text_if_selected(c, s, e, v)?.map(Item::Text),
+                false => read::object_if_selected(c, s, e, v)?.map(Item::Object),
+            };
+            held += match &item {
+                Some(Item::Text(Listed::Text(_))) if is_lazy => return Ok(Some(Item::Entry(Arc::clone(e)))),
+                Some(Item::Text(text)) => text.held(),
+                Some(Item::Object(object)) => memory::of_value(object),
+                Some(Item::Entry(_)) | None => 0,
+            };
+            match held > MAX_DECODED {
+                true => Err(too_large()),
+                false => Ok(item),
+            }
         };
         let found = read::find(&self.call()?, &list, &self.selection, take)
             .await
             .map_err(Some)?;
         let revision = found.meta.resource_version.parse().unwrap_or(0);
-        let held = found.items.capacity() * size_of::<Item>();
+        let held = held + found.items.capacity() * size_of::<Item>();
         let _held = self
             .api
             .memory
@@ -422,8 +442,13 @@ impl Stream {
                 happened.write_object(out, &shown, self.wanted.encoding);
             }
             Item::Entry(entry) => {
-                let object = Converted::default().object(&self.call()?, &entry).map_err(Some)?;
-                self.write(happened, Item::Object(object), out)?;
+                let call = self.call()?;
+                let object = Converted::default().object(&call, &entry).map_err(Some)?;
+                let item = match self.shape()?.is_plain() {
+                    true => Item::Text(Listed::of_object(&call, &entry, &object)),
+                    false => Item::Object(object),
+                };
+                self.write(happened, item, out)?;
             }
         }
         Ok(())

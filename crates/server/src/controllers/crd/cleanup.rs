@@ -3,6 +3,7 @@
 use super::{PAUSE, write};
 use crate::api::Api;
 use crate::codec::text::Stored;
+use crate::http::compute;
 use crate::kinds::definitions::{self, GROUP, PLURAL};
 use crate::rest::read;
 use crate::rest::write::timestamp;
@@ -11,6 +12,7 @@ use scantling_store::{Entry, ListRequest, ReadAt, StoreError, Write};
 use scantling_value::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// The finalizer that holds a CRD until its objects are gone.
 pub(crate) const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
@@ -32,6 +34,7 @@ fn is_held_by_others(definition: &Definition) -> bool {
 /// Deletes the objects of a CRD, waits for those that finalizers hold, and removes the CRD's finalizer.
 pub(super) async fn run(api: Arc<Api>, name: String) {
     while !*api.stop.borrow() {
+        let began = Instant::now();
         match step(&api, &name).await {
             Ok(Step::Done) | Err(StoreError::NotFound { .. }) => return,
             // The CRD changed meanwhile: read it again.
@@ -41,8 +44,13 @@ pub(super) async fn run(api: Arc<Api>, name: String) {
                 tracing::warn!(definition = name, error = %e, "cannot delete the objects of a definition");
             }
         }
-        tokio::time::sleep(PAUSE).await;
+        tokio::time::sleep(pause_after(began.elapsed())).await;
     }
+}
+
+/// The pause after a round that took that long. Rounds that find many objects that finalizers hold are rare.
+pub(crate) fn pause_after(round: Duration) -> Duration {
+    PAUSE.max(round.saturating_mul(9))
 }
 
 enum Step {
@@ -145,6 +153,8 @@ pub(crate) async fn delete_all(api: &Arc<Api>, prefix: &str) -> Result<Held, Sto
     let page = api.store.list(request).await?;
     let mut held = Held::default();
     for entry in &page.entries {
+        // Objects that are held already are only decoded, which may take long without waiting for anything.
+        tokio::task::consume_budget().await;
         if let Some(finalizers) = delete_one(api, entry).await? {
             held.objects += 1;
             for finalizer in finalizers {
@@ -157,7 +167,7 @@ pub(crate) async fn delete_all(api: &Arc<Api>, prefix: &str) -> Result<Held, Sto
 
 /// Deletes an object, or marks it if finalizers hold it; returns the finalizers.
 async fn delete_one(api: &Arc<Api>, entry: &Arc<Entry>) -> Result<Option<Vec<String>>, StoreError> {
-    let Ok(mut object) = read::stored(entry) else {
+    let Ok(mut object) = compute::in_place(entry.value.len(), || read::stored(entry)) else {
         tracing::warn!(key = %entry.key, "an object that cannot be read is deleted with its collection");
         api.store
             .write(

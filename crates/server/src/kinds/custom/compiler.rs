@@ -2,6 +2,7 @@
 
 use crate::kinds::definitions;
 use crate::metrics::{Conversions, Metrics};
+use crate::rest::conversion::RecentConversions;
 use prometheus_client::metrics::histogram::Histogram;
 use scantling_admit::{Gates, Resource, ResourceCompiler};
 use scantling_cel::kubernetes::KubernetesVersion;
@@ -23,6 +24,7 @@ pub(crate) struct Compiler {
     /// The durations of compilations.
     took: Histogram,
     pub(super) conversions: Conversions,
+    pub(super) recent: Arc<RecentConversions>,
 }
 
 impl Compiler {
@@ -35,6 +37,7 @@ impl Compiler {
             environments: Environments::for_version(version),
             took: metrics.compilation(),
             conversions: metrics.conversions(),
+            recent: Arc::default(),
         }
     }
 }

@@ -1,8 +1,9 @@
 //! Calls to a webhook over HTTPS, with the errors of Go's HTTP client.
 
 use super::trust;
+use crate::http::memory::{Budget, Charge};
 use bytes::Bytes;
-use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
+use http_body_util::{BodyExt, Full};
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper::header::{ACCEPT, CONTENT_TYPE, HOST, HeaderMap, USER_AGENT};
 use hyper::{Request, Uri};
@@ -20,8 +21,8 @@ use tokio_rustls::TlsConnector;
 /// The timeout of a call.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The maximum length of a response: one object and its review.
-const MAX_ANSWER: usize = 16 << 20;
+/// The maximum length of a response: one object, which is at most as large as the body of a request, and its review.
+const MAX_ANSWER: usize = 4 << 20;
 
 /// The maximum number of idle connections.
 const MAX_IDLE: usize = 32;
@@ -98,6 +99,8 @@ pub(super) struct WebhookResponse {
     pub(super) status: u16,
     pub(super) headers: HeaderMap,
     pub(super) body: Bytes,
+    /// The memory of the body.
+    pub(super) _charge: Option<Charge>,
 }
 
 impl WebhookResponse {
@@ -147,15 +150,15 @@ impl WebhookCaller {
     }
 
     /// Sends a body; fails unless the complete response arrives in time.
-    pub(super) async fn post(&self, body: Bytes) -> Result<WebhookResponse, String> {
-        let called = tokio::time::timeout(PATIENCE, self.call(body)).await;
+    pub(super) async fn post(&self, body: Bytes, memory: &Budget) -> Result<WebhookResponse, String> {
+        let called = tokio::time::timeout(PATIENCE, self.call(body, memory)).await;
         let called = called.unwrap_or_else(|_| Err("context deadline exceeded".to_owned()));
         called.map_err(|why| self.address.failed(&why))
     }
 
-    async fn call(&self, body: Bytes) -> Result<WebhookResponse, String> {
+    async fn call(&self, body: Bytes, memory: &Budget) -> Result<WebhookResponse, String> {
         while let Some(mut kept) = self.take_idle() {
-            match self.exchange(&mut kept, body.clone()).await {
+            match self.exchange(&mut kept, body.clone(), memory).await {
                 Ok(answer) => {
                     self.keep(kept).await;
                     return Ok(answer);
@@ -165,7 +168,7 @@ impl WebhookCaller {
             }
         }
         let mut new = self.connect().await?;
-        match self.exchange(&mut new, body).await {
+        match self.exchange(&mut new, body, memory).await {
             Ok(answer) => {
                 self.keep(new).await;
                 Ok(answer)
@@ -190,7 +193,12 @@ impl WebhookCaller {
         }
     }
 
-    async fn exchange(&self, connection: &mut Connection, body: Bytes) -> Result<WebhookResponse, Failed> {
+    async fn exchange(
+        &self,
+        connection: &mut Connection,
+        body: Bytes,
+        memory: &Budget,
+    ) -> Result<WebhookResponse, Failed> {
         let request = Request::post(self.address.target())
             .header(HOST, &self.address.authority)
             .header(USER_AGENT, "kube-apiserver-admission")
@@ -200,19 +208,27 @@ impl WebhookCaller {
             .map_err(|e| Failed::Because(e.to_string()))?;
         let response = connection.sender.send_request(request).await;
         let response = response.map_err(|e| Failed::Broken(connection.broken(&e)))?;
-        let (head, body) = response.into_parts();
-        let body = Limited::new(body, MAX_ANSWER).collect().await;
-        let body = body.map_err(|e| match e.downcast_ref::<hyper::Error>() {
-            _ if e.is::<LengthLimitError>() => {
-                Failed::Because(format!("the answer has more than {MAX_ANSWER} bytes"))
+        let (head, mut body) = response.into_parts();
+        let mut read = Vec::new();
+        let mut charge = memory.empty();
+        while let Some(frame) = body.frame().await {
+            let frame = frame.map_err(|_| Failed::Because("unexpected EOF".to_owned()))?;
+            let data = frame.data_ref().map_or(&[][..], |data| data);
+            if read.len() + data.len() > MAX_ANSWER {
+                let why = format!("the answer has more than {MAX_ANSWER} bytes");
+                return Err(Failed::Because(why));
             }
-            Some(_) => Failed::Because("unexpected EOF".to_owned()),
-            None => Failed::Because(e.to_string()),
-        })?;
+            if !charge.grow(data.len()) {
+                let why = "the answers of webhooks take too much memory, please try again later";
+                return Err(Failed::Because(why.to_owned()));
+            }
+            read.extend_from_slice(data);
+        }
         Ok(WebhookResponse {
             status: head.status.as_u16(),
             headers: head.headers,
-            body: body.to_bytes(),
+            body: read.into(),
+            _charge: Some(charge),
         })
     }
 

@@ -5,6 +5,7 @@
 
 use super::Webhook;
 use crate::api::ResourceRequest;
+use crate::http::memory::Budget;
 use scantling_value::Value;
 use std::sync::{Mutex, PoisonError};
 
@@ -47,8 +48,8 @@ impl Memo {
         self.key.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    async fn make(&mut self, webhook: &Webhook, key: ConversionKey) {
-        let result = webhook.convert(&key.object, &key.api_version).await;
+    async fn make(&mut self, webhook: &Webhook, key: ConversionKey, memory: &Budget) {
+        let result = webhook.convert(&key.object, &key.api_version, memory).await;
         self.made.push(Made { key, result });
     }
 }
@@ -64,6 +65,6 @@ pub(crate) async fn with_conversions<T>(call: &ResourceRequest<'_>, compute: imp
                 _ => return computed,
             }
         };
-        Box::pin(memo.make(webhook, key)).await;
+        Box::pin(memo.make(webhook, key, &call.api.memory.conversions)).await;
     }
 }

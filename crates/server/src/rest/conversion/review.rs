@@ -370,6 +370,7 @@ mod tests {
             status,
             headers,
             body: body.to_owned().into(),
+            _charge: None,
         }
     }
 

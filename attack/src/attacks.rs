@@ -4,6 +4,7 @@ mod builtin;
 mod compute;
 mod connections;
 mod decoding;
+mod expansion;
 mod fairness;
 mod files;
 mod growth;
@@ -23,6 +24,7 @@ pub(crate) fn all() -> Vec<Attack> {
         decoding::table(),
         output::table(),
         growth::table(),
+        expansion::table(),
         publishing::table(),
         reading::table(),
         connections::table(),

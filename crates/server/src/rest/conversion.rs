@@ -110,7 +110,8 @@ impl Webhook {
         let client = self.client().map_err(WebhookError::Call)?;
         let answer = client.post(request.to_json().into(), memory).await;
         let answer = answer.map_err(WebhookError::Call)?;
-        compute::in_place(answer.body.len(), || request.read(&answer))
+        compute::offload(answer.body.len()).await;
+        request.read(&answer)
     }
 
     fn client(&self) -> Result<&WebhookCaller, String> {

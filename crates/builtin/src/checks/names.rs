@@ -278,3 +278,23 @@ fn first_bad_label(at: &Cursor<'_, '_>, text: &str, form: fn(&str) -> Vec<String
         errors.invalid_value(at, text, format!("validating label {label}: {why}"));
     }
 }
+
+/// Checks a subdomain whose case does not matter, with the text of declarative validation.
+pub(crate) fn caseless_subdomain(name: &str) -> Vec<String> {
+    const LABEL: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
+    const MAX: usize = 253;
+    let mut errors = Vec::new();
+    if name.len() > MAX {
+        errors.push(format!("must be no more than {MAX} bytes"));
+    }
+    let is_label = |label: &str| dns1123_subdomain(&label.to_lowercase()).is_empty();
+    if name.is_empty() || !name.split('.').all(is_label) {
+        errors.push(form(
+            "an RFC 1123 subdomain must consist of alphanumeric characters, '-' or '.', and must start and end with an \
+             alphanumeric character",
+            &["Example.com"],
+            &format!("{LABEL}(\\.{LABEL})*"),
+        ));
+    }
+    errors
+}

@@ -21,6 +21,8 @@ pub enum Scope {
 pub enum NameRule {
     /// Lower-case labels joined by dots: the names of custom resources.
     Subdomain,
+    /// The same, where the prefix of a generated name is only checked as part of that name.
+    GeneratedSubdomain,
     /// One lower-case label: the names of namespaces.
     Label,
     /// Any path segment: the names of embedded resources, and the rule that all kinds share.
@@ -31,7 +33,7 @@ impl NameRule {
     /// Returns the errors of a name.
     pub fn check(self, name: &str) -> Vec<String> {
         match self {
-            NameRule::Subdomain => names::dns1123_subdomain(name),
+            NameRule::Subdomain | NameRule::GeneratedSubdomain => names::dns1123_subdomain(name),
             NameRule::Label => names::dns1123_label(name),
             NameRule::PathSegment if matches!(name, "." | "..") => vec![format!("may not be '{name}'")],
             NameRule::PathSegment => path_prefix(name),
@@ -42,6 +44,7 @@ impl NameRule {
     fn check_prefix(self, prefix: &str) -> Vec<String> {
         match (self, prefix.strip_suffix('-')) {
             (NameRule::PathSegment, _) => path_prefix(prefix),
+            (NameRule::GeneratedSubdomain, _) => Vec::new(),
             // UPSTREAM: the last two bytes are replaced by one letter.
             (rule, Some(start)) if !start.is_empty() => {
                 let mut chars = start.chars();

@@ -95,8 +95,9 @@ pub(crate) fn drop_disabled(
     let Some(definition) = TypeTable::latest().find(package, name) else {
         return;
     };
-    let is_dropped =
-        |gate: &str| !(context.enabled)(gate) && !old.is_some_and(|old| uses(definition.id, old, gate));
+    // A field may need several gates.
+    let is_disabled = |gates: &str| gates.split(',').any(|gate| !(context.enabled)(gate));
+    let is_dropped = |gate: &str| is_disabled(gate) && !old.is_some_and(|old| uses(definition.id, old, gate));
     drop_from(definition.id, object, &is_dropped);
 }
 

@@ -17,6 +17,7 @@ const FACTS: KindFacts = KindFacts {
     selectable: &["metadata.name"],
     delete_returns_object: true,
     has_generation: true,
+    validates_name_on_update: true,
     ..KindFacts::new(GROUP, "DeviceClass")
 };
 

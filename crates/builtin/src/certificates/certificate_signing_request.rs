@@ -187,7 +187,11 @@ fn check_spec(spec: &Cursor<'_, '_>, write: &Write<'_>, errors: &mut ErrorList) 
     let old_spec = write.old().and_then(|old| old.get("spec"));
     let request = spec.field("request");
     if let Err(why) = pem::check_request(request.str()) {
-        let shown = request.value().cloned().unwrap_or_default();
+        let shown = request
+            .value()
+            .filter(|_| !request.str().is_empty())
+            .cloned()
+            .unwrap_or_default();
         errors.invalid_value(&request, shown, why);
     }
     let usages = spec.field("usages");

@@ -60,7 +60,11 @@ fn plan() -> &'static Plan {
 }
 
 /// Fields that kube-apiserver keeps although their gate is disabled.
-const NEVER_DROPPED: &[(&str, &str)] = &[("ContainerStatus", "stopSignal")];
+const NEVER_DROPPED: &[(&str, &str)] = &[
+    ("ContainerStatus", "stopSignal"),
+    // Claims drop the whole reference; templates of claims in pods keep it.
+    ("TypedObjectReference", "namespace"),
+];
 
 /// The gate of a field. The comments of Kubernetes omit the gate of one field, and use the old name of another gate.
 fn gate_of(owner: &str, field: &FieldDef) -> Option<&'static str> {

@@ -287,8 +287,11 @@ pub(crate) fn caseless_subdomain(name: &str) -> Vec<String> {
     if name.len() > MAX {
         errors.push(format!("must be no more than {MAX} bytes"));
     }
-    let is_label = |label: &str| dns1123_subdomain(&label.to_lowercase()).is_empty();
-    if name.is_empty() || !name.split('.').all(is_label) {
+    let is_label = |label: &str| {
+        let is_inner = |b: u8| b.is_ascii_alphanumeric() || b == b'-';
+        !label.is_empty() && label.bytes().all(is_inner) && !label.starts_with('-') && !label.ends_with('-')
+    };
+    if !name.split('.').all(is_label) {
         errors.push(form(
             "an RFC 1123 subdomain must consist of alphanumeric characters, '-' or '.', and must start and end with an \
              alphanumeric character",
@@ -297,4 +300,19 @@ pub(crate) fn caseless_subdomain(name: &str) -> Vec<String> {
         ));
     }
     errors
+}
+
+/// The reasons why a name is malformed as declarative validation words them: its lengths are in bytes.
+pub(crate) fn declared(mut reasons: Vec<String>) -> Vec<String> {
+    for reason in &mut reasons {
+        if let Some(start) = reason.strip_suffix(" characters") {
+            *reason = format!("{start} bytes");
+        }
+    }
+    reasons
+}
+
+/// Checks a subdomain, with the text of declarative validation.
+pub(crate) fn declared_subdomain(name: &str) -> Vec<String> {
+    declared(dns1123_subdomain(name))
 }

@@ -17,6 +17,8 @@ const MAX_ALTERNATIVES: usize = 8;
 const MAX_EXPRESSION: usize = 10 * 1024;
 const MAX_PARAMETERS: usize = 10 * 1024;
 
+const MODES: &[&str] = &["All", "ExactCount"];
+
 /// Fills in the defaults of a claim's spec.
 pub(super) fn default_spec(spec: &mut Map) {
     let Some(devices) = object_if_set(spec, "devices") else {
@@ -39,6 +41,11 @@ fn default_request(request: &mut Map) {
     if request.get_str("allocationMode") == "ExactCount" && !has_count {
         request.insert("count", Value::Int(1));
     }
+    default_tolerations(request);
+}
+
+/// Fills in the defaults of the tolerations of a request or of its result.
+pub(super) fn default_tolerations(request: &mut Map) {
     for toleration in objects_in(request, "tolerations") {
         set_default_text(toleration, "operator", "Equal");
     }
@@ -129,16 +136,18 @@ fn check_request(request: &Cursor<'_, '_>, errors: &mut ErrorList) {
             let why = "exactly one of `exactly` or `firstAvailable` is required, but multiple fields are set";
             errors.invalid_value(request, Value::Null, why);
             for alternative in alternatives.items() {
-                Rule::RequiredForm(names::dns1123_subdomain)
+                Rule::RequiredForm(names::declared_subdomain)
                     .check(&alternative.field("deviceClassName"), errors);
+                Rule::OneOf(MODES).check(&alternative.field("allocationMode"), errors);
             }
+            check_unique_names(&alternatives, "DeviceSubRequest", errors);
         }
-        (true, false) => check_devices(&exactly, errors),
+        (true, false) => check_devices(&exactly, names::dns1123_subdomain, errors),
         (false, true) => {
             if check_count(&alternatives, MAX_ALTERNATIVES, errors) {
                 for alternative in alternatives.items() {
                     label(&alternative.field("name"), errors);
-                    check_devices(&alternative, errors);
+                    check_devices(&alternative, names::declared_subdomain, errors);
                 }
                 check_unique_names(&alternatives, "DeviceSubRequest", errors);
             }
@@ -146,8 +155,8 @@ fn check_request(request: &Cursor<'_, '_>, errors: &mut ErrorList) {
     }
 }
 
-fn check_devices(request: &Cursor<'_, '_>, errors: &mut ErrorList) {
-    Rule::RequiredForm(names::dns1123_subdomain).check(&request.field("deviceClassName"), errors);
+fn check_devices(request: &Cursor<'_, '_>, class: fn(&str) -> Vec<String>, errors: &mut ErrorList) {
+    Rule::RequiredForm(class).check(&request.field("deviceClassName"), errors);
     check_selectors(&request.field("selectors"), errors);
     let (mode, count) = (request.field("allocationMode"), request.field("count"));
     match mode.str() {
@@ -158,7 +167,7 @@ fn check_devices(request: &Cursor<'_, '_>, errors: &mut ErrorList) {
             errors.invalid_value(&count, count.int(), "must be greater than zero");
         }
         "All" | "ExactCount" => {}
-        _ => errors.not_supported(&mode, &["All", "ExactCount"]),
+        _ => errors.not_supported(&mode, MODES),
     }
     for toleration in request.field("tolerations").items() {
         taint::check_toleration(&toleration, errors);

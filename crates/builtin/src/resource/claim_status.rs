@@ -4,7 +4,7 @@ use super::claim_spec::{self, Requests, check_count, versioned};
 use super::{names, taint};
 use crate::Cursor;
 use crate::checks::labels::Values;
-use crate::checks::{Report, Rule, conditions, nodes, update};
+use crate::checks::{Report, Rule, conditions, ip, nodes, update};
 use scantling_value::{ErrorList, FieldError, Value};
 use std::collections::BTreeSet;
 
@@ -12,6 +12,7 @@ const MAX_CONSUMERS: usize = 256;
 const MAX_RESULTS: usize = 32;
 const MAX_CONFIGURATIONS: usize = 64;
 const MAX_DEVICE_CONDITIONS: usize = 8;
+const MAX_ADDRESSES: usize = 16;
 const MAX_INTERFACE: usize = 256;
 const MAX_HARDWARE_ADDRESS: usize = 128;
 
@@ -124,6 +125,16 @@ fn check_network(network: &Cursor<'_, '_>, errors: &mut ErrorList) {
             errors.push_with(|| FieldError::too_long(text.path(), max));
         }
     }
+    let addresses = network.field("ips");
+    if check_count(&addresses, MAX_ADDRESSES, errors) {
+        let mut seen = BTreeSet::new();
+        for address in addresses.items() {
+            ip::interface_address(&address, errors);
+            if !seen.insert(address.str()) {
+                errors.duplicate(&address, address.str());
+            }
+        }
+    }
 }
 
 /// A share is a UUID in its usual form.
@@ -143,7 +154,7 @@ fn check_allocation(allocation: &Cursor<'_, '_>, requests: &Requests<'_>, errors
         for result in results.items() {
             claim_spec::check_reference(&result.field("request"), requests, errors);
             names::declared_driver(&result.field("driver"), errors);
-            names::pool(&result.field("pool"), errors);
+            names::declared_pool(&result.field("pool"), errors);
             names::label(&result.field("device"), errors);
             taint::check_binding(&result, errors);
             for toleration in result.field("tolerations").items() {

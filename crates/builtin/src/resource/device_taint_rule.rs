@@ -29,6 +29,9 @@ impl BuiltinKind for DeviceTaintRule {
         let taint = object_in(object, "spec").and_then(|spec| object_in(spec, "taint"));
         if let Some(taint) = taint {
             taint::set_time(taint, write.context.now);
+            if let Some(old) = write.old() {
+                taint::follow_effect(taint, old.at(["spec", "taint"]), write.context.now);
+            }
         }
         spec_and_status(object, write, ("resource/v1", "DeviceTaintRuleSpec"));
         if let (Operation::Update(old), Subresource::Status) = (write.operation, write.subresource) {

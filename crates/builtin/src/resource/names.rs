@@ -17,7 +17,7 @@ pub(super) fn label(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
 pub(super) fn required_label(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
     match at.str() {
         "" => errors.required(at, ""),
-        _ => label(at, errors),
+        name => errors.invalid_for(at, names::declared(names::dns1123_label(name))),
     }
 }
 
@@ -61,6 +61,25 @@ pub(super) fn pool(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
     for part in at.str().split('/') {
         for why in names::dns1123_subdomain(part) {
             errors.invalid_value(at, part, why);
+        }
+    }
+}
+
+/// Checks the name of a pool, with the texts of declarative validation.
+pub(super) fn declared_pool(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
+    if at.str().is_empty() {
+        return errors.required(at, "");
+    }
+    if at.str().len() > MAX_POOL {
+        errors.push_with(|| FieldError::too_long(at.path(), MAX_POOL));
+    }
+    for (i, part) in at.str().split('/').enumerate() {
+        if part.is_empty() {
+            errors.invalid(at, format!("segment {i}: must not be empty"));
+            continue;
+        }
+        for why in names::declared_subdomain(part) {
+            errors.invalid_value(at, part, format!("segment {i}: {why}"));
         }
     }
 }

@@ -4,7 +4,7 @@ use super::{GROUP, claim_spec, claim_status};
 use crate::checks::gates::drop_disabled;
 use crate::checks::update::separate_status;
 use crate::checks::{Report, go, metadata, update};
-use crate::prepare::{StructName, clear_status, keep_all_metadata, object_if_set, object_in};
+use crate::prepare::{StructName, clear_status, keep_all_metadata, object_if_set, object_in, objects_in};
 use crate::{BuiltinKind, Context, Cursor, KindFacts, Subresource, Write};
 use scantling_value::{ErrorList, Map, Value};
 
@@ -40,6 +40,11 @@ impl BuiltinKind for ResourceClaim {
     fn default(&self, object: &mut Map, _context: &Context<'_>) {
         if let Some(spec) = object_in(object, "spec") {
             claim_spec::default_spec(spec);
+        }
+        let allocation =
+            object_if_set(object, "status").and_then(|status| object_if_set(status, "allocation"));
+        if let Some(devices) = allocation.and_then(|allocation| object_if_set(allocation, "devices")) {
+            objects_in(devices, "results").for_each(claim_spec::default_tolerations);
         }
     }
 

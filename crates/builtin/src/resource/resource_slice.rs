@@ -3,8 +3,8 @@
 use super::{GROUP, capacity, claim_spec, names, taint};
 use crate::checks::gates::drop_disabled;
 use crate::checks::labels::Values;
-use crate::checks::names::dns1123_subdomain;
-use crate::checks::update::{immutable, immutable_struct};
+use crate::checks::names::{declared, dns1123_label, dns1123_subdomain};
+use crate::checks::update::immutable;
 use crate::checks::{Report, Rule, go, nodes};
 use crate::prepare::{count_spec_changes, object_if_set, objects_in, set_generation};
 use crate::{BuiltinKind, Cursor, KindFacts, Operation, Write};
@@ -55,12 +55,14 @@ impl BuiltinKind for ResourceSlice {
             for device in objects_in(spec, "devices") {
                 objects_in(device, "taints").for_each(|t| taint::set_time(t, write.context.now));
             }
-            let old = write.old().and_then(|old| old.get("spec"));
-            drop_disabled("resource/v1", "ResourceSliceSpec", spec, old, &write.context);
         }
         match write.operation {
             Operation::Create => set_generation(object, 1),
             Operation::Update(_) => count_spec_changes(object, write, ("resource/v1", "ResourceSliceSpec")),
+        }
+        if let Some(spec) = object_if_set(object, "spec") {
+            let old = write.old().and_then(|old| old.get("spec"));
+            drop_disabled("resource/v1", "ResourceSliceSpec", spec, old, &write.context);
         }
     }
 
@@ -79,9 +81,6 @@ fn check_update(spec: &Cursor<'_, '_>, old: &Value, errors: &mut ErrorList) {
     immutable(&pool.field("name"), old.at(["spec", "pool", "name"]), errors);
     immutable(&spec.field("driver"), old.at(["spec", "driver"]), errors);
     immutable(&spec.field("nodeName"), old.at(["spec", "nodeName"]), errors);
-    let (selector, stored) = (spec.field("nodeSelector"), old.at(["spec", "nodeSelector"]));
-    immutable_struct(&selector, stored, "core/v1", "NodeSelector", errors);
-    immutable(&spec.field("allNodes"), old.at(["spec", "allNodes"]), errors);
 }
 
 fn check_spec(spec: &Cursor<'_, '_>, old: Option<&Value>, errors: &mut ErrorList) {
@@ -145,7 +144,7 @@ fn check_counters(set: &Cursor<'_, '_>, name: &str, errors: &mut ErrorList) {
         return errors.push_with(|| FieldError::too_many(counters.path(), count, MAX_COUNTERS));
     }
     for (key, _) in counters.entries() {
-        for why in crate::checks::names::dns1123_label(key) {
+        for why in declared(dns1123_label(key)) {
             errors.invalid_value(&counters, key, why);
         }
     }

@@ -14,6 +14,15 @@ pub(super) fn set_time(taint: &mut Map, now: &str) {
     set_default(taint, "timeAdded", now);
 }
 
+/// Sets the time of a taint whose effect changes, unless the client sets another time.
+pub(super) fn follow_effect(taint: &mut Map, old: Option<&Value>, now: &str) {
+    let Some(old) = old else { return };
+    let is_same = |field: &str| taint.get_str(field) == old.get_str(field);
+    if !is_same("effect") && is_same("timeAdded") {
+        taint.insert("timeAdded", now.into());
+    }
+}
+
 /// Checks a taint. An effect that was stored is not checked again.
 pub(super) fn check(taint: &Cursor<'_, '_>, old_effect: Option<&str>, errors: &mut ErrorList) {
     labels::key(&taint.field("key"), errors);

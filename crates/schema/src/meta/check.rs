@@ -21,7 +21,8 @@ pub enum Scope {
 pub enum NameRule {
     /// Lower-case labels joined by dots: the names of custom resources.
     Subdomain,
-    /// The same, where the prefix of a generated name is only checked as part of that name.
+    /// The same by declarative validation, which counts bytes and checks the prefix of a generated name only as part of that
+    /// name.
     GeneratedSubdomain,
     /// One lower-case label: the names of namespaces.
     Label,
@@ -33,7 +34,13 @@ impl NameRule {
     /// Returns the errors of a name.
     pub fn check(self, name: &str) -> Vec<String> {
         match self {
-            NameRule::Subdomain | NameRule::GeneratedSubdomain => names::dns1123_subdomain(name),
+            NameRule::Subdomain => names::dns1123_subdomain(name),
+            NameRule::GeneratedSubdomain => {
+                let reasons = names::dns1123_subdomain(name).into_iter();
+                reasons
+                    .map(|why| why.replace("253 characters", "253 bytes"))
+                    .collect()
+            }
             NameRule::Label => names::dns1123_label(name),
             NameRule::PathSegment if matches!(name, "." | "..") => vec![format!("may not be '{name}'")],
             NameRule::PathSegment => path_prefix(name),
@@ -43,8 +50,7 @@ impl NameRule {
     /// Checks the prefix of a generated name. A dash at its end is masked, because a suffix follows.
     fn check_prefix(self, prefix: &str) -> Vec<String> {
         match (self, prefix.strip_suffix('-')) {
-            (NameRule::PathSegment, _) => path_prefix(prefix),
-            (NameRule::GeneratedSubdomain, _) => Vec::new(),
+            (NameRule::PathSegment | NameRule::GeneratedSubdomain, _) => path_prefix(prefix),
             // UPSTREAM: the last two bytes are replaced by one letter.
             (rule, Some(start)) if !start.is_empty() => {
                 let mut chars = start.chars();

@@ -68,9 +68,8 @@ const NEVER_DROPPED: &[(&str, &str)] = &[
 
 /// The gate of a field. The comments of Kubernetes omit the gate of one field, and use the old name of another gate.
 fn gate_of(owner: &str, field: &FieldDef) -> Option<&'static str> {
-    match (owner, field.name) {
-        ("VolumeMountStatus", "volumeStatus") => return Some("ImageVolumeWithDigest"),
-        _ => {}
+    if (owner, field.name) == ("VolumeMountStatus", "volumeStatus") {
+        return Some("ImageVolumeWithDigest");
     }
     Some(match field.attributes.value("gate")? {
         "PodCertificateProjection" => "PodCertificateRequest",

@@ -33,7 +33,7 @@ pub(super) fn check(capacity: &Cursor<'_, '_>, is_shared: bool, errors: &mut Err
         }
         (true, false) => check_values(&values, &quantity(default.value()), &max, errors),
         (false, true) if !default.is_set() => {
-            errors.required(&default, "required when validRange is defined")
+            errors.required(&default, "required when validRange is defined");
         }
         (false, true) => check_range(&range, &quantity(default.value()), &max, errors),
         (false, false) => {}

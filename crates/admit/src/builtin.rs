@@ -228,7 +228,8 @@ impl BuiltinResource {
                 errors
             }
         };
-        if self.facts.qualifies_finalizers {
+        let is_status = subresource == Subresource::Status;
+        if self.facts.qualifies_finalizers && (!is_status || self.facts.qualifies_finalizers_of_status) {
             errors.extend(unqualified_finalizers(object));
         }
         errors

@@ -85,6 +85,8 @@ pub struct KindFacts {
     pub validates_name_on_update: bool,
     /// Whether finalizers must be standard ones or name a domain.
     pub qualifies_finalizers: bool,
+    /// Whether a write to the status checks that, too.
+    pub qualifies_finalizers_of_status: bool,
     /// The fields that a write to the object itself leaves as they are, for kinds with a status.
     pub keeps: &'static [&'static [&'static str]],
     /// The fields that a write to the status leaves as they are.
@@ -124,6 +126,7 @@ impl KindFacts {
             validates_metadata: true,
             validates_name_on_update: false,
             qualifies_finalizers: true,
+            qualifies_finalizers_of_status: true,
             keeps: &[&["status"]],
             status_keeps: &[&["spec"]],
             garbage_collection: GarbageCollection::Delete,

@@ -36,6 +36,7 @@ mod rbac;
 mod resource;
 mod scheduling;
 mod storage;
+mod storagemigration;
 
 pub use autoscaling::{autoscaler_from_v1, autoscaler_to_v1};
 pub use core::event::event_field;
@@ -64,6 +65,7 @@ const GROUPS: &[&[&dyn BuiltinKind]] = &[
     resource::KINDS,
     scheduling::KINDS,
     storage::KINDS,
+    storagemigration::KINDS,
 ];
 
 /// Finds the behaviour of a kind by its group (empty for the core group) and its name.

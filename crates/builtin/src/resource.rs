@@ -1,10 +1,14 @@
 //! Kinds of the group `resource.k8s.io`.
 
+mod capacity;
 mod claim_spec;
+mod claim_status;
 mod device_class;
 mod device_taint_rule;
+mod names;
 mod resource_claim;
 mod resource_slice;
+mod taint;
 
 use crate::BuiltinKind;
 

@@ -116,8 +116,8 @@ fn set_priority(pod: &mut Map, request: &Request<'_>, found: &Found<'_>) -> Resu
              computed {value} from the given PriorityClass name"
         ));
     }
-    let given = as_value.str_at(["spec", "preemptionPolicy"]);
-    if !policy.is_empty() && !given.is_empty() && given != policy {
+    let given = as_value.at(["spec", "preemptionPolicy"]).and_then(Value::as_str);
+    if let Some(given) = given.filter(|given| !policy.is_empty() && *given != policy) {
         return refuse(format!(
             "the string value of PreemptionPolicy ({given}) must not be provided in pod spec; priority admission \
              controller computed {policy} from the given PriorityClass name"

@@ -84,15 +84,16 @@ fn local_condition(now: &str) -> Map {
 /// The name is made of version and group.
 fn check_name(root: &Cursor<'_, '_>, errors: &mut ErrorList) {
     let (metadata, spec) = (root.field("metadata"), root.field("spec"));
-    let name = metadata.field("name");
     let required = format!("{}.{}", spec.field("version").str(), spec.field("group").str());
-    let is_path_segment = NameRule::PathSegment.check(name.str()).is_empty();
-    if !name.str().is_empty() && is_path_segment && name.str() != required {
-        let why = format!(
-            "must be `spec.version+\".\"+spec.group`: {}",
-            go::quote(&required)
-        );
-        errors.invalid(&name, why);
+    for name in [metadata.field("generateName"), metadata.field("name")] {
+        let is_path_segment = NameRule::PathSegment.check(name.str()).is_empty();
+        if !name.str().is_empty() && is_path_segment && name.str() != required {
+            let why = format!(
+                "must be `spec.version+\".\"+spec.group`: {}",
+                go::quote(&required)
+            );
+            errors.invalid(&name, why);
+        }
     }
 }
 

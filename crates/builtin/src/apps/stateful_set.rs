@@ -157,16 +157,11 @@ fn default_strategy(spec: &mut Map, context: &Context<'_>) {
     }
 }
 
-/// Fills in the defaults of a claim template, whose kind and version are those of claims.
+/// Fills in the defaults of a claim template, whose kind and version are those of claims, whatever the client sent.
 fn default_claim(claim: &mut Map) {
-    set_default_text(claim, "apiVersion", "v1");
-    set_default_text(claim, "kind", "PersistentVolumeClaim");
-    if let Some(spec) = object_in(claim, "spec") {
-        persistent_volume_claim::default_spec(spec);
-    }
-    if let Some(status) = object_in(claim, "status") {
-        set_default_text(status, "phase", "Pending");
-    }
+    claim.insert("apiVersion", "v1".into());
+    claim.insert("kind", "PersistentVolumeClaim".into());
+    persistent_volume_claim::default_claim(claim);
 }
 
 fn check_spec(spec: &Cursor<'_, '_>, write: &Write<'_>, errors: &mut ErrorList) {

@@ -12,6 +12,7 @@ use scantling_value::{ErrorList, FieldError, Map, Value};
 pub(super) struct CronJob;
 
 const FACTS: KindFacts = KindFacts {
+    qualifies_finalizers_of_status: false,
     has_generation: true,
     ..KindFacts::new(GROUP, "CronJob")
 };

@@ -4,7 +4,7 @@
 //! object uses a field of the same gate.
 
 use crate::Context;
-use scantling_apitypes::{GoType, TypeDef, TypeId, TypeTable};
+use scantling_apitypes::{FieldDef, GoType, TypeDef, TypeId, TypeTable};
 use scantling_value::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
@@ -28,7 +28,7 @@ fn plan() -> &'static Plan {
         let leads = |d: &TypeDef, reaching: &BTreeSet<TypeId>| {
             d.members().iter().any(|field| {
                 let into = held_struct(table, &field.ty);
-                field.attributes.value("gate").is_some() || into.is_some_and(|id| reaching.contains(&id))
+                gate_of(d.name, field).is_some() || into.is_some_and(|id| reaching.contains(&id))
             })
         };
         loop {
@@ -44,7 +44,7 @@ fn plan() -> &'static Plan {
         }
         let steps = |d: &TypeDef| {
             let steps = d.members().iter().filter_map(|field| {
-                let gate = field.attributes.value("gate").map(actual);
+                let gate = gate_of(d.name, field);
                 let gate = gate.filter(|_| !NEVER_DROPPED.contains(&(d.name, field.name)));
                 let into = held_struct(table, &field.ty).filter(|id| reaching.contains(id));
                 (gate.is_some() || into.is_some()).then_some(Step {
@@ -60,14 +60,21 @@ fn plan() -> &'static Plan {
 }
 
 /// Fields that kube-apiserver keeps although their gate is disabled.
-const NEVER_DROPPED: &[(&str, &str)] = &[("ContainerStatus", "stopSignal")];
+const NEVER_DROPPED: &[(&str, &str)] = &[
+    ("ContainerStatus", "stopSignal"),
+    // Claims drop the whole reference; templates of claims in pods keep it.
+    ("TypedObjectReference", "namespace"),
+];
 
-/// The gate with a name in the table: a comment of Kubernetes uses the old name of one.
-fn actual(gate: &'static str) -> &'static str {
-    match gate {
+/// The gate of a field. The comments of Kubernetes omit the gate of one field, and use the old name of another gate.
+fn gate_of(owner: &str, field: &FieldDef) -> Option<&'static str> {
+    if (owner, field.name) == ("VolumeMountStatus", "volumeStatus") {
+        return Some("ImageVolumeWithDigest");
+    }
+    Some(match field.attributes.value("gate")? {
         "PodCertificateProjection" => "PodCertificateRequest",
         gate => gate,
-    }
+    })
 }
 
 /// The struct that a type holds, behind pointers, lists and maps.
@@ -91,8 +98,9 @@ pub(crate) fn drop_disabled(
     let Some(definition) = TypeTable::latest().find(package, name) else {
         return;
     };
-    let is_dropped =
-        |gate: &str| !(context.enabled)(gate) && !old.is_some_and(|old| uses(definition.id, old, gate));
+    // A field may need several gates.
+    let is_disabled = |gates: &str| gates.split(',').any(|gate| !(context.enabled)(gate));
+    let is_dropped = |gate: &str| is_disabled(gate) && !old.is_some_and(|old| uses(definition.id, old, gate));
     drop_from(definition.id, object, &is_dropped);
 }
 

@@ -210,6 +210,19 @@ pub(crate) fn strict_cidr(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
     }
 }
 
+/// Checks an address of an interface with the length of its prefix, in canonical form.
+pub(crate) fn interface_address(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
+    let Some(cidr) = Cidr::parse_sloppy(at.str()) else {
+        let why = "must be a valid address in CIDR form, (e.g. 10.9.8.7/24 or 2001:db8::1/64)";
+        return errors.invalid(at, why);
+    };
+    let canonical = cidr.to_string();
+    if canonical != at.str() {
+        let canonical = go::quote(&canonical);
+        errors.invalid(at, format!("must be in canonical form ({canonical})"));
+    }
+}
+
 fn check_cidr(at: &Cursor<'_, '_>, errors: &mut ErrorList) -> Option<Cidr> {
     let text = at.str();
     let Some(cidr) = Cidr::parse_sloppy(text) else {

@@ -2,7 +2,7 @@
 
 use super::{Report, labels};
 use crate::Cursor;
-use scantling_value::ErrorList;
+use scantling_value::{ErrorList, Value};
 
 /// Checks the labels and annotations of a template: `template.metadata` is reported as `template`.
 pub(crate) fn template(at: &Cursor<'_, '_>, metadata: &Cursor<'_, '_>, errors: &mut ErrorList) {
@@ -34,7 +34,8 @@ pub(crate) fn template_of_objects(metadata: &Cursor<'_, '_>, errors: &mut ErrorL
     labels::labels(&metadata.field("labels"), errors);
     for name in FORBIDDEN_METADATA {
         let field = metadata.field(name);
-        if !field.is_empty() {
+        // An empty list is set, unlike other empty values.
+        if !field.is_empty() || matches!(field.value(), Some(Value::Array(_))) {
             let shown = if *name == "uid" { "uID" } else { name };
             errors.forbidden(&field.with_path(metadata.path().field(shown)), "cannot be set");
         }

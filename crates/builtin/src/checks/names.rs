@@ -278,3 +278,41 @@ fn first_bad_label(at: &Cursor<'_, '_>, text: &str, form: fn(&str) -> Vec<String
         errors.invalid_value(at, text, format!("validating label {label}: {why}"));
     }
 }
+
+/// Checks a subdomain whose case does not matter, with the text of declarative validation.
+pub(crate) fn caseless_subdomain(name: &str) -> Vec<String> {
+    const LABEL: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
+    const MAX: usize = 253;
+    let mut errors = Vec::new();
+    if name.len() > MAX {
+        errors.push(format!("must be no more than {MAX} bytes"));
+    }
+    let is_label = |label: &str| {
+        let is_inner = |b: u8| b.is_ascii_alphanumeric() || b == b'-';
+        !label.is_empty() && label.bytes().all(is_inner) && !label.starts_with('-') && !label.ends_with('-')
+    };
+    if !name.split('.').all(is_label) {
+        errors.push(form(
+            "an RFC 1123 subdomain must consist of alphanumeric characters, '-' or '.', and must start and end with an \
+             alphanumeric character",
+            &["Example.com"],
+            &format!("{LABEL}(\\.{LABEL})*"),
+        ));
+    }
+    errors
+}
+
+/// The reasons why a name is malformed as declarative validation words them: its lengths are in bytes.
+pub(crate) fn declared(mut reasons: Vec<String>) -> Vec<String> {
+    for reason in &mut reasons {
+        if let Some(start) = reason.strip_suffix(" characters") {
+            *reason = format!("{start} bytes");
+        }
+    }
+    reasons
+}
+
+/// Checks a subdomain, with the text of declarative validation.
+pub(crate) fn declared_subdomain(name: &str) -> Vec<String> {
+    declared(dns1123_subdomain(name))
+}

@@ -128,7 +128,11 @@ pub(crate) fn follow_stable_labels(affinity: &mut Value, new: &Value) {
     for (term, new) in items(required, "nodeSelectorTerms").iter_mut().zip(new) {
         for list in ["matchExpressions", "matchFields"] {
             for (requirement, new) in items(term, list).iter_mut().zip(new.list(list)) {
-                let is_stable = STABLE_LABELS.contains(&(requirement.get_str("key"), new.get_str("key")));
+                let (before, after) = (requirement.get_str("key"), new.get_str("key"));
+                // UPSTREAM: a label without successor has the empty one.
+                let has_successor = STABLE_LABELS.iter().any(|(beta, _)| *beta == before);
+                let is_stable =
+                    STABLE_LABELS.contains(&(before, after)) || !has_successor && after.is_empty();
                 if let Some(members) = requirement.as_object_mut().filter(|_| is_stable) {
                     members.insert("key", new.get_str("key").into());
                 }

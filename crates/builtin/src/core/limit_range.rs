@@ -22,6 +22,16 @@ const FACTS: KindFacts = KindFacts {
 /// The largest amount whose thousandths fit into 64 bits.
 const MAX_MILLI_VALUE: i64 = i64::MAX / 1000;
 
+/// A new object without a name gets a unique one.
+fn name_by_uid(object: &mut Map) {
+    if let Some(metadata) = object_in(object, "metadata")
+        && metadata.get_str("name").is_empty()
+        && let Some(uid) = metadata.get("uid").cloned()
+    {
+        metadata.insert("name", uid);
+    }
+}
+
 impl BuiltinKind for LimitRange {
     fn facts(&self) -> &'static KindFacts {
         &FACTS
@@ -40,7 +50,10 @@ impl BuiltinKind for LimitRange {
         }
     }
 
-    fn prepare(&self, object: &mut Map, _write: &Write<'_>) {
+    fn prepare(&self, object: &mut Map, write: &Write<'_>) {
+        if write.old().is_none() {
+            name_by_uid(object);
+        }
         if let Some(spec) = object_if_set(object, "spec") {
             forget_empty_list(spec, "limits");
         }

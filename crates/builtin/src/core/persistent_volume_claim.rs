@@ -67,15 +67,7 @@ impl BuiltinKind for PersistentVolumeClaim {
     }
 
     fn default(&self, object: &mut Map, _context: &Context<'_>) {
-        if let Some(status) = object_in(object, "status") {
-            set_if_empty(status, "phase", "Pending");
-            round_list(status.get_mut("capacity"));
-            round_list(status.get_mut("allocatedResources"));
-        }
-        if let Some(spec) = object_in(object, "spec") {
-            default_spec(spec);
-            round_requirements(spec.get_mut("resources"));
-        }
+        default_claim(object);
     }
 
     fn prepare(&self, object: &mut Map, write: &Write<'_>) {
@@ -124,9 +116,22 @@ impl BuiltinKind for PersistentVolumeClaim {
     }
 }
 
+/// Fills in the defaults of a claim, or of a template of a StatefulSet.
+pub(crate) fn default_claim(claim: &mut Map) {
+    if let Some(status) = object_in(claim, "status") {
+        set_if_empty(status, "phase", "Pending");
+        round_list(status.get_mut("capacity"));
+        round_list(status.get_mut("allocatedResources"));
+    }
+    if let Some(spec) = object_in(claim, "spec") {
+        default_spec(spec);
+    }
+}
+
 /// Fills in the defaults of the spec of a claim or of a template for claims.
 pub(crate) fn default_spec(spec: &mut Map) {
     set_default(spec, "volumeMode", "Filesystem");
+    round_requirements(spec.get_mut("resources"));
 }
 
 /// Adds the warnings about the spec of a claim or of a template for claims.

@@ -6,6 +6,7 @@ use crate::checks::{Report, apply, labels, numbers};
 use crate::core::pod_template;
 use crate::prepare::{self, object_if_set, object_in, set_default};
 use crate::{BuiltinKind, Context, Cursor, GarbageCollection, KindFacts, Subresource, Write};
+use scantling_schema::meta::NameRule;
 use scantling_value::{ErrorList, Map, Value};
 
 /// A number of equal pods; the predecessor of ReplicaSets.
@@ -13,6 +14,7 @@ use scantling_value::{ErrorList, Map, Value};
 pub(super) struct ReplicationController;
 
 const FACTS: KindFacts = KindFacts {
+    names: NameRule::GeneratedSubdomain,
     selectable: &["metadata.name", "metadata.namespace", "status.replicas"],
     has_generation: true,
     garbage_collection: GarbageCollection::Orphan,

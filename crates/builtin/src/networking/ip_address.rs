@@ -36,9 +36,10 @@ impl BuiltinKind for IPAddress {
     fn validate(&self, object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
         let root = Cursor::root(object);
         let metadata = root.field("metadata");
-        let name = metadata.field("name");
-        if !name.str().is_empty() {
-            ip::strict(&name, errors);
+        for name in [metadata.field("generateName"), metadata.field("name")] {
+            if !name.str().is_empty() {
+                ip::strict(&name, errors);
+            }
         }
         let spec = root.field("spec");
         let parent = spec.field("parentRef");

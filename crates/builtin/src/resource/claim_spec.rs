@@ -1,7 +1,9 @@
 //! The device requests of claims, claim templates and device classes.
 
+use super::names::{declared_driver, fully_qualified, label};
+use super::taint;
 use crate::Cursor;
-use crate::checks::{Report, Rule, labels, names};
+use crate::checks::{Report, Rule, names};
 use crate::prepare::{object_if_set, objects_in, set_default_text};
 use scantling_apitypes::TypeTable;
 use scantling_value::{BadValue, ErrorList, FieldError, Map, Value};
@@ -14,6 +16,8 @@ const MAX_SELECTORS: usize = 32;
 const MAX_ALTERNATIVES: usize = 8;
 const MAX_EXPRESSION: usize = 10 * 1024;
 const MAX_PARAMETERS: usize = 10 * 1024;
+
+const MODES: &[&str] = &["All", "ExactCount"];
 
 /// Fills in the defaults of a claim's spec.
 pub(super) fn default_spec(spec: &mut Map) {
@@ -37,34 +41,39 @@ fn default_request(request: &mut Map) {
     if request.get_str("allocationMode") == "ExactCount" && !has_count {
         request.insert("count", Value::Int(1));
     }
+    default_tolerations(request);
+}
+
+/// Fills in the defaults of the tolerations of a request or of its result.
+pub(super) fn default_tolerations(request: &mut Map) {
     for toleration in objects_in(request, "tolerations") {
         set_default_text(toleration, "operator", "Equal");
     }
 }
 
 /// The requests of a claim with their alternatives.
-type Requests<'v> = BTreeMap<&'v str, BTreeSet<&'v str>>;
+pub(super) type Requests<'v> = BTreeMap<&'v str, BTreeSet<&'v str>>;
+
+/// The requests in the spec of a claim.
+pub(super) fn requests_of(spec: Option<&Value>) -> Requests<'_> {
+    let devices = spec.and_then(|spec| spec.get("devices"));
+    let requests = devices.map_or(&[][..], |devices| devices.list("requests"));
+    requests
+        .iter()
+        .map(|r| (r.get_str("name"), alternatives_of(r)))
+        .collect()
+}
+
+fn alternatives_of(request: &Value) -> BTreeSet<&str> {
+    let alternatives = request.list("firstAvailable").iter();
+    alternatives.map(|r| r.get_str("name")).collect()
+}
 
 /// Checks the spec of a claim.
 pub(super) fn check_spec(spec: &Cursor<'_, '_>, errors: &mut ErrorList) {
     let devices = spec.field("devices");
     let requests = devices.field("requests");
-    let alternatives = |request: &'_ Value| -> BTreeSet<String> {
-        request
-            .list("firstAvailable")
-            .iter()
-            .map(|r| r.get_str("name").to_owned())
-            .collect()
-    };
-    let owned: Vec<(String, BTreeSet<String>)> = requests
-        .list()
-        .iter()
-        .map(|r| (r.get_str("name").to_owned(), alternatives(r)))
-        .collect();
-    let known: Requests<'_> = owned
-        .iter()
-        .map(|(name, subs)| (name.as_str(), subs.iter().map(String::as_str).collect()))
-        .collect();
+    let known = requests_of(spec.value());
     if check_count(&requests, MAX_REQUESTS, errors) {
         requests
             .items()
@@ -87,7 +96,7 @@ pub(super) fn check_spec(spec: &Cursor<'_, '_>, errors: &mut ErrorList) {
 }
 
 /// Reports a list that is too long; its elements are not checked then.
-fn check_count(list: &Cursor<'_, '_>, max: usize, errors: &mut ErrorList) -> bool {
+pub(super) fn check_count(list: &Cursor<'_, '_>, max: usize, errors: &mut ErrorList) -> bool {
     let count = list.list().len();
     if count > max {
         errors.push_with(|| FieldError::too_many(list.path(), count, max));
@@ -106,7 +115,7 @@ fn check_unique_names(list: &Cursor<'_, '_>, ty: &str, errors: &mut ErrorList) {
 }
 
 /// A struct as declarative validation shows it: in the form of its version.
-fn versioned(ty: &str, members: Option<&Map>) -> BadValue {
+pub(super) fn versioned(ty: &str, members: Option<&Map>) -> BadValue {
     let table = TypeTable::latest();
     let definition = table.known("resource/v1", ty);
     let members = table.canonical(definition, members.cloned().unwrap_or_default());
@@ -115,13 +124,8 @@ fn versioned(ty: &str, members: Option<&Map>) -> BadValue {
     BadValue::Raw(String::from_utf8_lossy(&json).into_owned())
 }
 
-/// The name of a request or a device.
-pub(super) fn check_name(name: &Cursor<'_, '_>, errors: &mut ErrorList) {
-    errors.invalid_for(name, names::dns1123_label(name.str()));
-}
-
 fn check_request(request: &Cursor<'_, '_>, errors: &mut ErrorList) {
-    check_name(&request.field("name"), errors);
+    label(&request.field("name"), errors);
     let (exactly, alternatives) = (request.field("exactly"), request.field("firstAvailable"));
     match (exactly.is_set(), !alternatives.list().is_empty()) {
         (false, false) => errors.required(
@@ -132,16 +136,18 @@ fn check_request(request: &Cursor<'_, '_>, errors: &mut ErrorList) {
             let why = "exactly one of `exactly` or `firstAvailable` is required, but multiple fields are set";
             errors.invalid_value(request, Value::Null, why);
             for alternative in alternatives.items() {
-                Rule::RequiredForm(names::dns1123_subdomain)
+                Rule::RequiredForm(names::declared_subdomain)
                     .check(&alternative.field("deviceClassName"), errors);
+                Rule::OneOf(MODES).check(&alternative.field("allocationMode"), errors);
             }
+            check_unique_names(&alternatives, "DeviceSubRequest", errors);
         }
-        (true, false) => check_devices(&exactly, errors),
+        (true, false) => check_devices(&exactly, names::dns1123_subdomain, errors),
         (false, true) => {
             if check_count(&alternatives, MAX_ALTERNATIVES, errors) {
                 for alternative in alternatives.items() {
-                    check_name(&alternative.field("name"), errors);
-                    check_devices(&alternative, errors);
+                    label(&alternative.field("name"), errors);
+                    check_devices(&alternative, names::declared_subdomain, errors);
                 }
                 check_unique_names(&alternatives, "DeviceSubRequest", errors);
             }
@@ -149,8 +155,8 @@ fn check_request(request: &Cursor<'_, '_>, errors: &mut ErrorList) {
     }
 }
 
-fn check_devices(request: &Cursor<'_, '_>, errors: &mut ErrorList) {
-    Rule::RequiredForm(names::dns1123_subdomain).check(&request.field("deviceClassName"), errors);
+fn check_devices(request: &Cursor<'_, '_>, class: fn(&str) -> Vec<String>, errors: &mut ErrorList) {
+    Rule::RequiredForm(class).check(&request.field("deviceClassName"), errors);
     check_selectors(&request.field("selectors"), errors);
     let (mode, count) = (request.field("allocationMode"), request.field("count"));
     match mode.str() {
@@ -161,10 +167,10 @@ fn check_devices(request: &Cursor<'_, '_>, errors: &mut ErrorList) {
             errors.invalid_value(&count, count.int(), "must be greater than zero");
         }
         "All" | "ExactCount" => {}
-        _ => errors.not_supported(&mode, &["All", "ExactCount"]),
+        _ => errors.not_supported(&mode, MODES),
     }
     for toleration in request.field("tolerations").items() {
-        check_toleration(&toleration, errors);
+        taint::check_toleration(&toleration, errors);
     }
 }
 
@@ -184,24 +190,6 @@ pub(super) fn check_selectors(selectors: &Cursor<'_, '_>, errors: &mut ErrorList
     }
 }
 
-fn check_toleration(toleration: &Cursor<'_, '_>, errors: &mut ErrorList) {
-    let [key, operator, value, effect] =
-        ["key", "operator", "value", "effect"].map(|name| toleration.field(name));
-    if !key.str().is_empty() {
-        labels::key(&key, errors);
-    }
-    match operator.str() {
-        "Exists" if !value.str().is_empty() => errors.invalid(&value, "must be empty for operator `Exists`"),
-        "Exists" => {}
-        "Equal" => errors.invalid_for(&value, names::label_value(value.str())),
-        "" => errors.required(&operator, ""),
-        _ => errors.not_supported(&operator, &["Equal", "Exists"]),
-    }
-    if !matches!(effect.str(), "" | "NoExecute" | "NoSchedule" | "None") {
-        errors.not_supported(&effect, &["NoExecute", "NoSchedule", "None"]);
-    }
-}
-
 fn check_constraint(constraint: &Cursor<'_, '_>, known: &Requests<'_>, errors: &mut ErrorList) {
     check_references(&constraint.field("requests"), known, errors);
     let (matched, distinct) = (
@@ -214,65 +202,44 @@ fn check_constraint(constraint: &Cursor<'_, '_>, known: &Requests<'_>, errors: &
     }
     for attribute in [matched, distinct] {
         if attribute.is_set() {
-            check_attribute(&attribute, errors);
-        }
-    }
-}
-
-/// An attribute has a domain and a name that is an identifier of C.
-fn check_attribute(attribute: &Cursor<'_, '_>, errors: &mut ErrorList) {
-    let Some((domain, name)) = attribute.str().split_once('/') else {
-        errors.invalid_for(attribute, names::c_identifier(attribute.str()));
-        let why = "a fully qualified name must be a domain and a name separated by a slash";
-        return errors.invalid(attribute, why);
-    };
-    if domain.is_empty() {
-        errors.invalid_value(attribute, "", "the domain must not be empty");
-    }
-    for why in names::dns1123_subdomain(&domain.to_lowercase()) {
-        if !domain.is_empty() {
-            errors.invalid_value(attribute, domain, why);
-        }
-    }
-    if name.is_empty() {
-        errors.invalid_value(attribute, "", "the name must not be empty");
-    } else {
-        for why in names::c_identifier(name) {
-            errors.invalid_value(attribute, name, why);
+            fully_qualified(&attribute, errors);
         }
     }
 }
 
 /// References name requests, or a request and one of its alternatives.
-fn check_references(references: &Cursor<'_, '_>, known: &Requests<'_>, errors: &mut ErrorList) {
+pub(super) fn check_references(references: &Cursor<'_, '_>, known: &Requests<'_>, errors: &mut ErrorList) {
     if !check_count(references, MAX_REQUESTS, errors) {
         return;
     }
     let mut seen = BTreeSet::new();
     for reference in references.items() {
-        let text = reference.str();
-        let (name, alternative) = match text.split_once('/') {
-            Some((name, alternative)) => (name, Some(alternative)),
-            None => (text, None),
-        };
-        let is_nested = alternative.is_some_and(|alternative| alternative.contains('/'));
-        if !is_nested {
-            for part in text.split('/') {
-                for why in names::dns1123_label(part) {
-                    errors.invalid_value(&reference, part, why);
-                }
+        check_reference(&reference, known, errors);
+        if !seen.insert(reference.str()) {
+            errors.duplicate(&reference, reference.str());
+        }
+    }
+}
+
+/// A reference names a request, or a request and one of its alternatives.
+pub(super) fn check_reference(reference: &Cursor<'_, '_>, known: &Requests<'_>, errors: &mut ErrorList) {
+    let text = reference.str();
+    let (name, alternative) = match text.split_once('/') {
+        Some((name, alternative)) => (name, Some(alternative)),
+        None => (text, None),
+    };
+    let is_nested = alternative.is_some_and(|alternative| alternative.contains('/'));
+    if !is_nested {
+        for part in text.split('/') {
+            for why in names::dns1123_label(part) {
+                errors.invalid_value(reference, part, why);
             }
         }
-        let is_known =
-            |subs: &BTreeSet<&str>| alternative.is_none_or(|alternative| subs.contains(alternative));
-        if is_nested || !known.get(name).is_some_and(is_known) {
-            let why = "must be the name of a request in the claim or the name of a request and a subrequest separated \
-                       by '/'";
-            errors.invalid(&reference, why);
-        }
-        if !seen.insert(text) {
-            errors.duplicate(&reference, text);
-        }
+    }
+    let is_known = |subs: &BTreeSet<&str>| alternative.is_none_or(|alternative| subs.contains(alternative));
+    if is_nested || !known.get(name).is_some_and(is_known) {
+        let why = "must be the name of a request in the claim or the name of a request and a subrequest separated by '/'";
+        errors.invalid(reference, why);
     }
 }
 
@@ -286,24 +253,26 @@ pub(super) fn check_class_configurations(configurations: &Cursor<'_, '_>, errors
 }
 
 /// A configuration is opaque to all but the driver.
-fn check_configuration(configuration: &Cursor<'_, '_>, errors: &mut ErrorList) {
+pub(super) fn check_configuration(configuration: &Cursor<'_, '_>, errors: &mut ErrorList) {
     let opaque = configuration.field("opaque");
     if !opaque.is_set() {
         return errors.required(&opaque, "");
     }
-    let driver = opaque.field("driver");
-    if driver.str().is_empty() {
-        errors.required(&driver, "");
-    } else {
-        errors.invalid_for(&driver, names::dns1123_subdomain(&driver.str().to_lowercase()));
-    }
+    declared_driver(&opaque.field("driver"), errors);
     let parameters = opaque.field("parameters");
-    match parameters.value() {
-        None => errors.required(&parameters, ""),
+    match parameters.is_set() {
+        false => errors.required(&parameters, ""),
+        true => check_raw(&parameters, errors),
+    }
+}
+
+/// Checks that data of a driver are a JSON object of limited size.
+pub(super) fn check_raw(data: &Cursor<'_, '_>, errors: &mut ErrorList) {
+    match data.value() {
         Some(value) if value.to_json().len() > MAX_PARAMETERS => {
-            errors.push_with(|| FieldError::too_long(parameters.path(), MAX_PARAMETERS));
+            errors.push_with(|| FieldError::too_long(data.path(), MAX_PARAMETERS));
         }
-        Some(Value::Object(_)) => {}
-        Some(_) => errors.invalid_value(&parameters, "<value omitted>", "must be a valid JSON object"),
+        None | Some(Value::Object(_)) => {}
+        Some(_) => errors.invalid_value(data, "<value omitted>", "must be a valid JSON object"),
     }
 }

@@ -4,7 +4,7 @@ use super::{GROUP, claim_spec};
 use crate::checks::{Report, names};
 use crate::prepare::{count_change, is_changed, set_generation};
 use crate::{BuiltinKind, Cursor, KindFacts, Operation, Write};
-use scantling_schema::meta::Scope;
+use scantling_schema::meta::{NameRule, Scope};
 use scantling_value::{ErrorList, Map, Value};
 
 /// A class of devices.
@@ -13,9 +13,11 @@ pub(super) struct DeviceClass;
 
 const FACTS: KindFacts = KindFacts {
     scope: Scope::Cluster,
+    names: NameRule::GeneratedSubdomain,
     selectable: &["metadata.name"],
     delete_returns_object: true,
     has_generation: true,
+    validates_name_on_update: true,
     ..KindFacts::new(GROUP, "DeviceClass")
 };
 

@@ -1,10 +1,11 @@
 //! DeviceTaintRule.
 
-use super::GROUP;
-use crate::prepare::{keep_metadata_of_status, spec_and_status};
-use crate::{BuiltinKind, KindFacts, Operation, Subresource, Write};
+use super::{GROUP, claim_spec, names, taint};
+use crate::checks::{Check, conditions};
+use crate::prepare::{keep_metadata_of_status, object_in, spec_and_status};
+use crate::{BuiltinKind, Cursor, KindFacts, Operation, Subresource, Write};
 use scantling_schema::meta::Scope;
-use scantling_value::Map;
+use scantling_value::{ErrorList, Map, Value};
 
 /// A taint of the devices that a selector names.
 #[derive(Debug)]
@@ -25,9 +26,46 @@ impl BuiltinKind for DeviceTaintRule {
     }
 
     fn prepare(&self, object: &mut Map, write: &Write<'_>) {
+        let taint = object_in(object, "spec").and_then(|spec| object_in(spec, "taint"));
+        if let Some(taint) = taint {
+            taint::set_time(taint, write.context.now);
+            if let Some(old) = write.old() {
+                taint::follow_effect(taint, old.at(["spec", "taint"]), write.context.now);
+            }
+        }
         spec_and_status(object, write, ("resource/v1", "DeviceTaintRuleSpec"));
         if let (Operation::Update(old), Subresource::Status) = (write.operation, write.subresource) {
             keep_metadata_of_status(object, old);
         }
     }
+
+    fn validate(&self, object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
+        let root = Cursor::root(object);
+        if write.subresource == Subresource::Status {
+            let status = root.field("status");
+            let list = status.field("conditions");
+            conditions::all(&list, errors);
+            claim_spec::check_count(&list, MAX_CONDITIONS, errors);
+            return;
+        }
+        let spec = root.field("spec");
+        let selector = spec.field("deviceSelector");
+        for (field, check) in SELECTOR {
+            let field = selector.field(field);
+            if field.is_set() {
+                check(&field, errors);
+            }
+        }
+        let old = write.old().map(|old| old.str_at(["spec", "taint", "effect"]));
+        taint::check(&spec.field("taint"), old, errors);
+    }
 }
+
+const MAX_CONDITIONS: usize = 8;
+
+/// The fields of a selector.
+const SELECTOR: [(&str, Check); 3] = [
+    ("driver", names::driver),
+    ("pool", names::pool),
+    ("device", names::label),
+];

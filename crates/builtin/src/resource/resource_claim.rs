@@ -1,12 +1,12 @@
 //! ResourceClaim and ResourceClaimTemplate.
 
-use super::{GROUP, claim_spec};
+use super::{GROUP, claim_spec, claim_status};
+use crate::checks::gates::drop_disabled;
 use crate::checks::update::separate_status;
-use crate::checks::{Report, Rule, go, metadata, update};
-use crate::prepare::{StructName, clear_status, keep_all_metadata, object_if_set, object_in};
+use crate::checks::{Report, go, metadata, update};
+use crate::prepare::{StructName, clear_status, keep_all_metadata, object_if_set, object_in, objects_in};
 use crate::{BuiltinKind, Context, Cursor, KindFacts, Subresource, Write};
-use scantling_value::{ErrorList, FieldError, Map, Value};
-use std::collections::BTreeSet;
+use scantling_value::{ErrorList, Map, Value};
 
 /// A claim on devices.
 #[derive(Debug)]
@@ -32,8 +32,6 @@ const TEMPLATE: KindFacts = KindFacts {
 /// The spec of a template.
 const SPEC: StructName = ("resource/v1", "ResourceClaimTemplateSpec");
 
-const MAX_CONSUMERS: usize = 256;
-
 impl BuiltinKind for ResourceClaim {
     fn facts(&self) -> &'static KindFacts {
         &CLAIM
@@ -43,6 +41,11 @@ impl BuiltinKind for ResourceClaim {
         if let Some(spec) = object_in(object, "spec") {
             claim_spec::default_spec(spec);
         }
+        let allocation =
+            object_if_set(object, "status").and_then(|status| object_if_set(status, "allocation"));
+        if let Some(devices) = allocation.and_then(|allocation| object_if_set(allocation, "devices")) {
+            objects_in(devices, "results").for_each(claim_spec::default_tolerations);
+        }
     }
 
     fn prepare(&self, object: &mut Map, write: &Write<'_>) {
@@ -51,13 +54,19 @@ impl BuiltinKind for ResourceClaim {
         if write.old().is_none() {
             clear_status(object, ("resource/v1", "ResourceClaimSpec"));
         }
+        for (field, name) in [("spec", "ResourceClaimSpec"), ("status", "ResourceClaimStatus")] {
+            if let Some(part) = object_if_set(object, field) {
+                let old = write.old().and_then(|old| old.get(field));
+                drop_disabled("resource/v1", name, part, old, &write.context);
+            }
+        }
     }
 
     fn validate(&self, object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
         let root = Cursor::root(object);
         let spec = root.field("spec");
         match (write.old(), write.subresource) {
-            (Some(old), Subresource::Status) => check_status(&root.field("status"), old, errors),
+            (Some(old), Subresource::Status) => claim_status::check(&root, old, errors),
             (Some(old), _) => {
                 if !update::same_of("resource/v1", "ResourceClaimSpec", spec.value(), old.get("spec")) {
                     errors.invalid_value(&spec, Value::Null, update::IMMUTABLE);
@@ -65,43 +74,6 @@ impl BuiltinKind for ResourceClaim {
             }
             (None, _) => claim_spec::check_spec(&spec, errors),
         }
-    }
-}
-
-/// Consumers are unique, and there are none without an allocation, which does not change once it is there.
-fn check_status(status: &Cursor<'_, '_>, old: &Value, errors: &mut ErrorList) {
-    let consumers = status.field("reservedFor");
-    let count = consumers.list().len();
-    if count > MAX_CONSUMERS {
-        errors.push_with(|| FieldError::too_many(consumers.path(), count, MAX_CONSUMERS));
-    } else {
-        let mut seen = BTreeSet::new();
-        for consumer in consumers.items() {
-            for name in ["resource", "name", "uid"] {
-                Rule::Required.check(&consumer.field(name), errors);
-            }
-            let uid = consumer.field("uid").str();
-            if !seen.insert(uid) {
-                let shown = Map::from_iter([("uid", Value::from(uid))]);
-                errors.duplicate(&consumer, Value::Object(shown));
-            }
-        }
-    }
-    let allocation = status.field("allocation");
-    if count > 0 && !allocation.is_set() {
-        errors.forbidden(&consumers, "may not be specified when `allocated` is not set");
-    }
-    let before = old.at(["status", "allocation"]);
-    if let Some(before) = before
-        && allocation.is_set()
-        && !update::same_of(
-            "resource/v1",
-            "AllocationResult",
-            allocation.value(),
-            Some(before),
-        )
-    {
-        errors.invalid_value(&allocation, Value::Null, update::IMMUTABLE);
     }
 }
 
@@ -114,6 +86,13 @@ impl BuiltinKind for ResourceClaimTemplate {
         let spec = object_if_set(object, "spec").and_then(|template| object_if_set(template, "spec"));
         if let Some(spec) = spec {
             claim_spec::default_spec(spec);
+        }
+    }
+
+    fn prepare(&self, object: &mut Map, write: &Write<'_>) {
+        if let Some(spec) = object_if_set(object, "spec") {
+            let old = write.old().and_then(|old| old.get("spec"));
+            drop_disabled(SPEC.0, SPEC.1, spec, old, &write.context);
         }
     }
 

@@ -78,16 +78,7 @@ fn check_attacher(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
     if at.str().is_empty() {
         return errors.required(at, "");
     }
-    if !names::dns1123_subdomain(&at.str().to_lowercase()).is_empty() {
-        const LABEL: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
-        let why = names::form(
-            "an RFC 1123 subdomain must consist of alphanumeric characters, '-' or '.', and must start and end with an \
-             alphanumeric character",
-            &["Example.com"],
-            &format!("{LABEL}(\\.{LABEL})*"),
-        );
-        errors.invalid(at, why);
-    }
+    errors.invalid_for(at, names::caseless_subdomain(at.str()));
     if at.str().chars().count() > MAX_ATTACHER {
         let detail = format!("may not be more than {MAX_ATTACHER} characters");
         let error = || FieldError::new(ErrorKind::TooLong, at.path(), Value::Null, detail);

@@ -21,6 +21,9 @@ pub enum Scope {
 pub enum NameRule {
     /// Lower-case labels joined by dots: the names of custom resources.
     Subdomain,
+    /// The same by declarative validation, which counts bytes and checks the prefix of a generated name only as part of that
+    /// name.
+    GeneratedSubdomain,
     /// One lower-case label: the names of namespaces.
     Label,
     /// Any path segment: the names of embedded resources, and the rule that all kinds share.
@@ -32,6 +35,12 @@ impl NameRule {
     pub fn check(self, name: &str) -> Vec<String> {
         match self {
             NameRule::Subdomain => names::dns1123_subdomain(name),
+            NameRule::GeneratedSubdomain => {
+                let reasons = names::dns1123_subdomain(name).into_iter();
+                reasons
+                    .map(|why| why.replace("253 characters", "253 bytes"))
+                    .collect()
+            }
             NameRule::Label => names::dns1123_label(name),
             NameRule::PathSegment if matches!(name, "." | "..") => vec![format!("may not be '{name}'")],
             NameRule::PathSegment => path_prefix(name),
@@ -41,7 +50,7 @@ impl NameRule {
     /// Checks the prefix of a generated name. A dash at its end is masked, because a suffix follows.
     fn check_prefix(self, prefix: &str) -> Vec<String> {
         match (self, prefix.strip_suffix('-')) {
-            (NameRule::PathSegment, _) => path_prefix(prefix),
+            (NameRule::PathSegment | NameRule::GeneratedSubdomain, _) => path_prefix(prefix),
             // UPSTREAM: the last two bytes are replaced by one letter.
             (rule, Some(start)) if !start.is_empty() => {
                 let mut chars = start.chars();

@@ -240,7 +240,6 @@ fn volume(volume: &mut Map) {
                 let spec = template.map(|t| t.get_or_insert_with("spec", || Map::new().into()));
                 if let Some(spec) = spec.and_then(Value::as_object_mut) {
                     persistent_volume_claim::default_spec(spec);
-                    round_requirements(spec.get_mut("resources"));
                 }
             }
             "iscsi" => set_static(source, "ISCSIVolumeSource"),

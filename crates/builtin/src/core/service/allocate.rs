@@ -70,6 +70,7 @@ pub fn allocate(
     let mut allocator = Allocator {
         pools,
         allocation: Allocation::default(),
+        planned: Vec::new(),
     };
     allocator.settle_families(service, old)?;
     allocator.take_addresses(service, old)?;
@@ -182,9 +183,14 @@ fn with_path<T>(field: &str, f: impl FnOnce(&Path<'_>) -> T) -> T {
     f(&spec.field(field))
 }
 
+/// The reason why a requested port is refused.
+const TAKEN: &str = "provided port is already allocated";
+
 struct Allocator<'p> {
     pools: &'p Pools<'p>,
     allocation: Allocation,
+    /// The ports of a dry run, which takes none.
+    planned: Vec<i64>,
 }
 
 impl Allocator<'_> {
@@ -534,13 +540,20 @@ impl Allocator<'_> {
         let in_range = u16::try_from(port).ok().filter(|p| range.contains(p));
         match in_range {
             // A dry run does not look at the range.
-            None if self.pools.dry_run => Ok(()),
+            _ if self.pools.dry_run => {
+                let is_stored = u16::try_from(port).is_ok_and(|p| self.pools.used_ports.contains(&p));
+                if is_stored || self.planned.contains(&port) {
+                    return Err(TAKEN.to_owned());
+                }
+                self.planned.push(port);
+                Ok(())
+            }
             None => Err(format!(
                 "provided port is not in the valid range. The range of valid ports is {}-{}",
                 range.start(),
                 range.end()
             )),
-            Some(port) if self.is_used(port) => Err("provided port is already allocated".to_owned()),
+            Some(port) if self.is_used(port) => Err(TAKEN.to_owned()),
             Some(port) => {
                 self.allocation.ports.push(port);
                 Ok(())
@@ -549,17 +562,26 @@ impl Allocator<'_> {
     }
 
     fn take_any_port(&mut self) -> Result<i64, String> {
-        /// The number before the first placeholder of a dry run.
-        const PLACEHOLDER: u16 = 32768;
-        let port = if self.pools.dry_run {
-            let last = self.allocation.ports.iter().max().copied();
-            Some(last.unwrap_or(PLACEHOLDER).saturating_add(1))
-        } else {
-            pick_port(&self.pools.node_ports, self.pools.seed, |p| self.is_used(p))
-        };
+        if self.pools.dry_run {
+            return Ok(self.placeholder());
+        }
+        let port = pick_port(&self.pools.node_ports, self.pools.seed, |p| self.is_used(p));
         let port = port.ok_or("range is full")?;
         self.allocation.ports.push(port);
         Ok(i64::from(port))
+    }
+
+    /// The node port that a dry run shows: the number after the largest planned one, as a 32-bit integer.
+    fn placeholder(&mut self) -> i64 {
+        /// The number before the first placeholder if no port is planned.
+        const NONE_PLANNED: i64 = 32768;
+        let last = self.planned.iter().max().map(|last| (*last).max(0));
+        let port = last.unwrap_or(NONE_PLANNED).saturating_add(1);
+        self.planned.push(port);
+        match i32::try_from(port) {
+            Ok(port) => i64::from(port),
+            Err(_) => i64::from(i32::MIN),
+        }
     }
 }
 

@@ -158,6 +158,18 @@ pub enum TypeKind {
     Custom(Codec),
 }
 
+/// The length and the first bytes of a name, as one number. Comparing names by it needs no access to their fields.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct NameKey(u64);
+
+impl NameKey {
+    fn new(name: &str) -> NameKey {
+        let length = u8::try_from(name.len()).unwrap_or(u8::MAX);
+        let bytes = name.bytes().chain(std::iter::repeat(0)).take(7);
+        NameKey(bytes.fold(u64::from(length), |key, byte| key << 8 | u64::from(byte)))
+    }
+}
+
 /// The fields of a struct.
 #[derive(Debug)]
 pub struct StructDef {
@@ -165,8 +177,8 @@ pub struct StructDef {
     pub declared: Vec<FieldDef>,
     /// The JSON fields, in the same order.
     pub members: Vec<FieldDef>,
-    /// Indexes of `members`, sorted by name.
-    sorted: Vec<u16>,
+    /// Indexes of `members` with the keys of their names, sorted.
+    sorted: Vec<(NameKey, u16)>,
     /// Indexes of `declared` fields with protobuf numbers, sorted by number.
     numbered: Vec<u16>,
 }
@@ -179,9 +191,11 @@ impl StructDef {
 
     /// The index of a field of `members` by its JSON name.
     pub(crate) fn position(&self, name: &str) -> Option<usize> {
-        let name_at = |at: &u16| self.members.get(usize::from(*at)).map_or("", |f| f.name);
-        let found = self.sorted.binary_search_by(|at| name_at(at).cmp(name));
-        self.sorted.get(found.ok()?).copied().map(usize::from)
+        let key = NameKey::new(name);
+        let first = self.sorted.partition_point(|(k, _)| *k < key);
+        let candidates = self.sorted.get(first..)?.iter().take_while(|(k, _)| *k == key);
+        let mut positions = candidates.map(|(_, at)| usize::from(*at));
+        positions.find(|at| self.members.get(*at).is_some_and(|field| field.name == name))
     }
 
     /// The declared fields with protobuf numbers, in order.

@@ -1,8 +1,8 @@
 //! Parses the table.
 
 use super::{
-    ApiPackage, ApiResource, ApiSubresource, Attributes, Codec, Extensions, FieldDef, GoType, Presence,
-    Release, StructDef, TypeDef, TypeId, TypeKind, TypeTable,
+    ApiPackage, ApiResource, ApiSubresource, Attributes, Codec, Extensions, FieldDef, GoType, NameKey,
+    Presence, Release, StructDef, TypeDef, TypeId, TypeKind, TypeTable,
 };
 use std::collections::BTreeMap;
 use std::fmt;
@@ -79,9 +79,8 @@ impl TypeTable {
         let members: Vec<Vec<FieldDef>> = self.definitions.iter().map(|d| self.flattened(&d.kind)).collect();
         for (definition, members) in self.definitions.iter_mut().zip(members) {
             if let TypeKind::Struct(s) = &mut definition.kind {
-                let mut sorted: Vec<u16> = (0..).take(members.len()).collect();
-                sorted.sort_by_key(|at| members.get(usize::from(*at)).map(|f| f.name));
-                s.sorted = sorted;
+                s.sorted = members.iter().map(|f| NameKey::new(f.name)).zip(0..).collect();
+                s.sorted.sort_unstable();
                 let number = |at: &u16| s.declared.get(usize::from(*at)).map_or(0, |f| f.number);
                 let mut numbered: Vec<u16> =
                     (0..).take(s.declared.len()).filter(|at| number(at) > 0).collect();

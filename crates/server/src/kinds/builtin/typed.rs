@@ -18,6 +18,7 @@ use scantling_schema::meta::Scope;
 use scantling_schema::names::group_version;
 use scantling_schema::structural::Structural;
 use scantling_value::{FindingList, Map, Value, go};
+use std::sync::OnceLock;
 
 /// The codec and the rules of a built-in kind.
 #[derive(Debug)]
@@ -37,6 +38,8 @@ struct TypedVersion {
     name: &'static str,
     resource: BuiltinResource,
     model: Model,
+    /// The object without any fields but those that every object has; computed for the first write.
+    empty: OnceLock<Option<Value>>,
 }
 
 impl Typed {
@@ -54,6 +57,7 @@ impl Typed {
                 name,
                 resource: BuiltinResource::new(table, (group, name, kind), hub, scope)?,
                 model: Model::new(table.kind(group, name, kind)?),
+                empty: OnceLock::new(),
             })
         };
         Some(Typed {
@@ -165,13 +169,18 @@ impl KindCodec for Typed {
     }
 
     fn empty_object(&self, version: &Version) -> Option<Value> {
-        let members = [
-            ("apiVersion", Value::from(api_version(self.group, &version.name))),
-            ("kind", self.kind.into()),
-        ];
-        let resource = self.resource(&version.name).ok()?;
-        let empty = resource.decode(Value::Object(members.into_iter().collect()));
-        empty.ok().map(|empty| empty.object)
+        let version = self.version(&version.name)?;
+        let empty = version.empty.get_or_init(|| {
+            let members = [
+                ("apiVersion", Value::from(api_version(self.group, version.name))),
+                ("kind", self.kind.into()),
+            ];
+            let empty = version
+                .resource
+                .decode(Value::Object(members.into_iter().collect()));
+            empty.ok().map(|empty| empty.object)
+        });
+        empty.clone()
     }
 
     fn object_type(&self, version: &str) -> Option<&ObjectType> {

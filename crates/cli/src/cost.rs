@@ -89,7 +89,7 @@ pub(crate) fn run(flags: &args::Cost) -> Result<ExitStatus, Problem> {
         }
     }
     let line = summary.line(begun);
-    report.end(flags.output.summary.then_some((line.as_str(), &summary)))?;
+    report.end(flags.output.shows_summary().then_some((line.as_str(), &summary)))?;
     if items.is_empty() && problems.is_empty() && !flags.output.quiet {
         note("no CRD has rules");
     }

@@ -82,7 +82,7 @@ pub(crate) fn run(flags: &args::Lint) -> Result<ExitStatus, Problem> {
     }
     report.write_problems(&problems)?;
     let line = summary.line(begun);
-    report.end(flags.output.summary.then_some((line.as_str(), &summary)))?;
+    report.end(flags.output.shows_summary().then_some((line.as_str(), &summary)))?;
     if flags.output.verbose {
         for file in &skipped {
             note(&format!("{}: skipped: {}", file.file, file.reason));

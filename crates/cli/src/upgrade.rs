@@ -95,7 +95,7 @@ pub(crate) fn run(flags: &args::Upgrade) -> Result<ExitStatus, Problem> {
     let (problems, skipped_files) = walk::skip_other_files(problems, &all);
     report.write_problems(&problems)?;
     let line = summary.line(begun);
-    report.end(flags.output.summary.then_some((line.as_str(), &summary)))?;
+    report.end(flags.output.shows_summary().then_some((line.as_str(), &summary)))?;
     if flags.output.verbose {
         before.note_skipped();
         after.note_skipped();

@@ -131,7 +131,7 @@ pub(crate) fn run(flags: &args::Validate) -> Result<ExitStatus, Problem> {
     summary.definitions = catalog.entries().len();
     report.write_problems(&problems)?;
     let line = summary.line(begun);
-    report.end(flags.output.summary.then_some((line.as_str(), &summary)))?;
+    report.end(flags.output.shows_summary().then_some((line.as_str(), &summary)))?;
     for Skipped { file, title, reason } in &skipped {
         note(&format!("{file}: {title}: skipped: {reason}"));
     }

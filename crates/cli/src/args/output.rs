@@ -2,6 +2,7 @@
 
 use crate::report::Severity;
 use clap::{Args, ValueEnum};
+use std::io::IsTerminal as _;
 use std::path::PathBuf;
 
 /// The output of a command.
@@ -11,9 +12,9 @@ pub(crate) struct Output {
     /// The output format
     #[arg(short, long, value_enum, default_value_t = OutputFormat::Text)]
     pub(crate) output: OutputFormat,
-    /// Add the counts of what was checked and found
+    /// Add the counts of what was checked and found. Text on a terminal always has them, unless --quiet is given
     #[arg(long)]
-    pub(crate) summary: bool,
+    summary: bool,
     /// Show details of each result, and what was skipped
     #[arg(short, long)]
     pub(crate) verbose: bool,
@@ -29,6 +30,15 @@ pub(crate) struct Output {
     /// Do not read a configuration file
     #[arg(long)]
     pub(crate) no_config: bool,
+}
+
+impl Output {
+    /// Returns whether the report ends with a summary.
+    pub(crate) fn shows_summary(&self) -> bool {
+        // Programs that read the output see the same bytes whatever the time that the summary would state.
+        let for_people = self.output == OutputFormat::Text && std::io::stdout().is_terminal();
+        self.summary || (for_people && !self.quiet)
+    }
 }
 
 /// The least severe finding that makes a command fail.

@@ -16,10 +16,10 @@ pub(crate) struct JsonPath {
     expressions: Vec<Path>,
 }
 
-type Path = Vec<Step>;
+type Path = Vec<PathStep>;
 
 #[derive(Clone, Debug, PartialEq)]
-enum Step {
+enum PathStep {
     Field(String),
     Wildcard,
     Descend,
@@ -99,16 +99,16 @@ impl<'a> Found<'a> {
 }
 
 /// Follows a path from some values.
-fn follow<'a>(path: &'a [Step], from: Vec<&'a Value>) -> Result<Vec<&'a Value>, String> {
+fn follow<'a>(path: &'a [PathStep], from: Vec<&'a Value>) -> Result<Vec<&'a Value>, String> {
     path.iter().try_fold(from, |found, step| step.from(found))
 }
 
-impl Step {
+impl PathStep {
     fn from<'a>(&'a self, found: Vec<&'a Value>) -> Result<Vec<&'a Value>, String> {
         let mut out = Found::default();
         match self {
-            Step::Field(name) => out.extend(found.iter().filter_map(|v| v.get(name)))?,
-            Step::Wildcard => {
+            PathStep::Field(name) => out.extend(found.iter().filter_map(|v| v.get(name)))?,
+            PathStep::Wildcard => {
                 for value in found {
                     match value {
                         Value::Object(members) => out.extend(members.values())?,
@@ -120,31 +120,31 @@ impl Step {
                     }
                 }
             }
-            Step::Descend => {
+            PathStep::Descend => {
                 for value in found {
                     descend(value, &mut out)?;
                 }
             }
-            Step::Slice(slice) => {
+            PathStep::Slice(slice) => {
                 for value in found {
                     if !slice.eval(value, &mut out)? {
                         break;
                     }
                 }
             }
-            Step::Union(paths) => {
+            PathStep::Union(paths) => {
                 for path in paths {
                     out.extend(follow(path, found.clone())?)?;
                 }
             }
-            Step::Filter(filter) => {
+            PathStep::Filter(filter) => {
                 for value in found {
                     filter.eval(value, &mut out)?;
                 }
             }
-            Step::Text(text) => out.push(text)?,
-            Step::Constant(value) => out.extend(std::iter::repeat_n(value, found.len()))?,
-            Step::Word(word) => return Err(format!("unrecognized identifier {word}")),
+            PathStep::Text(text) => out.push(text)?,
+            PathStep::Constant(value) => out.extend(std::iter::repeat_n(value, found.len()))?,
+            PathStep::Word(word) => return Err(format!("unrecognized identifier {word}")),
         }
         Ok(out.0)
     }

@@ -68,7 +68,7 @@ pub(crate) struct Attack {
     pub(crate) prepare: Vec<Preparation>,
     pub(crate) strike: Strike,
     pub(crate) expect: &'static [u16],
-    /// The number of connections, each of which sends all requests.
+    /// The number of connections. Each one sends all requests.
     pub(crate) connections: usize,
 }
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const MODULE: &str = "github.com/yannh/kubeconform/cmd/kubeconform@v0.8.0";
-/// Where kubeconform finds the schema of a kind.
+/// The location of a kind's schema, in kubeconform's syntax.
 const TEMPLATE: &str = "schemas/{{.Group}}/{{.ResourceKind}}_{{.ResourceAPIVersion}}.json";
 
 /// Prints objects per second of processor time, for many small files and for one file of many documents.

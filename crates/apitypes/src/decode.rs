@@ -25,7 +25,7 @@ const TOO_DEEP: &str = "exceeded max depth";
 pub struct DecodedObject {
     /// The members that the type has.
     pub members: Map,
-    /// What strict decoding objects to, in the order of the document.
+    /// The unknown and duplicate fields, in the order of the document.
     pub findings: Vec<Finding>,
 }
 
@@ -66,7 +66,7 @@ impl TypeTable {
         Decoder::new(self, extensions).check(value, ty)
     }
 
-    /// What a value of a type is where none is set.
+    /// Returns the zero value of a Go type: what a field that is not set holds.
     pub fn zero(&self, ty: &GoType) -> Value {
         use crate::{Codec, TypeKind};
         match ty {

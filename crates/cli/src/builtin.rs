@@ -105,7 +105,7 @@ fn hub(resource: &ApiResource) -> Option<(&'static str, &'static str)> {
 }
 
 impl BuiltinMatch {
-    /// Whether objects have a namespace.
+    /// Returns the scope of the kind: namespaced or cluster-wide.
     pub(crate) fn scope(&self) -> Scope {
         match self.resource.scope() {
             ApiScope::Namespaced => Scope::Namespaced,

@@ -115,7 +115,7 @@ impl CatalogEntry {
     }
 }
 
-/// Whether a catalog keeps the texts of CRDs, for locations.
+/// A catalog's choice to keep the texts of CRDs, for locations, or to drop them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Texts {
     Kept,

@@ -63,7 +63,7 @@ struct CompiledCrd {
     document: Value,
     /// The rules with their cost.
     notes: Vec<String>,
-    /// Why it cannot be used.
+    /// The reasons why it cannot be used.
     errors: Vec<String>,
 }
 
@@ -184,7 +184,7 @@ fn schemas_mut(crd: &mut Value) -> impl Iterator<Item = (String, &mut Value)> {
     })
 }
 
-/// What a cluster would refuse in a CRD.
+/// Returns the errors with which a cluster would refuse a CRD.
 fn invalid(file: &Arc<str>, crd: Value, target: TargetFlags) -> Result<Vec<String>, String> {
     let object = InputObject {
         value: crd,

@@ -116,7 +116,7 @@ struct Settings {
 }
 
 /// A file being read, for messages with line and column.
-struct Reader<'a> {
+struct ConfigReader<'a> {
     locator: DocumentLocator<'a>,
     file: &'a Arc<str>,
     /// The directory of the file, which paths are relative to.
@@ -148,7 +148,7 @@ impl Settings {
             };
         };
         let value = document.value()?;
-        let reader = Reader {
+        let reader = ConfigReader {
             locator: DocumentLocator::new(document),
             file: &title,
             directory: std::path::absolute(file)
@@ -184,7 +184,7 @@ impl Settings {
     /// Adds a flag, if the command has it. Every flag is checked, whichever command it is for.
     fn flag(
         &mut self,
-        reader: &Reader<'_>,
+        reader: &ConfigReader<'_>,
         path: &[&str],
         only: Option<&str>,
         command: &str,
@@ -226,7 +226,7 @@ impl Settings {
     }
 }
 
-impl Reader<'_> {
+impl ConfigReader<'_> {
     fn problem(&self, path: &[&str], why: impl std::fmt::Display) -> Problem {
         Problem::in_file(self.file, self.location(path), why)
     }

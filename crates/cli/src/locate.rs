@@ -22,7 +22,7 @@ pub(crate) struct Location {
     pub(crate) missing: usize,
 }
 
-/// What to look up in a document.
+/// A place to look up in a document.
 #[derive(Clone, Debug)]
 pub(crate) enum LocationQuery {
     /// A path from the document's root.

@@ -1,4 +1,4 @@
-//! Which findings are reported, and how severe they are: flags, configuration, comments in files, baseline.
+//! The selection and severity of findings, from flags, configuration, comments in files, baseline.
 
 use crate::args::{ControlFlags, SeveritySetting};
 use crate::codes;

@@ -170,7 +170,7 @@ pub(crate) struct ReportSubject {
     /// Its name: `CronTab default/a`.
     pub(crate) name: String,
     pub(crate) findings: Vec<Finding>,
-    /// The result if there is no error: `accepted`.
+    /// The result without errors: `accepted`.
     pub(crate) outcome: String,
     /// Details, for `--verbose`.
     pub(crate) details: Vec<String>,

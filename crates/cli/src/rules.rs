@@ -108,7 +108,7 @@ pub(crate) fn rules(schema: &Arc<Structural>, environments: &Environments) -> Ve
 struct RuleCollector<'a> {
     environments: &'a Environments,
     shapes: Shapes,
-    /// Whether a schema, or one below it, has rules; by address.
+    /// The schemas by address, and whether they or their descendants have rules.
     with_rules: BTreeMap<usize, bool>,
     at: Vec<SchemaStep>,
     found: Vec<EstimatedRule>,

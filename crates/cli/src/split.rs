@@ -25,7 +25,7 @@ pub(crate) fn documents<'a>(file: &'a Arc<str>, bytes: &'a [u8]) -> (Vec<Documen
     split(file, bytes, notation, Start::default())
 }
 
-/// Whether the input ends after the known text.
+/// The position of the input's end relative to the known text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum InputEnd {
     /// It ends there.

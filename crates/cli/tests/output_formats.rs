@@ -272,7 +272,7 @@ fn element(arguments: &str, node: roxmltree::Node<'_, '_>) {
 }
 
 /// A command, the kind of its report, the path of its items, and the type of each key of an item.
-type Report = (
+type ReportContract = (
     &'static str,
     &'static str,
     &'static str,
@@ -280,7 +280,7 @@ type Report = (
 );
 
 /// The keys of each report and their types, as other programs rely on them. There may be more.
-const CONTRACT: [Report; 4] = [
+const CONTRACT: [ReportContract; 4] = [
     (
         "lint",
         "LintReport",

@@ -35,7 +35,7 @@ impl Default for Descriptions {
 }
 
 impl Descriptions {
-    /// Descriptions of which nothing is decompressed yet.
+    /// Returns descriptions whose blocks are decompressed on first use.
     pub fn new() -> Descriptions {
         Descriptions(BLOCKS.iter().map(|_| OnceCell::new()).collect())
     }

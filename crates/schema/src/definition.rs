@@ -110,7 +110,7 @@ pub struct Spec {
     /// The versions.
     pub versions: Option<Vec<CrdVersion>>,
     /// The printer columns for all versions.
-    pub columns: Option<Vec<Column>>,
+    pub columns: Option<Vec<PrinterColumn>>,
     /// The selectable fields for all versions.
     pub selectable_fields: Option<Vec<Str>>,
     /// The conversion between versions.
@@ -154,7 +154,7 @@ pub struct CrdVersion {
     /// The subresources.
     pub subresources: Option<Subresources>,
     /// The printer columns.
-    pub columns: Option<Vec<Column>>,
+    pub columns: Option<Vec<PrinterColumn>>,
     /// The selectable fields.
     pub selectable_fields: Option<Vec<Str>>,
 }
@@ -195,7 +195,7 @@ pub struct ScaleSubresource {
 
 /// A printer column.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Column {
+pub struct PrinterColumn {
     /// The title.
     pub name: Str,
     /// The type of its cells.
@@ -326,7 +326,7 @@ impl Spec {
     }
 
     /// The printer columns of a version, from the version or the top.
-    pub fn columns_of<'a>(&'a self, version: &'a CrdVersion) -> &'a [Column] {
+    pub fn columns_of<'a>(&'a self, version: &'a CrdVersion) -> &'a [PrinterColumn] {
         version
             .columns
             .as_deref()

@@ -27,7 +27,7 @@ pub(crate) fn aggregated_encoding(accept: Accept<'_>) -> Option<Encoding> {
                 Some("v2"),
                 Some("APIGroupDiscoveryList"),
             ];
-        // There is no protobuf message for it.
+        // The aggregated document has no protobuf message.
         let mut encodings = accept.encodings.iter().filter(|e| **e != Encoding::Protobuf);
         encodings
             .find(|e| aggregated && clause.takes(e.content_type()))

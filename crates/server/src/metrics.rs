@@ -356,7 +356,7 @@ async fn count(api: &Api, kind: &Kind) -> Option<i64> {
     i64::try_from(all).ok()
 }
 
-/// The classic text format, in which counters are declared with their `_total` and there is no end mark.
+/// Returns the classic text format: counters are declared with their `_total`, and the end mark is absent.
 fn classic(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 1024);
     let mut help = "";

@@ -30,7 +30,7 @@ pub(crate) struct Columns {
     printer: Option<scantling_builtin::columns::Columns>,
 }
 
-/// Where the value of a cell comes from.
+/// The source of a cell's value.
 #[derive(Debug)]
 pub(crate) enum Cell {
     /// A path, and the type that its column has.

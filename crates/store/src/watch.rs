@@ -1,4 +1,4 @@
-//! A stream of writes.
+//! Watches: streams of the events after a revision.
 
 use std::collections::VecDeque;
 use std::fmt;

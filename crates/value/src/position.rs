@@ -1,4 +1,4 @@
-//! Line and column of a path in its source text. Computed only for errors that are shown, so decoding does
+//! Line and column of a path in its source text. It is computed only for errors that are shown, so decoding does
 //! not pay for it.
 
 use crate::{DecodeError, Limits, PathBuf, Segment, json, yaml};

@@ -430,7 +430,7 @@ fn definitions(path: &str) {
         let accepted = Accepted::assume_accepted(decoded.definition);
         // Nothing is shared with other definitions, as at the start of a process.
         let compile = || ResourceCompiler::default().compile(&accepted, version).unwrap();
-        // What was compiled is kept: a server does not throw it away either.
+        // The compiled resources are kept, as in a server.
         let (mut idle, mut made) = (Vec::new(), Vec::new());
         let mut ready = Vec::new();
         let [nothing, lazy, forced] = times([

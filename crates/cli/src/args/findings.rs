@@ -35,7 +35,7 @@ impl FromStr for SeveritySetting {
     }
 }
 
-/// Which findings are reported, and how severe they are.
+/// The flags that select findings and set their severity.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Findings")]
 pub(crate) struct ControlFlags {

@@ -31,7 +31,7 @@ impl Inputs {
     }
 }
 
-/// How inputs are found and read.
+/// The flags that control how inputs are found and read.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Inputs")]
 pub(crate) struct ReadFlags {

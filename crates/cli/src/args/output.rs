@@ -50,7 +50,7 @@ pub(crate) enum FailOn {
 }
 
 impl FailOn {
-    /// Whether a finding of this severity makes the command fail.
+    /// Returns whether a finding of this severity makes the command fail.
     pub(crate) fn includes(self, severity: Severity) -> bool {
         match severity {
             Severity::Unreadable | Severity::Error => true,

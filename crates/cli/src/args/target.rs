@@ -43,7 +43,7 @@ pub(crate) struct Cluster {
 }
 
 impl Cluster {
-    /// Whether any flag names a cluster.
+    /// Returns whether any flag names a cluster.
     pub(crate) fn names_one(&self) -> bool {
         self.kubeconfig.is_some() || self.context.is_some() || self.server.is_some() || self.token.is_some()
     }

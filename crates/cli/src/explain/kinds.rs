@@ -150,7 +150,7 @@ fn after_name<'t, 'n>(text: &'t str, names: impl Iterator<Item = &'n str>) -> Op
     names.filter_map(after).min_by_key(|rest| rest.len())
 }
 
-/// Whether a user means a version: `v1` or `apps/v1`.
+/// Returns whether a user means this version: `v1` or `apps/v1`.
 fn is_version(wanted: &str, group: &str, version: &str) -> bool {
     match wanted.split_once('/') {
         Some((wanted_group, wanted)) => wanted_group == group && wanted == version,
@@ -216,7 +216,7 @@ impl ExplainedKind<'_> {
             .map_err(|why| entry.unusable(&why.to_string()))
     }
 
-    /// Follows the reference of a schema. What stands beside the reference stays.
+    /// Follows the reference of a schema. The keywords next to the reference are kept.
     pub(super) fn resolve(&self, schema: &Value) -> SchemaNode {
         let ExplainedKind::Builtin {
             release,

@@ -388,7 +388,7 @@ impl Advisor<'_> {
     }
 }
 
-/// Whether YAML 1.1 reads a plain word as a boolean.
+/// Returns whether YAML 1.1 reads a plain word as a boolean.
 fn is_yaml_boolean(word: &str) -> bool {
     let lower = word.to_ascii_lowercase();
     let is_known = matches!(

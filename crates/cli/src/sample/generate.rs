@@ -93,13 +93,16 @@ impl<'a> Generator<'a> {
         for name in literals(schema) {
             // Singleton kinds have a rule about the name.
             let mut candidate = object.clone();
-            if let Some(place) = value_at_mut(&mut candidate, &[Step::name("metadata"), Step::name("name")]) {
+            if let Some(place) = value_at_mut(
+                &mut candidate,
+                &[OwnedSegment::name("metadata"), OwnedSegment::name("name")],
+            ) {
                 *place = name.into();
                 candidates.push(candidate);
             }
         }
         for error in errors {
-            let path: Vec<Step> = error.at().segments().map(Step::from).collect();
+            let path: Vec<OwnedSegment> = error.at().segments().map(OwnedSegment::from).collect();
             for length in (0..=path.len()).rev() {
                 let at = path.get(..length).unwrap_or_default();
                 let (Some(schema), Some(value)) = (schema_at(schema, at), value_at(object, at)) else {
@@ -118,7 +121,7 @@ impl<'a> Generator<'a> {
     }
 
     /// Adds every optional field with which the object stays valid.
-    fn fill(&self, schema: &Value, at: &mut Vec<Step>, object: &mut Value, trials: &mut usize) {
+    fn fill(&self, schema: &Value, at: &mut Vec<OwnedSegment>, object: &mut Value, trials: &mut usize) {
         const MAX_DEPTH: usize = 24;
         if at.len() > MAX_DEPTH || *trials >= MAX_TRIALS {
             return;
@@ -128,7 +131,7 @@ impl<'a> Generator<'a> {
                 if at.is_empty() && matches!(name.as_str(), "apiVersion" | "kind" | "metadata" | "status") {
                     continue;
                 }
-                at.push(Step::Name(name.to_string()));
+                at.push(OwnedSegment::Name(name.to_string()));
                 if value_at(object, at).is_none() {
                     self.try_add(property, at, object, trials);
                 }
@@ -141,8 +144,8 @@ impl<'a> Generator<'a> {
         let (list, map) = (schema.get("items"), schema.get("additionalProperties"));
         if let Some(child) = list.or(map).filter(|child| child.as_object().is_some()) {
             let step = match list {
-                Some(_) => Step::Index(0),
-                None => Step::Name("key".to_owned()),
+                Some(_) => OwnedSegment::Index(0),
+                None => OwnedSegment::Name("key".to_owned()),
             };
             at.push(step);
             if value_at(object, at).is_none() {
@@ -155,7 +158,7 @@ impl<'a> Generator<'a> {
         }
     }
 
-    fn try_add(&self, schema: &Value, at: &[Step], object: &mut Value, trials: &mut usize) {
+    fn try_add(&self, schema: &Value, at: &[OwnedSegment], object: &mut Value, trials: &mut usize) {
         for value in alternatives(schema) {
             *trials += 1;
             let mut candidate = object.clone();
@@ -167,60 +170,60 @@ impl<'a> Generator<'a> {
     }
 }
 
-/// A step to a value.
+/// An owned [`Segment`] of a path to a value.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Step {
+pub(super) enum OwnedSegment {
     Name(String),
     Index(usize),
 }
 
-impl Step {
-    fn name(name: &str) -> Step {
-        Step::Name(name.to_owned())
+impl OwnedSegment {
+    fn name(name: &str) -> OwnedSegment {
+        OwnedSegment::Name(name.to_owned())
     }
 }
 
-impl From<Segment<'_>> for Step {
+impl From<Segment<'_>> for OwnedSegment {
     fn from(segment: Segment<'_>) -> Self {
         match segment {
-            Segment::Field(name) | Segment::Key(name) => Step::Name(name.to_owned()),
-            Segment::Index(index) => Step::Index(index),
+            Segment::Field(name) | Segment::Key(name) => OwnedSegment::Name(name.to_owned()),
+            Segment::Index(index) => OwnedSegment::Index(index),
         }
     }
 }
 
-fn schema_at<'s>(schema: &'s Value, at: &[Step]) -> Option<&'s Value> {
+fn schema_at<'s>(schema: &'s Value, at: &[OwnedSegment]) -> Option<&'s Value> {
     at.iter().try_fold(schema, |schema, step| match step {
-        Step::Name(name) => schema
+        OwnedSegment::Name(name) => schema
             .at(["properties", name.as_str()])
             .or_else(|| schema.get("additionalProperties")),
-        Step::Index(_) => schema.get("items"),
+        OwnedSegment::Index(_) => schema.get("items"),
     })
 }
 
-fn value_at<'v>(value: &'v Value, at: &[Step]) -> Option<&'v Value> {
+fn value_at<'v>(value: &'v Value, at: &[OwnedSegment]) -> Option<&'v Value> {
     at.iter().try_fold(value, |value, step| match step {
-        Step::Name(name) => value.get(name),
-        Step::Index(index) => value.as_array()?.get(*index),
+        OwnedSegment::Name(name) => value.get(name),
+        OwnedSegment::Index(index) => value.as_array()?.get(*index),
     })
 }
 
-fn value_at_mut<'v>(value: &'v mut Value, at: &[Step]) -> Option<&'v mut Value> {
+fn value_at_mut<'v>(value: &'v mut Value, at: &[OwnedSegment]) -> Option<&'v mut Value> {
     at.iter().try_fold(value, |value, step| match step {
-        Step::Name(name) => value.as_object_mut()?.get_mut(name),
-        Step::Index(index) => value.as_array_mut()?.get_mut(*index),
+        OwnedSegment::Name(name) => value.as_object_mut()?.get_mut(name),
+        OwnedSegment::Index(index) => value.as_array_mut()?.get_mut(*index),
     })
 }
 
 /// Inserts a value into its parent object or list.
-fn insert(object: &mut Value, at: &[Step], value: Value) -> Option<()> {
+fn insert(object: &mut Value, at: &[OwnedSegment], value: Value) -> Option<()> {
     let (last, above) = at.split_last()?;
     let around = value_at_mut(object, above)?;
     match last {
-        Step::Name(name) => {
+        OwnedSegment::Name(name) => {
             around.as_object_mut()?.insert(name.as_str(), value);
         }
-        Step::Index(_) => around.as_array_mut()?.push(value),
+        OwnedSegment::Index(_) => around.as_array_mut()?.push(value),
     }
     Some(())
 }

@@ -1,8 +1,8 @@
 //! Coverage of the operands of `||` and the branches of `?:`.
 //!
-//! The rules of the CRDs get variants, each of which fails where one branch decides: an operand of `||` is
-//! replaced by `false`, and a branch of `?:` by an error. A case exercises a branch if its variant fails
-//! where the rule does not, or with that error.
+//! Each branch of a rule gets a variant of the rule that fails if the branch decides the result: an operand of
+//! `||` is replaced by `false`, and a branch of `?:` by an error. A case exercises a branch if the rule passes
+//! and its variant fails, or if the variant ends with that error.
 
 use super::coverage::{Constraint, KindKey, join};
 use crate::args::TargetFlags;

@@ -43,7 +43,7 @@ pub(super) struct ObjectUpgrade {
     namespace: String,
     name: String,
     pub(super) outcome: UpgradeOutcome,
-    /// Why the next write is refused.
+    /// The errors with which the next write is refused.
     errors: Vec<Issue>,
     /// Errors that ratcheting accepts while the values stay unchanged.
     ratcheted: Vec<Issue>,
@@ -162,7 +162,7 @@ impl ObjectUpgrade {
         self.findings.iter().map(|finding| self.fingerprint(finding))
     }
 
-    /// Whether there is a finding that makes the command fail.
+    /// Returns whether a finding makes the command fail.
     pub(super) fn fails(&self, fail_on: FailOn) -> bool {
         self.findings
             .iter()

@@ -547,7 +547,7 @@ fn every_keyword_has_a_verdict() {
         .collect();
     let mut table = String::new();
     for (what, a, b) in pairs {
-        // Servers take lists where a text with a format is asked for. Nobody means that.
+        // Servers accept a list for a string with a format. CRD authors do not mean that.
         let lists = a["format"] == b["format"];
         let specs: Vec<Json> = specs
             .iter()

@@ -320,8 +320,8 @@ impl<'a> Validator<'a> {
         Ok(builder.end())
     }
 
-    /// The CRDs that objects were not checked against because a cluster refuses them, except those among the inputs,
-    /// which are reported there.
+    /// The CRDs that objects were not checked against because a cluster refuses them. CRDs among the inputs are left
+    /// out: they have their own reports.
     pub(crate) fn invalid_definitions(&self, inputs: &[InputSource]) -> Vec<ObjectReport> {
         let invalid = self.catalog.entries().iter().filter_map(|entry| {
             let errors = entry.refused_if_asked()?;

@@ -42,7 +42,7 @@ async fn create(api: Api<DynamicObject>, name: String, told: Arc<Mutex<Told>>, s
         told().asked.insert(name.clone());
         match api.create(&PostParams::default(), &widget(&name, 1)).await {
             Ok(made) => drop(told().made.insert(name, version(&made))),
-            // Whether the killed server wrote it is unknown.
+            // The killed server may or may not have written it.
             Err(_) => return,
         }
         if stop.load(Ordering::Relaxed) {

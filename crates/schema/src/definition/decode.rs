@@ -2,8 +2,8 @@
 
 use super::types;
 use super::{
-    ApiVersion, Column, Condition, Conversion, Definition, Gates, Names, ScaleSubresource, Service, Spec,
-    Status,
+    ApiVersion, Condition, Conversion, Definition, Gates, Names, PrinterColumn, ScaleSubresource, Service,
+    Spec, Status,
 };
 use super::{CrdVersion, Subresources, Validation, WebhookClient};
 use scantling_apitypes::decode::{self, DecodeSource};
@@ -213,12 +213,12 @@ fn subresources(mut m: Map) -> Subresources {
     }
 }
 
-fn column(mut m: Map, api: ApiVersion) -> Column {
+fn column(mut m: Map, api: ApiVersion) -> PrinterColumn {
     let path = match api {
         ApiVersion::V1 => "jsonPath",
         ApiVersion::V1Beta1 => "JSONPath",
     };
-    Column {
+    PrinterColumn {
         name: take_string(&mut m, "name"),
         ty: take_string(&mut m, "type"),
         format: take_string(&mut m, "format"),

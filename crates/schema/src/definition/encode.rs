@@ -1,7 +1,9 @@
 //! Encodes a CRD as a document.
 
 use super::types;
-use super::{ApiVersion, Column, Condition, Conversion, Definition, Names, Spec, Status, Subresources};
+use super::{
+    ApiVersion, Condition, Conversion, Definition, Names, PrinterColumn, Spec, Status, Subresources,
+};
 use super::{CrdVersion, Validation, WebhookClient};
 use scantling_apitypes::TypeTable;
 use scantling_value::{Map, Str, Value};
@@ -147,7 +149,7 @@ fn subresources(s: Subresources) -> Value {
     ])
 }
 
-fn column(c: Column, api: ApiVersion) -> Value {
+fn column(c: PrinterColumn, api: ApiVersion) -> Value {
     let path = match api {
         ApiVersion::V1 => "jsonPath",
         ApiVersion::V1Beta1 => "JSONPath",

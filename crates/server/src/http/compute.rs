@@ -237,7 +237,7 @@ pub(crate) fn in_place<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
     }
 }
 
-/// Whether a request delays others on its worker.
+/// The load of a request on its worker: a heavy one delays others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Load {
     Light,

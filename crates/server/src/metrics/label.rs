@@ -78,7 +78,7 @@ pub(super) struct ResourceLabel {
     resource: String,
 }
 
-/// Whether a request writes.
+/// The label for the kind of a request: reading or mutating.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(super) struct RequestKind {
     pub(super) request_kind: &'static str,

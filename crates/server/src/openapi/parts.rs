@@ -24,7 +24,7 @@ const STEPS: u32 = 64;
 
 /// The rendered paths and definitions of a kind, or of no kind in particular.
 #[derive(Debug, Default)]
-struct Part {
+struct KindPart {
     paths: Vec<Member>,
     definitions: Vec<Member>,
 }
@@ -36,7 +36,7 @@ struct Member {
 }
 
 impl Form {
-    fn part(self, paths: &Map, definitions: &Map) -> Part {
+    fn part(self, paths: &Map, definitions: &Map) -> KindPart {
         let members = |all: &Map, protobuf: fn(&str, &Value) -> Vec<u8>| {
             let member = |(name, value): (&scantling_value::Str, &Value)| {
                 let mut written = match self {
@@ -52,7 +52,7 @@ impl Form {
             };
             all.iter().map(member).collect()
         };
-        Part {
+        KindPart {
             paths: members(paths, gnostic::named_path),
             definitions: members(definitions, gnostic::named_schema),
         }
@@ -70,7 +70,7 @@ fn json_member(name: &str, value: &Value) -> Vec<u8> {
 /// The rendered parts, by format and state of a kind; zero is the part of no kind in particular.
 #[derive(Debug, Default)]
 pub(super) struct Parts {
-    written: Mutex<BTreeMap<(Form, u32), Arc<Part>>>,
+    written: Mutex<BTreeMap<(Form, u32), Arc<KindPart>>>,
 }
 
 impl Parts {
@@ -99,7 +99,7 @@ impl Parts {
         })
     }
 
-    fn of_kind(&self, kind: &Kind, form: Form) -> Result<Arc<Part>, String> {
+    fn of_kind(&self, kind: &Kind, form: Form) -> Result<Arc<KindPart>, String> {
         self.part(form, kind.serial, || {
             let (paths, definitions) = v2::of_kind(kind)?;
             Ok(form.part(&paths, &definitions))
@@ -110,8 +110,8 @@ impl Parts {
         &self,
         form: Form,
         serial: u32,
-        write: impl FnOnce() -> Result<Part, String>,
-    ) -> Result<Arc<Part>, String> {
+        write: impl FnOnce() -> Result<KindPart, String>,
+    ) -> Result<Arc<KindPart>, String> {
         let written = || self.written.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(part) = written().get(&(form, serial)) {
             return Ok(Arc::clone(part));
@@ -123,7 +123,7 @@ impl Parts {
 }
 
 /// All members by name, without duplicates.
-fn sorted(parts: &[Arc<Part>], members: impl Fn(&Part) -> &[Member]) -> Vec<MaybeCompressed> {
+fn sorted(parts: &[Arc<KindPart>], members: impl Fn(&KindPart) -> &[Member]) -> Vec<MaybeCompressed> {
     let mut all: Vec<&Member> = parts.iter().flat_map(|p| members(p)).collect();
     all.sort_by(|a, b| a.name.cmp(&b.name));
     all.dedup_by(|a, b| a.name == b.name);

@@ -122,7 +122,7 @@ impl Write<'_> {
                     break;
                 }
                 if alone.is_none() {
-                    // What it decided on may have changed meanwhile: decides again.
+                    // The usage may have changed meanwhile: decide again.
                     alone = Some(call.api.usage.lock(request.namespace).await);
                     continue;
                 }

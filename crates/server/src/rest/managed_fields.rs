@@ -249,7 +249,7 @@ pub(crate) fn same_but_managers(old: &Value, new: &Value) -> bool {
     same_but(old, new, "metadata", same_metadata)
 }
 
-/// Returns whether objects have the same members, one of which `apart` compares.
+/// Returns whether objects have the same members; `apart` compares the member `except`.
 fn same_but(a: &Value, b: &Value, except: &str, apart: impl Fn(&Value, &Value) -> bool) -> bool {
     let (Some(a), Some(b)) = (a.as_object(), b.as_object()) else {
         return a == b;

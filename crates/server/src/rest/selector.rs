@@ -221,7 +221,7 @@ fn tokens(text: &str) -> Vec<SelectorToken> {
     out
 }
 
-/// Whether `in` and `notin` are values or operators.
+/// The reading of `in` and `notin`: as values or as operators.
 #[derive(Clone, Copy, PartialEq)]
 enum TokenContext {
     Value,

@@ -48,7 +48,7 @@ const LAST_STRETCH: Duration = Duration::from_secs(1);
 /// The time between calls to a failing webhook.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// The longest duration of a watch. Nobody sees its end, and adding it to the time does not overflow.
+/// The longest duration of a watch: no client waits for its end, and adding it to the time does not overflow.
 const LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 
 /// The duration of a watch without a timeout: random, up to twice the minimum, so that clients do not reconnect at

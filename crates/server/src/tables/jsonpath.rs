@@ -16,10 +16,10 @@ pub(crate) struct JsonPath {
     expressions: Vec<Path>,
 }
 
-type Path = Vec<Step>;
+type Path = Vec<JsonPathStep>;
 
 #[derive(Clone, Debug, PartialEq)]
-enum Step {
+enum JsonPathStep {
     Field(String),
     Wildcard,
     Descend,
@@ -99,16 +99,16 @@ impl<'a> Found<'a> {
 }
 
 /// Follows a path from some values.
-fn follow<'a>(path: &'a [Step], from: Vec<&'a Value>) -> Result<Vec<&'a Value>, String> {
+fn follow<'a>(path: &'a [JsonPathStep], from: Vec<&'a Value>) -> Result<Vec<&'a Value>, String> {
     path.iter().try_fold(from, |found, step| step.from(found))
 }
 
-impl Step {
+impl JsonPathStep {
     fn from<'a>(&'a self, found: Vec<&'a Value>) -> Result<Vec<&'a Value>, String> {
         let mut out = Found::default();
         match self {
-            Step::Field(name) => out.extend(found.iter().filter_map(|v| v.get(name)))?,
-            Step::Wildcard => {
+            JsonPathStep::Field(name) => out.extend(found.iter().filter_map(|v| v.get(name)))?,
+            JsonPathStep::Wildcard => {
                 for value in found {
                     match value {
                         Value::Object(members) => out.extend(members.values())?,
@@ -120,31 +120,31 @@ impl Step {
                     }
                 }
             }
-            Step::Descend => {
+            JsonPathStep::Descend => {
                 for value in found {
                     descend(value, &mut out)?;
                 }
             }
-            Step::Slice(slice) => {
+            JsonPathStep::Slice(slice) => {
                 for value in found {
                     if !slice.eval(value, &mut out)? {
                         break;
                     }
                 }
             }
-            Step::Union(paths) => {
+            JsonPathStep::Union(paths) => {
                 for path in paths {
                     out.extend(follow(path, found.clone())?)?;
                 }
             }
-            Step::Filter(filter) => {
+            JsonPathStep::Filter(filter) => {
                 for value in found {
                     filter.eval(value, &mut out)?;
                 }
             }
-            Step::Text(text) => out.push(text)?,
-            Step::Constant(value) => out.extend(std::iter::repeat_n(value, found.len()))?,
-            Step::Word(word) => return Err(format!("unrecognized identifier {word}")),
+            JsonPathStep::Text(text) => out.push(text)?,
+            JsonPathStep::Constant(value) => out.extend(std::iter::repeat_n(value, found.len()))?,
+            JsonPathStep::Word(word) => return Err(format!("unrecognized identifier {word}")),
         }
         Ok(out.0)
     }

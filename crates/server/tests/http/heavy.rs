@@ -9,7 +9,7 @@ const TIMEOUT: &str = "Timeout: request did not complete within the allotted tim
 
 const THINGS: &str = "/apis/heavy.example.com/v1/namespaces/default/things";
 
-/// A CRD whose objects are validated by many branches, none of which matches.
+/// A CRD whose schema has many branches. No object matches any of them.
 fn definition(branches: usize) -> String {
     let branch = |i: usize| format!(r#"{{"minimum":{}}}"#, 10 + i);
     let branches: Vec<String> = (0..branches).map(branch).collect();

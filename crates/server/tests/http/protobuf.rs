@@ -80,7 +80,7 @@ async fn builtin_objects_in_protobuf() {
         let got = get(&mut client, path, PROTOBUF).await;
         assert_eq!((got.status, content_type(&got)), (200, PROTOBUF), "{path}");
         assert!(got.body.starts_with(b"k8s\0"), "{path}");
-        // What was sent is sent back: nothing got lost on either way, so nothing changes.
+        // The received object is written back unchanged: decoding and encoding lose nothing.
         let asking = Asking {
             body: Some(got.body.to_vec()),
             content_type: Some(PROTOBUF),

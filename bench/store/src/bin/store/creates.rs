@@ -46,8 +46,7 @@ async fn write(store: &Arc<dyn Store>, writers: usize, round: usize) -> Result<R
     Ok(Rate::of(latencies, 1, start.elapsed()))
 }
 
-/// The latencies of creates by many parallel tasks, each of which waits for its previous one and keeps to the
-/// pace.
+/// The latencies of creates by many parallel tasks. Each task waits for its previous create and keeps to the pace.
 pub(crate) async fn latencies(
     store: &Arc<dyn Store>,
     writers: usize,

@@ -5,7 +5,9 @@ use super::{MAX_SELECTABLE_FIELDS, Requirements, conversion, extensions, names, 
 use crate::default::check_defaults;
 use crate::definition::convert::{same_list, same_validation};
 use crate::definition::print::{self, KeywordType};
-use crate::definition::{ApiVersion, Column, CrdVersion, ScaleSubresource, Spec, Subresources, Validation};
+use crate::definition::{
+    ApiVersion, CrdVersion, PrinterColumn, ScaleSubresource, Spec, Subresources, Validation,
+};
 use crate::document::Schema;
 use crate::field_path::{self, BracketSyntax, PathStep};
 use crate::names::{dns1035_label, dns1123_subdomain};
@@ -283,7 +285,7 @@ impl SpecValidator<'_> {
     fn agreement(&self, at: &Path<'_>, errors: &mut ErrorList) {
         let spec = self.spec;
         let versions = spec.versions();
-        let filled = |c: Option<&[Column]>| c.is_some_and(|c| !c.is_empty());
+        let filled = |c: Option<&[PrinterColumn]>| c.is_some_and(|c| !c.is_empty());
         for (key, name, at_top, with_versions) in [
             (
                 "validation",
@@ -561,7 +563,7 @@ fn check_subresources(s: Option<&Subresources>, at: &Path<'_>, errors: &mut Erro
     }
 }
 
-fn check_columns(columns: Option<&[Column]>, at: &Path<'_>, errors: &mut ErrorList) {
+fn check_columns(columns: Option<&[PrinterColumn]>, at: &Path<'_>, errors: &mut ErrorList) {
     const TYPES: [&str; 5] = ["boolean", "date", "integer", "number", "string"];
     const FORMATS: [&str; 8] = [
         "byte",

@@ -13,7 +13,7 @@ use std::collections::HashSet;
 const TIME: u64 = 0;
 const SECONDS: u64 = 1;
 
-/// Why bytes cannot be decoded as an object.
+/// The reason why bytes cannot be decoded as an object.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Fault {
     /// The kind of the object is unknown.

@@ -36,10 +36,10 @@ pub(super) async fn run(api: Arc<Api>, name: String) {
     while !*api.stop.borrow() {
         let began = Instant::now();
         match step(&api, &name).await {
-            Ok(Step::Done) | Err(StoreError::NotFound { .. }) => return,
+            Ok(CleanupProgress::Done) | Err(StoreError::NotFound { .. }) => return,
             // The CRD changed meanwhile: read it again.
             Err(StoreError::Conflict { .. }) => continue,
-            Ok(Step::Waiting) => {}
+            Ok(CleanupProgress::Waiting) => {}
             Err(e) => {
                 tracing::warn!(definition = name, error = %e, "cannot delete the objects of a definition");
             }
@@ -53,16 +53,16 @@ pub(crate) fn pause_after(round: Duration) -> Duration {
     PAUSE.max(round.saturating_mul(9))
 }
 
-enum Step {
+enum CleanupProgress {
     Done,
     /// Finalizers hold some objects.
     Waiting,
 }
 
-async fn step(api: &Arc<Api>, name: &str) -> Result<Step, StoreError> {
+async fn step(api: &Arc<Api>, name: &str) -> Result<CleanupProgress, StoreError> {
     let key = api.keys.object(GROUP, PLURAL, None, name)?;
     let Some(entry) = api.store.get(&key, ReadAt::Latest).await? else {
-        return Ok(Step::Done);
+        return Ok(CleanupProgress::Done);
     };
     let mut definition = match definitions::decode(&entry, api.compiler.gates) {
         Ok(definition) => definition,
@@ -73,11 +73,11 @@ async fn step(api: &Arc<Api>, name: &str) -> Result<Step, StoreError> {
                 error,
                 "a definition that is being deleted cannot be decoded"
             );
-            return Ok(Step::Done);
+            return Ok(CleanupProgress::Done);
         }
     };
     if !is_due(&definition) {
-        return Ok(Step::Done);
+        return Ok(CleanupProgress::Done);
     }
     let mut expected = entry.mod_revision;
     let begun = terminating(
@@ -99,7 +99,7 @@ async fn step(api: &Arc<Api>, name: &str) -> Result<Step, StoreError> {
         let prefix = api.keys.collection(&spec.group, &spec.names.plural)?;
         // In a built-in group, the objects belong to the built-in kind, not to the CRD.
         if !api.kinds.load().has_builtin_group(&spec.group) && delete_all(api, &prefix).await?.objects > 0 {
-            return Ok(Step::Waiting);
+            return Ok(CleanupProgress::Waiting);
         }
         terminating("False", "InstanceDeletionCompleted", "removed all instances")
     } else {
@@ -120,7 +120,7 @@ async fn step(api: &Arc<Api>, name: &str) -> Result<Step, StoreError> {
     } else {
         api.store.write(&key, Write::Delete { expected }).await?;
     }
-    Ok(Step::Done)
+    Ok(CleanupProgress::Done)
 }
 
 /// The `Terminating` condition of a CRD.

@@ -1,6 +1,6 @@
 //! The parser of JSONPath expressions.
 
-use super::{End, Filter, Path, Slice, Step};
+use super::{End, Filter, JsonPathStep, Path, Slice};
 use scantling_value::Value;
 
 /// The maximum depth of nested filters.
@@ -43,10 +43,10 @@ impl<'t> Reader<'t> {
             if self.skip("[?(") {
                 steps.push(self.filter()?);
             } else if self.skip("..") {
-                if steps.last() == Some(&Step::Descend) {
+                if steps.last() == Some(&JsonPathStep::Descend) {
                     return Err("invalid multiple recursive descent".to_owned());
                 }
-                steps.push(Step::Descend);
+                steps.push(JsonPathStep::Descend);
                 if self.rest.starts_with(|c: char| c == '_' || c.is_alphanumeric()) {
                     steps.push(self.field());
                 }
@@ -82,7 +82,7 @@ impl<'t> Reader<'t> {
     }
 
     /// Parses a name up to the next step. A backslash escapes the next character.
-    fn field(&mut self) -> Step {
+    fn field(&mut self) -> JsonPathStep {
         let mut chars = self.rest.char_indices();
         let mut end = self.rest.len();
         while let Some((i, c)) = chars.next() {
@@ -94,21 +94,21 @@ impl<'t> Reader<'t> {
             }
         }
         match self.take(end) {
-            "*" => Step::Wildcard,
-            name => Step::Field(name.replace('\\', "")),
+            "*" => JsonPathStep::Wildcard,
+            name => JsonPathStep::Field(name.replace('\\', "")),
         }
     }
 
-    fn word(&mut self) -> Step {
+    fn word(&mut self) -> JsonPathStep {
         let end = self.rest.find(is_terminator).unwrap_or(self.rest.len());
         match self.take(end) {
-            "true" => Step::Constant(true.into()),
-            "false" => Step::Constant(false.into()),
-            word => Step::Word(word.to_owned()),
+            "true" => JsonPathStep::Constant(true.into()),
+            "false" => JsonPathStep::Constant(false.into()),
+            word => JsonPathStep::Word(word.to_owned()),
         }
     }
 
-    fn number(&mut self) -> Result<Step, String> {
+    fn number(&mut self) -> Result<JsonPathStep, String> {
         let digits = self.rest.trim_start_matches(['+', '-']);
         // A number has at most one sign.
         let sign = usize::from(digits.len() < self.rest.len());
@@ -120,10 +120,10 @@ impl<'t> Reader<'t> {
             (_, Ok(f)) => Value::Float(f),
             _ => return Err(format!("cannot parse number {text}")),
         };
-        Ok(Step::Constant(number))
+        Ok(JsonPathStep::Constant(number))
     }
 
-    fn quote(&mut self, quote: char) -> Result<Step, String> {
+    fn quote(&mut self, quote: char) -> Result<JsonPathStep, String> {
         let unterminated = || "unterminated quoted string".to_owned();
         let mut before = quote;
         for (i, c) in self.rest.char_indices().skip(1) {
@@ -135,7 +135,7 @@ impl<'t> Reader<'t> {
                 let inside = text.get(1..i).unwrap_or_default();
                 let said = unquoted(inside, quote);
                 let said = said.ok_or_else(|| format!("unquote string {text} error invalid syntax"))?;
-                return Ok(Step::Text(said.into()));
+                return Ok(JsonPathStep::Text(said.into()));
             }
             before = c;
         }
@@ -143,7 +143,7 @@ impl<'t> Reader<'t> {
     }
 
     /// The text in brackets, up to the first closing one, quoted or not.
-    fn array(&mut self) -> Result<Vec<Step>, String> {
+    fn array(&mut self) -> Result<Vec<JsonPathStep>, String> {
         let end = self.rest.find([']', '\n']);
         let end = end.filter(|end| self.rest.get(*end..).is_some_and(|at| at.starts_with(']')));
         let end = end.ok_or("unterminated array")?;
@@ -153,13 +153,13 @@ impl<'t> Reader<'t> {
             let parts = inside
                 .split(',')
                 .map(|part| inner(&format!("[{}]", part.trim_matches(' ')), self.depth));
-            return Ok(vec![Step::Union(parts.collect::<Result<_, _>>()?)]);
+            return Ok(vec![JsonPathStep::Union(parts.collect::<Result<_, _>>()?)]);
         }
         let key = inside.strip_prefix('\'').and_then(|rest| rest.strip_suffix('\''));
         match key.filter(|key| !key.contains('\'')) {
             // A key is parsed like a field: its dots separate steps.
             Some(key) => inner(&format!(".{key}"), self.depth),
-            None => Ok(vec![Step::Slice(slice(if inside == "*" {
+            None => Ok(vec![JsonPathStep::Slice(slice(if inside == "*" {
                 ":"
             } else {
                 inside
@@ -168,7 +168,7 @@ impl<'t> Reader<'t> {
     }
 
     /// Parses a filter up to its closing bracket; one kind of quotes may contain the other.
-    fn filter(&mut self) -> Result<Step, String> {
+    fn filter(&mut self) -> Result<JsonPathStep, String> {
         let unterminated = || "unterminated filter".to_owned();
         let (mut quote, mut closed, mut before) = (None, false, '(');
         let mut end = None;
@@ -197,7 +197,7 @@ impl<'t> Reader<'t> {
             .unwrap_or((text, ""));
         let right = rest.trim_start_matches(is_operator);
         let operator = rest.strip_suffix(right).unwrap_or_default();
-        Ok(Step::Filter(if right.is_empty() {
+        Ok(JsonPathStep::Filter(if right.is_empty() {
             Filter {
                 left: inner(text, self.depth)?,
                 test: None,

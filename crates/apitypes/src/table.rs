@@ -165,8 +165,13 @@ struct NameKey(u64);
 impl NameKey {
     fn new(name: &str) -> NameKey {
         let length = u8::try_from(name.len()).unwrap_or(u8::MAX);
-        let bytes = name.bytes().chain(std::iter::repeat(0)).take(7);
-        NameKey(bytes.fold(u64::from(length), |key, byte| key << 8 | u64::from(byte)))
+        let mut key = [length, 0, 0, 0, 0, 0, 0, 0];
+        let [_, first @ ..] = &mut key;
+        first
+            .iter_mut()
+            .zip(name.bytes())
+            .for_each(|(to, byte)| *to = byte);
+        NameKey(u64::from_be_bytes(key))
     }
 }
 

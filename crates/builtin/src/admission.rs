@@ -11,6 +11,7 @@
 //! Webhooks and policies run after the plugins of [`PLUGINS`] and before those of [`LAST_PLUGINS`], in both phases.
 //! A deletion only has a validating phase; its object is the stored one.
 
+mod admin_access;
 mod certificate_subject_restriction;
 pub(crate) mod classes;
 mod default_ingress_class;
@@ -59,6 +60,9 @@ pub const PLUGINS: &[&dyn Plugin] = &[
 /// The plugins that run after webhooks and policies.
 pub const LAST_PLUGINS: &[&dyn Plugin] = &[&resource_quota::ResourceQuota];
 
+/// Checks of kinds that need other objects. They are no plugins of kube-apiserver: nobody can disable them.
+const CHECKS: &[&dyn Plugin] = &[&admin_access::AdminAccess];
+
 /// Returns the plugins that run, in their order: those that run by default, and those that are enabled, without those that
 /// are disabled. Fails if a name is unknown, or both enabled and disabled.
 pub fn select(enabled: &[String], disabled: &[String]) -> Result<Vec<&'static dyn Plugin>, String> {
@@ -82,7 +86,8 @@ pub fn select(enabled: &[String], disabled: &[String]) -> Result<Vec<&'static dy
     let runs = |plugin: &&dyn Plugin| {
         (plugin.is_on_by_default() || is_named(enabled, *plugin)) && !is_named(disabled, *plugin)
     };
-    Ok(all().filter(runs).collect())
+    let checks = CHECKS.iter().copied();
+    Ok(checks.chain(all().filter(runs)).collect())
 }
 
 /// An admission plugin. Defaults of the methods fit a plugin that does nothing in that phase.

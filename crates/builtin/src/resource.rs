@@ -8,6 +8,7 @@ mod device_taint_rule;
 mod names;
 mod resource_claim;
 mod resource_slice;
+mod selector;
 mod taint;
 
 use crate::BuiltinKind;

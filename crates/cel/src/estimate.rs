@@ -15,9 +15,27 @@ use crate::types::CelType;
 ///
 /// All variables have the same shape, as `self` and `oldSelf` do.
 pub fn estimate(checked: &CheckedExpr, root: Option<&Shape>) -> Bounds {
+    estimate_with(checked, root, MapMembers::Unsized)
+}
+
+/// Estimates the cost of an expression about a device, whose attributes have known sizes: `device.attributes["a"].b`.
+pub fn estimate_selector(checked: &CheckedExpr, device: &Shape) -> Bounds {
+    estimate_with(checked, Some(device), MapMembers::Attributes)
+}
+
+fn estimate_with(checked: &CheckedExpr, root: Option<&Shape>, members: MapMembers) -> Bounds {
     with_room(checked.ast.depth, || {
-        estimator::CostEstimator::new(checked, root).cost(&checked.ast.root)
+        estimator::CostEstimator::new(checked, root, members).cost(&checked.ast.root)
     })
+}
+
+/// The sizes of values that an expression selects from a map by name (`m.a`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum MapMembers {
+    /// Unknown, as in rules of CRDs.
+    Unsized,
+    /// Those of the map's values, if these have no type.
+    Attributes,
 }
 
 /// The cost per character of a string.

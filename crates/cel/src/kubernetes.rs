@@ -37,6 +37,11 @@ pub fn for_new_expressions(version: KubernetesVersion) -> BaseEnv {
     scope(version.previous_minor())
 }
 
+/// The environment of a server of that version for new selectors of devices, which may bind names (`cel.bind`).
+pub fn for_new_selectors(version: KubernetesVersion) -> BaseEnv {
+    scope_with(version.previous_minor(), Macros::BIND)
+}
+
 /// The environment of a server of that version for expressions that are already stored.
 pub fn for_stored_expressions(version: KubernetesVersion) -> BaseEnv {
     scope(version)
@@ -99,8 +104,12 @@ static LIBRARY_RANGES: &[LibraryRange] = &[
 ];
 
 fn scope(version: KubernetesVersion) -> BaseEnv {
+    scope_with(version, Macros::NONE)
+}
+
+fn scope_with(version: KubernetesVersion, more: Macros) -> BaseEnv {
     let has = |minor| version >= KubernetesVersion::new(1, minor);
-    let mut macros = Macros::STANDARD;
+    let mut macros = Macros::STANDARD | more;
     for (minor, more) in [
         (28, Macros::OPT_MAP | Macros::OPT_FLAT_MAP),
         (32, Macros::TWO_VARIABLES),

@@ -41,6 +41,8 @@ pub enum ShapeKind {
     Duration,
     /// An integer or a string, known only at run time.
     IntOrString,
+    /// A quantity. Only the checker knows this shape.
+    Quantity,
     /// Any JSON value.
     Dyn,
     /// A list.
@@ -159,6 +161,7 @@ impl Shape {
             ShapeKind::Bytes => CelType::Bytes,
             ShapeKind::Date | ShapeKind::DateTime => CelType::Timestamp,
             ShapeKind::Duration => CelType::Duration,
+            ShapeKind::Quantity => CelType::Message(crate::library::quantity::TYPE.into()),
             ShapeKind::IntOrString | ShapeKind::Dyn => CelType::Dyn,
             ShapeKind::List { element, .. } => CelType::List(Arc::new(element.ty(&format!("{name}.@idx")))),
             ShapeKind::Map { value } => {

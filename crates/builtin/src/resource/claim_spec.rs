@@ -1,6 +1,7 @@
 //! The device requests of claims, claim templates and device classes.
 
 use super::names::{declared_driver, fully_qualified, label};
+use super::selector::check_selectors;
 use super::taint;
 use crate::Cursor;
 use crate::checks::{Report, Rule, names};
@@ -12,9 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 const MAX_REQUESTS: usize = 32;
 const MAX_CONSTRAINTS: usize = 32;
 const MAX_CONFIGURATIONS: usize = 32;
-const MAX_SELECTORS: usize = 32;
 const MAX_ALTERNATIVES: usize = 8;
-const MAX_EXPRESSION: usize = 10 * 1024;
 const MAX_PARAMETERS: usize = 10 * 1024;
 
 const MODES: &[&str] = &["All", "ExactCount"];
@@ -171,22 +170,6 @@ fn check_devices(request: &Cursor<'_, '_>, class: fn(&str) -> Vec<String>, error
     }
     for toleration in request.field("tolerations").items() {
         taint::check_toleration(&toleration, errors);
-    }
-}
-
-/// Checks the selectors of devices.
-pub(super) fn check_selectors(selectors: &Cursor<'_, '_>, errors: &mut ErrorList) {
-    if !check_count(selectors, MAX_SELECTORS, errors) {
-        return;
-    }
-    for selector in selectors.items() {
-        let cel = selector.field("cel");
-        let expression = cel.field("expression");
-        if !cel.is_set() {
-            errors.required(&cel, "");
-        } else if expression.str().len() > MAX_EXPRESSION {
-            errors.push_with(|| FieldError::too_long(expression.path(), MAX_EXPRESSION));
-        }
     }
 }
 

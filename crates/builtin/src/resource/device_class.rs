@@ -1,6 +1,6 @@
 //! DeviceClass.
 
-use super::{GROUP, claim_spec};
+use super::{GROUP, claim_spec, selector};
 use crate::checks::{Report, names};
 use crate::prepare::{count_change, is_changed, set_generation};
 use crate::{BuiltinKind, Cursor, KindFacts, Operation, Write};
@@ -36,10 +36,15 @@ impl BuiltinKind for DeviceClass {
         }
     }
 
-    fn validate(&self, object: &Value, _write: &Write<'_>, errors: &mut ErrorList) {
+    fn validate(&self, object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
         let root = Cursor::root(object);
         let spec = root.field("spec");
-        claim_spec::check_selectors(&spec.field("selectors"), errors);
+        let selectors = spec.field("selectors");
+        let old = write.old().and_then(|old| old.at(["spec", "selectors"]));
+        // Stored selectors were valid once, perhaps for another version.
+        if write.old().is_none() || selectors.value() != old {
+            selector::check_selectors(&selectors, errors);
+        }
         claim_spec::check_class_configurations(&spec.field("config"), errors);
         let name = spec.field("extendedResourceName");
         if name.is_set() {

@@ -1,7 +1,7 @@
 //! The traversal that estimates a checked expression.
 
 use super::path::SizePath;
-use super::{Bounds, CallEstimate, LIST_COST, MAP_COST, Operand, STRUCT_COST, TEXT_FACTOR};
+use super::{Bounds, CallEstimate, LIST_COST, MAP_COST, MapMembers, Operand, STRUCT_COST, TEXT_FACTOR};
 use crate::ast::{Comprehension, Expr, ExprId, ExprKind, Literal};
 use crate::check::{CheckedExpr, Reference};
 use crate::overload::{Estimate, ResultSize};
@@ -13,6 +13,7 @@ use std::sync::Arc;
 pub(super) struct CostEstimator<'c> {
     checked: &'c CheckedExpr,
     root: Option<&'c Shape>,
+    members: MapMembers,
     nodes: Vec<ExprFacts>,
     locals: Vec<LoopVariable>,
 }
@@ -65,10 +66,11 @@ const EMPTY_BOUNDS: Bounds = Bounds {
 };
 
 impl<'c> CostEstimator<'c> {
-    pub(super) fn new(checked: &'c CheckedExpr, root: Option<&'c Shape>) -> Self {
+    pub(super) fn new(checked: &'c CheckedExpr, root: Option<&'c Shape>, members: MapMembers) -> Self {
         CostEstimator {
             checked,
             root,
+            members,
             nodes: vec![ExprFacts::default(); checked.ast.id_limit()],
             locals: Vec::new(),
         }
@@ -405,7 +407,9 @@ impl<'c> CostEstimator<'c> {
     }
 
     fn schema_size(&self, path: &SizePath) -> Option<Bounds> {
-        self.root.and_then(|root| path.size_in(root)).map(Bounds::up_to)
+        self.root
+            .and_then(|root| path.size_in(root, self.members))
+            .map(Bounds::up_to)
     }
 
     /// The size of a node, from the first source that knows it: the formula of a call, the literal, the schema, the type

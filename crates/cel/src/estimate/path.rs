@@ -1,5 +1,6 @@
 //! Paths from a variable to a value within it.
 
+use super::MapMembers;
 use crate::shape::{Shape, ShapeKind};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -73,12 +74,12 @@ impl SizePath {
     }
 
     /// The maximum size of the value, if the schema bounds it.
-    pub(super) fn size_in(&self, root: &Shape) -> Option<u64> {
+    pub(super) fn size_in(&self, root: &Shape, members: MapMembers) -> Option<u64> {
         let segments = self.segments();
         let (_, below) = segments.split_first()?;
         let mut place = SchemaCursor::Value(root);
         for segment in below {
-            place = place.step(segment)?;
+            place = place.step(segment, members)?;
         }
         Some(match place {
             SchemaCursor::Value(shape) => shape.max_elements,
@@ -100,7 +101,7 @@ enum SchemaCursor<'s> {
 }
 
 impl<'s> SchemaCursor<'s> {
-    fn step(&self, segment: &str) -> Option<SchemaCursor<'s>> {
+    fn step(&self, segment: &str, members: MapMembers) -> Option<SchemaCursor<'s>> {
         let SchemaCursor::Value(shape) = self else {
             return None;
         };
@@ -108,6 +109,11 @@ impl<'s> SchemaCursor<'s> {
             ("@items" | "@values", ShapeKind::List { element, .. }) => Some(SchemaCursor::Value(element)),
             ("@items" | "@values", ShapeKind::Map { value }) => Some(SchemaCursor::Value(value)),
             ("@keys", ShapeKind::Map { .. }) => Some(SchemaCursor::Key),
+            (_, ShapeKind::Map { value })
+                if members == MapMembers::Attributes && matches!(value.kind, ShapeKind::Dyn) =>
+            {
+                Some(SchemaCursor::Value(value))
+            }
             _ => shape
                 .field(segment)
                 .map(|field| SchemaCursor::Value(&field.shape)),

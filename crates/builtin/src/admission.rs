@@ -60,7 +60,7 @@ pub const PLUGINS: &[&dyn Plugin] = &[
 /// The plugins that run after webhooks and policies.
 pub const LAST_PLUGINS: &[&dyn Plugin] = &[&resource_quota::ResourceQuota];
 
-/// Checks of kinds that need other objects. They are no plugins of kube-apiserver: nobody can disable them.
+/// Checks of kinds that depend on other objects. kube-apiserver does not list them as plugins, so no flag disables them.
 const CHECKS: &[&dyn Plugin] = &[&admin_access::AdminAccess];
 
 /// Returns the plugins that run, in their order: those that run by default, and those that are enabled, without those that

@@ -76,7 +76,7 @@ fn field(object: &Value, request: &Request<'_>) -> Option<String> {
     let has_access = |value: &Value| value.get("adminAccess") == Some(&Value::Bool(true));
     if request.subresource == RequestSubresource::Of(Subresource::Status) {
         let place = ["status", "allocation", "devices", "results"];
-        let first = |object: &Value| items(object, &place).iter().position(has_access);
+        let first = |object: &Value| object.list_at(place).iter().position(has_access);
         return match request.old.and_then(first) {
             Some(_) => None,
             None => first(object).map(|i| format!("status.allocation.devices.results[{i}].adminAccess")),
@@ -87,14 +87,6 @@ fn field(object: &Value, request: &Request<'_>) -> Option<String> {
         _ => &["spec", "devices", "requests"],
     };
     let asks = |request: &Value| request.get("exactly").is_some_and(has_access);
-    let index = items(object, place).iter().position(asks)?;
+    let index = object.list_at(place.iter().copied()).iter().position(asks)?;
     Some(format!("spec.devices.requests[{index}].adminAccess"))
-}
-
-fn items<'v>(object: &'v Value, place: &[&str]) -> &'v [Value] {
-    let list = place.iter().try_fold(object, |value, name| value.get(name));
-    match list {
-        Some(Value::Array(items)) => items,
-        _ => &[],
-    }
 }

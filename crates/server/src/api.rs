@@ -29,7 +29,7 @@ use crate::http::memory::Memory;
 use crate::http::reply::{Content, Reply};
 use crate::http::send::{Held, ResponseBody};
 use crate::http::transport;
-use crate::http::websocket::Upgrade;
+use crate::http::websocket::{self, Upgrade};
 use crate::kinds::definitions::GROUP;
 use crate::kinds::kind::Kinds;
 use crate::metrics::{Answered, Label, Metrics};
@@ -50,7 +50,6 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch as signal};
-use tokio_util::task::TaskTracker;
 
 /// The maximum length of a request body in bytes.
 pub(crate) const MAX_BODY: usize = 3 * 1024 * 1024;
@@ -85,8 +84,8 @@ pub(crate) struct Api {
     pub(crate) address: String,
     pub(crate) ready: AtomicBool,
     pub(crate) stop: signal::Receiver<bool>,
-    /// The connections that have changed their protocol.
-    pub(crate) upgraded: TaskTracker,
+    /// The watches over WebSocket, whose connections have changed their protocol.
+    pub(crate) web_sockets: websocket::Watches,
     /// Compiles CRDs, which share parts of their schemas.
     pub(crate) compiler: crate::kinds::custom::Compiler,
     pub(crate) crds: CrdBarrier,
@@ -254,7 +253,7 @@ impl Api {
             "request"
         );
         let response = match (upgrade, reply.body) {
-            (Some(upgrade), Content::Events(events)) => upgrade.answer(events, &self.upgraded),
+            (Some(upgrade), Content::Events(events)) => upgrade.answer(events, &self.web_sockets),
             (_, body) => {
                 let reply = Reply { body, ..reply };
                 compute::in_place(reply.size().unwrap_or(0), || reply.into_response(gzip))

@@ -31,7 +31,6 @@ use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
-use tokio_util::task::TaskTracker;
 
 /// The reason why a server did not start, and what to do.
 #[derive(Debug)]
@@ -152,7 +151,7 @@ impl Server {
             address: address.to_string(),
             ready: AtomicBool::new(false),
             stop: stopped,
-            upgraded: TaskTracker::new(),
+            web_sockets: crate::http::websocket::Watches::default(),
             compiler,
             crds: CrdBarrier::default(),
             plugins,

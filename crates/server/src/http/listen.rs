@@ -93,8 +93,8 @@ pub(crate) async fn listen(
     let ended = async {
         tasks.wait().await;
         // Upgraded connections are no longer tracked as HTTP.
-        api.upgraded.close();
-        api.upgraded.wait().await;
+        api.web_sockets.tasks.close();
+        api.web_sockets.tasks.wait().await;
     };
     if tokio::time::timeout(grace_period, ended).await.is_err() {
         tracing::warn!("some requests did not end within the grace period");

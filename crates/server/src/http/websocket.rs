@@ -18,13 +18,19 @@ use hyper::upgrade::{OnUpgrade, Upgraded};
 use hyper::{Method, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use scantling_notation::url::Url;
+use std::future::poll_fn;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::ready;
 use std::time::Duration;
 use tokio::io::AsyncWriteExt as _;
+use tokio::sync::Semaphore;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{Error, Message, Utf8Bytes};
+use tokio_util::sync::PollSemaphore;
 use tokio_util::task::TaskTracker;
 
 /// The prefix of a subprotocol that is a token, because browsers cannot send an `Authorization` header.
@@ -48,6 +54,22 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 );
 
 type Socket = WebSocketStream<TokioIo<Upgraded>>;
+
+/// The watches over WebSocket that are running.
+#[derive(Debug)]
+pub(crate) struct Watches {
+    pub(crate) tasks: TaskTracker,
+    /// Held by the one watch that is sending. An event wakes all watches at once; without turns, copying and encrypting
+    /// large events for all of them would occupy every worker.
+    turn: Arc<Semaphore>,
+}
+
+impl Default for Watches {
+    fn default() -> Watches {
+        let (tasks, turn) = (TaskTracker::new(), Arc::new(Semaphore::new(1)));
+        Watches { tasks, turn }
+    }
+}
 
 /// A request to upgrade the connection to WebSocket.
 #[derive(Debug)]
@@ -101,10 +123,11 @@ impl Upgrade {
     }
 
     /// The response to a watch. Its events are sent as frames once the connection is upgraded.
-    pub(crate) fn answer(self, events: Events, tasks: &TaskTracker) -> Response<Body> {
+    pub(crate) fn answer(self, events: Events, watches: &Watches) -> Response<Body> {
         let answer = self.handshake();
         if answer.status() == StatusCode::SWITCHING_PROTOCOLS {
-            tasks.spawn(serve(self.connection, events));
+            let turn = PollSemaphore::new(Arc::clone(&watches.turn));
+            watches.tasks.spawn(serve(self.connection, events, turn));
         }
         answer
     }
@@ -205,7 +228,7 @@ fn refusal(status: StatusCode, why: &str) -> Response<Body> {
 }
 
 /// Sends events until the watch ends or the client disconnects.
-async fn serve(connection: OnUpgrade, mut events: Events) {
+async fn serve(connection: OnUpgrade, mut events: Events, turn: PollSemaphore) {
     let Ok(connection) = connection.await else {
         return;
     };
@@ -237,7 +260,7 @@ async fn serve(connection: OnUpgrade, mut events: Events) {
         }
     };
     let code = tokio::select! {
-        _ = sent => CloseCode::Normal,
+        _ = in_turns(sent, turn) => CloseCode::Normal,
         code = done => code,
     };
     drop(events);
@@ -245,6 +268,18 @@ async fn serve(connection: OnUpgrade, mut events: Events) {
         // The rest is dropped after the timeout.
         let _ = tokio::time::timeout(LINGER, close(socket, code)).await;
     }
+}
+
+/// Polls a future only while it holds the permit, and releases the permit after every poll.
+async fn in_turns<F: Future>(future: F, mut turn: PollSemaphore) -> F::Output {
+    let mut future = pin!(future);
+    poll_fn(|context| {
+        let permit = ready!(turn.poll_acquire(context));
+        let output = future.as_mut().poll(context);
+        drop(permit);
+        output
+    })
+    .await
 }
 
 /// Splits the first event off a chunk, without the separator of events.

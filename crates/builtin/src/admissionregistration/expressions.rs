@@ -7,6 +7,7 @@ use scantling_cel::kubernetes::{self, KubernetesVersion};
 use scantling_cel::shape::{ListType, Shape, ShapeKind};
 use scantling_cel::types::CelType;
 use scantling_value::ErrorList;
+use std::collections::BTreeSet;
 use std::sync::{Arc, LazyLock};
 
 /// The libraries for new expressions, and for those that were stored before.
@@ -87,11 +88,11 @@ impl Compiler {
         shown: &str,
         declarations: Declarations,
         expected: Result,
-        stored: &[&str],
+        stored: &BTreeSet<&str>,
         errors: &mut ErrorList,
     ) -> Option<CelType> {
         let [new, old] = &*BASES;
-        let base = if stored.contains(&shown) { old } else { new };
+        let base = if stored.contains(shown) { old } else { new };
         match self.env(Arc::clone(base), declarations).compile(text) {
             Err(issues) => {
                 errors.invalid_value(at, shown, format!("compilation failed: {issues}"));

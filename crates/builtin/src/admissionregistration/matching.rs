@@ -174,7 +174,7 @@ fn check_resource_patterns(resources: &Cursor<'_, '_>, errors: &mut ErrorList) {
 pub(super) fn check_conditions(
     conditions: &Cursor<'_, '_>,
     has_params: bool,
-    stored: &[&str],
+    stored: &BTreeSet<&str>,
     errors: &mut ErrorList,
 ) {
     let count = conditions.list().len();
@@ -211,6 +211,6 @@ pub(super) fn check_conditions(
 }
 
 /// The expressions of a list of the stored object.
-pub(super) fn stored_expressions<'v>(list: &'v [Value], member: &str) -> Vec<&'v str> {
+pub(super) fn stored_expressions<'v>(list: &'v [Value], member: &str) -> BTreeSet<&'v str> {
     list.iter().map(|item| item.get_str(member)).collect()
 }

@@ -7,6 +7,7 @@ use crate::checks::{Report, Rule};
 use crate::prepare::{count_change, is_changed, set_generation};
 use crate::{BuiltinKind, Context, Cursor, KindFacts, Operation, Write};
 use scantling_value::{ErrorList, Map, Value};
+use std::collections::BTreeSet;
 
 /// Expressions that change objects.
 #[derive(Debug)]
@@ -46,7 +47,7 @@ impl BuiltinKind for MutatingAdmissionPolicy {
         policy::check_common(&spec, write, errors);
         matching::check_mutating_operations(&spec.field("matchConstraints"), errors);
         let mut compiler = Compiler::with_variables();
-        policy::check_variables(&spec, &mut compiler, &[], errors);
+        policy::check_variables(&spec, &mut compiler, &BTreeSet::new(), errors);
         let mutations = spec.field("mutations");
         if mutations.list().is_empty() {
             errors.required(&mutations, "mutations must contain at least one item");
@@ -74,7 +75,7 @@ fn check_mutation(
     mutation: &Cursor<'_, '_>,
     compiler: &Compiler,
     declarations: Declarations,
-    stored: &[&str],
+    stored: &BTreeSet<&str>,
     errors: &mut ErrorList,
 ) {
     let kind = mutation.field("patchType");

@@ -128,7 +128,7 @@ fn check_param_kind(params: &Cursor<'_, '_>, errors: &mut ErrorList) {
 pub(super) fn check_variables(
     spec: &Cursor<'_, '_>,
     compiler: &mut Compiler,
-    stored: &[&str],
+    stored: &BTreeSet<&str>,
     errors: &mut ErrorList,
 ) {
     let declarations = declarations(spec);
@@ -211,8 +211,8 @@ fn check_validation(
     validation: &Cursor<'_, '_>,
     compiler: &Compiler,
     declarations: Declarations,
-    stored: &[&str],
-    stored_messages: &[&str],
+    stored: &BTreeSet<&str>,
+    stored_messages: &BTreeSet<&str>,
     errors: &mut ErrorList,
 ) {
     let expression = validation.field("expression");
@@ -263,7 +263,7 @@ fn check_audit_annotation(
     annotation: &Cursor<'_, '_>,
     compiler: &Compiler,
     declarations: Declarations,
-    stored: &[&str],
+    stored: &BTreeSet<&str>,
     errors: &mut ErrorList,
 ) {
     let key = annotation.field("key");

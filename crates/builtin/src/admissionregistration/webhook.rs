@@ -92,7 +92,7 @@ struct Tolerance<'v> {
     review_versions: bool,
     names: bool,
     selector_values: bool,
-    expressions: Vec<&'v str>,
+    expressions: BTreeSet<&'v str>,
 }
 
 impl<'v> Tolerance<'v> {
@@ -104,7 +104,7 @@ impl<'v> Tolerance<'v> {
                 review_versions: false,
                 names: false,
                 selector_values: false,
-                expressions: Vec::new(),
+                expressions: BTreeSet::new(),
             };
         };
         let old = old.list("webhooks");

@@ -318,7 +318,7 @@ fn add_claim_volumes(pod: &mut Map, claims: &[Value]) {
     let own = pod.get("volumes").and_then(Value::as_array).unwrap_or(&[]);
     volumes.extend(
         own.iter()
-            .filter(|v| !names.contains(&v.get_str("name")))
+            .filter(|v| names.binary_search(&v.get_str("name")).is_err())
             .cloned(),
     );
     pod.insert("volumes", Value::Array(volumes));

@@ -4,6 +4,7 @@ use super::Report;
 use crate::Cursor;
 use scantling_notation::ip::Ip;
 use scantling_value::{ErrorList, Path, go};
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 /// An address as `net.ParseIP` read it before Go 1.17: decimal parts may have leading zeros.
@@ -46,8 +47,8 @@ pub(crate) fn canonical(address: &IpAddr) -> String {
 
 /// Checks an address in a field that is older than strict validation: `existing` lists the stored addresses, which are
 /// not checked again.
-pub(crate) fn legacy(at: &Cursor<'_, '_>, existing: &[&str], errors: &mut ErrorList) {
-    if !existing.contains(&at.str()) {
+pub(crate) fn legacy(at: &Cursor<'_, '_>, existing: &BTreeSet<&str>, errors: &mut ErrorList) {
+    if !existing.contains(at.str()) {
         check(at, errors);
     }
 }
@@ -192,8 +193,8 @@ impl std::fmt::Display for Cidr {
 }
 
 /// Checks a CIDR in a field that is older than strict validation; `existing` lists the stored ones.
-pub(crate) fn legacy_cidr(at: &Cursor<'_, '_>, existing: &[&str], errors: &mut ErrorList) {
-    if !existing.contains(&at.str()) {
+pub(crate) fn legacy_cidr(at: &Cursor<'_, '_>, existing: &BTreeSet<&str>, errors: &mut ErrorList) {
+    if !existing.contains(at.str()) {
         check_cidr(at, errors);
     }
 }

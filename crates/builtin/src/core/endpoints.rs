@@ -6,6 +6,7 @@ use crate::checks::{Report, Rule, apply, ip, names, numbers};
 use crate::prepare::objects_in;
 use crate::{BuiltinKind, Context, Cursor, KindFacts, Write};
 use scantling_value::{ErrorList, Map, Value};
+use std::collections::BTreeSet;
 
 /// The endpoints of a service.
 #[derive(Debug)]
@@ -88,7 +89,7 @@ fn check_subset(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
     }
     for list in ADDRESS_LISTS {
         for address in at.field(list).items() {
-            ip::legacy(&address.field("ip"), &[], errors);
+            ip::legacy(&address.field("ip"), &BTreeSet::new(), errors);
             apply(ADDRESS, &address, errors);
         }
     }

@@ -155,7 +155,9 @@ fn check_node(root: &Cursor<'_, '_>, errors: &mut ErrorList) {
     }
     check_features(&status.field("declaredFeatures"), errors);
     let cidrs = spec.field("podCIDRs");
-    cidrs.items().for_each(|cidr| ip::legacy_cidr(&cidr, &[], errors));
+    cidrs
+        .items()
+        .for_each(|cidr| ip::legacy_cidr(&cidr, &BTreeSet::new(), errors));
     check_families(&cidrs, errors);
 }
 

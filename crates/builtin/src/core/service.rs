@@ -12,6 +12,7 @@ use crate::prepare::{object_in, set_default};
 use crate::{BuiltinKind, Context, Cursor, KindFacts, Subresource, Write};
 use scantling_schema::meta::NameRule;
 use scantling_value::{ErrorList, Map, Value};
+use std::collections::BTreeSet;
 
 /// A service.
 #[derive(Debug)]
@@ -68,6 +69,12 @@ impl BuiltinKind for Service {
             _ => warn(object, warnings),
         }
     }
+}
+
+/// The texts of a list in the spec of the stored service.
+fn stored_texts<'v>(old: Option<&'v Value>, field: &str) -> BTreeSet<&'v str> {
+    let texts = old.map(|service| View::of_value(service).texts(field));
+    texts.into_iter().flatten().collect()
 }
 
 /// The fields of a service that decide about others.

@@ -200,7 +200,7 @@ fn check_address(
 ) {
     let before = errors.total();
     match address_type {
-        "IPv4" => ip::legacy(address, &[], errors),
+        "IPv4" => ip::legacy(address, &BTreeSet::new(), errors),
         "IPv6" => ip::strict(address, errors),
         "FQDN" => return names::fully_qualified_domain_name(address, errors),
         _ => return,

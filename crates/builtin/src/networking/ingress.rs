@@ -7,6 +7,7 @@ use crate::prepare::count_spec_changes;
 use crate::{BuiltinKind, Cursor, KindFacts, Operation, Subresource, Write};
 use scantling_schema::meta::NameRule;
 use scantling_value::{ErrorList, Map, Value};
+use std::collections::BTreeSet;
 
 /// An ingress.
 #[derive(Debug)]
@@ -252,7 +253,7 @@ fn check_resource(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
 
 fn check_status(root: &Cursor<'_, '_>, old: Option<&Value>, errors: &mut ErrorList) {
     let stored = old.map_or(&[][..], |o| o.list_at(["status", "loadBalancer", "ingress"]));
-    let stored: Vec<&str> = stored.iter().map(|p| p.get_str("ip")).collect();
+    let stored: BTreeSet<&str> = stored.iter().map(|p| p.get_str("ip")).collect();
     let status = root.field("status");
     let balancer = status.field("loadBalancer");
     for point in balancer.field("ingress").items() {

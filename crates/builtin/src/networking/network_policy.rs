@@ -7,6 +7,7 @@ use crate::checks::{Report, Rule, names, numbers};
 use crate::prepare::{count_change, object_in, objects_in, set_default, set_generation};
 use crate::{BuiltinKind, Context, Cursor, KindFacts, Operation, Write};
 use scantling_value::{ErrorList, Map, Value};
+use std::collections::BTreeSet;
 
 /// A network policy.
 #[derive(Debug)]
@@ -103,7 +104,7 @@ impl BuiltinKind for NetworkPolicy {
 
 /// Violations of the stored policy that an update may keep.
 struct Stored<'v> {
-    cidrs: Vec<&'v str>,
+    cidrs: BTreeSet<&'v str>,
     values: Values,
 }
 
@@ -111,16 +112,16 @@ impl<'v> Stored<'v> {
     fn of(old: Option<&'v Value>) -> Self {
         let Some(old) = old else {
             return Stored {
-                cidrs: Vec::new(),
+                cidrs: BTreeSet::new(),
                 values: Values::Checked,
             };
         };
-        let mut cidrs = Vec::new();
+        let mut cidrs = BTreeSet::new();
         for (direction, peers) in DIRECTIONS {
             let rules = old.list_at(["spec", direction]).iter();
             let blocks = rules.flat_map(|r| r.list(peers)).filter_map(|p| p.get("ipBlock"));
             for block in blocks {
-                cidrs.push(block.get_str("cidr"));
+                cidrs.insert(block.get_str("cidr"));
                 cidrs.extend(block.list("except").iter().filter_map(Value::as_str));
             }
         }

@@ -8,6 +8,7 @@ use crate::prepare::set_default;
 use crate::{BuiltinKind, Context, Cursor, KindFacts, Write};
 use scantling_schema::meta::Scope;
 use scantling_value::{ErrorList, Map, Value};
+use std::collections::BTreeSet;
 
 /// A storage class.
 #[derive(Debug)]
@@ -69,14 +70,13 @@ impl BuiltinKind for StorageClass {
 }
 
 fn check_topologies(topologies: &Cursor<'_, '_>, errors: &mut ErrorList) {
-    let mut seen = Vec::new();
+    let mut seen = BTreeSet::new();
     for term in topologies.items() {
         let mut expressions = topology_term(&term, errors);
         expressions.sort_unstable();
         // Kubernetes compares with empty terms first, so that an empty term is always a duplicate.
-        if expressions.is_empty() || seen.contains(&expressions) {
+        if expressions.is_empty() || !seen.insert(expressions) {
             errors.duplicate(&term.field("matchLabelExpressions"), "");
         }
-        seen.push(expressions);
     }
 }

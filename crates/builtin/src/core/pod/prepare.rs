@@ -8,6 +8,7 @@ use crate::checks::update::keep;
 use crate::prepare::{count_change, is_changed, keep_metadata, object_if_set, objects_in, set_generation};
 use crate::{Context, Cursor, Operation, Subresource, Write};
 use scantling_value::{ErrorList, Map, Path, Value};
+use std::collections::{BTreeMap, VecDeque};
 
 /// Prepares a pod for a write.
 pub(super) fn pod(pod: &mut Map, write: &Write<'_>) {
@@ -388,12 +389,17 @@ fn update_status(pod: &mut Map, old: &Value, write: &Write<'_>) {
 /// Conditions that do not say which generation they are about keep what is stored; the n-th condition of a type that of the
 /// n-th stored one.
 fn keep_observed_generations(status: &mut Map, stored: Option<&Value>) {
-    let mut stored: Vec<&Value> = stored.map_or(&[][..], |s| s.list("conditions")).iter().collect();
+    let mut by_type: BTreeMap<&str, VecDeque<&Value>> = BTreeMap::new();
+    for condition in stored.map_or(&[][..], |s| s.list("conditions")) {
+        by_type
+            .entry(condition.get_str("type"))
+            .or_default()
+            .push_back(condition);
+    }
     for condition in objects_in(status, "conditions") {
-        let kind = condition.get_str("type").to_owned();
-        let at = stored.iter().position(|c| c.get_str("type") == kind);
-        let kept = at
-            .map(|at| stored.remove(at))
+        let same_type = by_type.get_mut(condition.get("type").and_then(Value::as_str).unwrap_or_default());
+        let kept = same_type
+            .and_then(VecDeque::pop_front)
             .and_then(|c| c.get("observedGeneration"));
         let is_unset = condition
             .get("observedGeneration")

@@ -118,7 +118,7 @@ fn preemption_policy(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
 }
 
 fn host_alias(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
-    ip::legacy(&at.field("ip"), &[], errors);
+    ip::legacy(&at.field("ip"), &BTreeSet::new(), errors);
     for name in at.field("hostnames").items() {
         errors.invalid_for(&name, names::dns1123_subdomain(name.str()));
     }
@@ -212,7 +212,7 @@ fn dns(spec: &Cursor<'_, '_>, errors: &mut ErrorList) {
     }
     servers
         .items()
-        .for_each(|server| ip::legacy(&server, &[], errors));
+        .for_each(|server| ip::legacy(&server, &BTreeSet::new(), errors));
     if searches.list().len() > MAX_PATHS {
         errors.invalid(
             &searches,

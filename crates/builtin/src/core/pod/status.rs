@@ -7,7 +7,7 @@ use crate::checks::{Report, Rule, ip, names, numbers, update};
 use crate::{Cursor, checks::go};
 use scantling_value::{ErrorList, FieldError, Value, deadline};
 use std::cmp::Ordering;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Checks a new status of a pod.
 pub(super) fn validate(pod: &Value, old: &Value, rules: &Rules<'_>, errors: &mut ErrorList) {
@@ -45,8 +45,11 @@ pub(super) fn validate(pod: &Value, old: &Value, rules: &Rules<'_>, errors: &mut
         ("initContainerStatuses", "initContainers"),
     ] {
         let containers = spec.field(containers);
+        // Of containers with the same name, the first one counts.
+        let by_name = containers.list().iter().rev().map(|c| (c.get_str("name"), c));
+        let by_name: BTreeMap<&str, &Value> = by_name.collect();
         for status in at.field(list).items() {
-            allocated_resources(&status, containers.list(), &at, errors);
+            allocated_resources(&status, &by_name, &at, errors);
         }
     }
     for status in at.field("ephemeralContainerStatuses").items() {
@@ -278,7 +281,7 @@ fn volume_health(at: &Cursor<'_, '_>, spec: &Cursor<'_, '_>, errors: &mut ErrorL
 }
 
 /// The texts of addresses in a list of a status.
-fn addresses<'v>(status: &'v Value, list: &str) -> Vec<&'v str> {
+fn addresses<'v>(status: &'v Value, list: &str) -> BTreeSet<&'v str> {
     status
         .list(list)
         .iter()
@@ -315,7 +318,7 @@ fn host_addresses(at: &Cursor<'_, '_>, stored: &Value, errors: &mut ErrorList) {
 }
 
 /// Addresses are valid, and at most one of each family.
-fn check_addresses(list: &Cursor<'_, '_>, stored: &[&str], name: &str, errors: &mut ErrorList) {
+fn check_addresses(list: &Cursor<'_, '_>, stored: &BTreeSet<&str>, name: &str, errors: &mut ErrorList) {
     for (i, address) in list.items().enumerate() {
         let ip = address.field("ip");
         ip::legacy(&ip.with_path(list.path().index(i)), stored, errors);
@@ -359,14 +362,14 @@ fn user(at: &Cursor<'_, '_>, is_windows: bool, errors: &mut ErrorList) {
 
 fn allocated_resources(
     status: &Cursor<'_, '_>,
-    containers: &[Value],
+    containers: &BTreeMap<&str, &Value>,
     pod: &Cursor<'_, '_>,
     errors: &mut ErrorList,
 ) {
     const HEALTH: &[&str] = &["Healthy", "Unhealthy", "Unknown"];
     const MAX_MESSAGE: usize = 1024;
     let name = status.field("name").str();
-    let container = containers.iter().find(|c| c.get_str("name") == name);
+    let container = containers.get(name).copied();
     for allocated in status.field("allocatedResourcesStatus").items() {
         let resource = allocated.field("name");
         if let Some(why) = container.and_then(|c| allocation_fault(resource.str(), c, pod)) {

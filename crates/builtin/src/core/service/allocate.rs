@@ -9,8 +9,8 @@ use super::pool::{AddressRange, pick_port};
 use super::{HEADLESS, View, node_port};
 use crate::checks::ip::{self, Cidr};
 use crate::prepare::object_in;
-use scantling_value::{ErrorList, FieldError, Map, Path, Value, deadline};
-use std::collections::BTreeSet;
+use scantling_value::{ErrorList, FieldError, Map, Path, Value};
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
 
@@ -54,7 +54,7 @@ pub struct Allocation {
     /// New cluster IPs.
     pub addresses: Vec<IpAddr>,
     /// New node ports.
-    pub ports: Vec<u16>,
+    pub ports: BTreeSet<u16>,
 }
 
 /// Fills in the cluster IPs, IP families and node ports of a service. `old` is the stored service on an update.
@@ -70,7 +70,7 @@ pub fn allocate(
     let mut allocator = Allocator {
         pools,
         allocation: Allocation::default(),
-        planned: Vec::new(),
+        planned: BTreeSet::new(),
     };
     allocator.settle_families(service, old)?;
     allocator.take_addresses(service, old)?;
@@ -190,7 +190,7 @@ struct Allocator<'p> {
     pools: &'p Pools<'p>,
     allocation: Allocation,
     /// The ports of a dry run, which takes none.
-    planned: Vec<i64>,
+    planned: BTreeSet<i64>,
 }
 
 impl Allocator<'_> {
@@ -450,29 +450,31 @@ impl Allocator<'_> {
     /// Takes the node ports of a new service. Ports with the same number share a node port.
     fn take_new_ports(&mut self, ports: &mut [Value], allocates: bool) -> Result<(), AllocationError> {
         let number = |port: &Value| port.get("port").and_then(Value::as_int).unwrap_or(0);
-        let asked: Vec<(i64, i64)> = ports.iter().map(|p| (number(p), node_port(p))).collect();
-        let mut taken: Vec<(i64, i64)> = Vec::new();
+        // Of ports with the same number, the first one that asks for a node port decides.
+        let mut asked: BTreeMap<i64, i64> = BTreeMap::new();
+        for port in ports.iter().filter(|port| node_port(port) != 0) {
+            asked.entry(number(port)).or_insert_with(|| node_port(port));
+        }
+        let mut taken: BTreeMap<i64, i64> = BTreeMap::new();
         for (i, port) in ports.iter_mut().enumerate() {
             let (own, given) = (number(port), node_port(port));
             if given == 0 && !allocates {
                 continue;
             }
-            let shared = taken.iter().find(|(of, _)| *of == own).map(|(_, port)| *port);
-            let wanted = asked.iter().find(|(of, wanted)| *of == own && *wanted != 0);
-            let node_port = match (shared, wanted) {
+            let node_port = match (taken.get(&own).copied(), asked.get(&own)) {
                 (Some(shared), _) if given == 0 || given == shared => shared,
                 (Some(_), _) => {
                     self.take_asked_port(i, given)?;
                     given
                 }
-                (None, Some((_, wanted))) => {
+                (None, Some(wanted)) => {
                     self.take_asked_port(i, *wanted)?;
-                    taken.push((own, *wanted));
+                    taken.insert(own, *wanted);
                     *wanted
                 }
                 (None, None) => {
                     let any = self.take_any_node_port()?;
-                    taken.push((own, any));
+                    taken.insert(own, any);
                     any
                 }
             };
@@ -488,7 +490,8 @@ impl Allocator<'_> {
         stored: &[i64],
         allocates: bool,
     ) -> Result<(), AllocationError> {
-        let mut taken = Vec::new();
+        let stored: BTreeSet<i64> = stored.iter().copied().collect();
+        let mut taken = BTreeSet::new();
         let mut seen = BTreeSet::new();
         for (i, port) in ports.iter_mut().enumerate() {
             let given = node_port(port);
@@ -498,10 +501,9 @@ impl Allocator<'_> {
             let number = match given {
                 0 => self.take_any_node_port()?,
                 given => {
-                    deadline::tick_for(stored.len());
                     if !stored.contains(&given) && !taken.contains(&given) {
                         self.take_asked_port(i, given)?;
-                        taken.push(given);
+                        taken.insert(given);
                     }
                     given
                 }
@@ -545,7 +547,7 @@ impl Allocator<'_> {
                 if is_stored || self.planned.contains(&port) {
                     return Err(TAKEN.to_owned());
                 }
-                self.planned.push(port);
+                self.planned.insert(port);
                 Ok(())
             }
             None => Err(format!(
@@ -555,7 +557,7 @@ impl Allocator<'_> {
             )),
             Some(port) if self.is_used(port) => Err(TAKEN.to_owned()),
             Some(port) => {
-                self.allocation.ports.push(port);
+                self.allocation.ports.insert(port);
                 Ok(())
             }
         }
@@ -567,7 +569,7 @@ impl Allocator<'_> {
         }
         let port = pick_port(&self.pools.node_ports, self.pools.seed, |p| self.is_used(p));
         let port = port.ok_or("range is full")?;
-        self.allocation.ports.push(port);
+        self.allocation.ports.insert(port);
         Ok(i64::from(port))
     }
 
@@ -575,9 +577,9 @@ impl Allocator<'_> {
     fn placeholder(&mut self) -> i64 {
         /// The number before the first placeholder if no port is planned.
         const NONE_PLANNED: i64 = 32768;
-        let last = self.planned.iter().max().map(|last| (*last).max(0));
+        let last = self.planned.last().map(|last| (*last).max(0));
         let port = last.unwrap_or(NONE_PLANNED).saturating_add(1);
-        self.planned.push(port);
+        self.planned.insert(port);
         match i32::try_from(port) {
             Ok(port) => i64::from(port),
             Err(_) => i64::from(i32::MIN),

@@ -1,9 +1,10 @@
 //! Cluster IPs, IP families and the policy that relates them.
 
-use super::{HEADLESS, View};
+use super::{HEADLESS, View, stored_texts};
 use crate::Cursor;
 use crate::checks::{Report, ip};
 use scantling_value::{ErrorList, Value};
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 /// The IP families.
@@ -78,21 +79,20 @@ fn check_first_address(view: View<'_>, addresses: &Cursor<'_, '_>, errors: &mut 
 }
 
 fn check_families(families: &Cursor<'_, '_>, errors: &mut ErrorList) {
-    let mut seen = Vec::new();
+    let mut seen = BTreeSet::new();
     for family in families.items() {
         if !FAMILIES.contains(&family.str()) {
             errors.not_supported(&family, &FAMILIES);
         }
-        if seen.contains(&family.str()) {
+        if !seen.insert(family.str()) {
             errors.duplicate(&family, family.str());
         }
-        seen.push(family.str());
     }
 }
 
 /// Checks each address; returns whether all of them can be compared.
 fn check_addresses(addresses: &Cursor<'_, '_>, old: Option<&Value>, errors: &mut ErrorList) -> bool {
-    let stored = old.map_or_else(Vec::new, |o| View::of_value(o).texts("clusterIPs"));
+    let stored = stored_texts(old, "clusterIPs");
     let mut are_valid = true;
     for (i, address) in addresses.items().enumerate() {
         let before = errors.total();

@@ -1,7 +1,7 @@
 //! Validation of services.
 
 use super::cluster_ips;
-use super::{View, node_port};
+use super::{View, node_port, stored_texts};
 use crate::Cursor;
 use crate::checks::{Report, Rule, apply, go, ip, labels, names, numbers};
 use scantling_value::{ErrorList, Map, Value};
@@ -171,7 +171,7 @@ fn check_affinity(spec: &Cursor<'_, '_>, errors: &mut ErrorList) {
 }
 
 fn check_external_ips(addresses: &Cursor<'_, '_>, old: Option<&Value>, errors: &mut ErrorList) {
-    let stored = old.map_or_else(Vec::new, |o| View::of_value(o).texts("externalIPs"));
+    let stored = stored_texts(old, "externalIPs");
     for address in addresses.items() {
         let before = errors.total();
         ip::legacy(&address, &stored, errors);
@@ -221,8 +221,8 @@ fn check_source_ranges(root: &Cursor<'_, '_>, view: View<'_>, old: Option<&Value
         if !view.is_load_balancer() {
             errors.forbidden(&Cursor::at(None, path), ONLY_FOR_LOAD_BALANCERS);
         }
-        let stored = old.map_or_else(Vec::new, |o| View::of_value(o).texts("loadBalancerSourceRanges"));
-        let stored: Vec<&str> = stored.into_iter().map(str::trim).collect();
+        let stored = stored_texts(old, "loadBalancerSourceRanges");
+        let stored: BTreeSet<&str> = stored.into_iter().map(str::trim).collect();
         for (i, range) in ranges.into_iter().enumerate() {
             let range = Value::from(range.trim());
             ip::legacy_cidr(&Cursor::at(Some(&range), path.index(i)), &stored, errors);
@@ -248,7 +248,7 @@ fn check_source_ranges(root: &Cursor<'_, '_>, view: View<'_>, old: Option<&Value
     }
     for range in annotation.trim().split(',') {
         let range = Value::from(range.trim());
-        ip::legacy_cidr(&Cursor::at(Some(&range), path), &[], errors);
+        ip::legacy_cidr(&Cursor::at(Some(&range), path), &BTreeSet::new(), errors);
     }
 }
 
@@ -303,7 +303,7 @@ pub(super) fn check_status(object: &Value, old: Option<&Value>, errors: &mut Err
         return errors.forbidden(&ingress, "may only be used when `spec.type` is 'LoadBalancer'");
     }
     let stored = old.map_or(&[][..], |o| o.list_at(INGRESS)).iter();
-    let stored: Vec<&str> = stored.map(|p| p.get_str("ip")).collect();
+    let stored: BTreeSet<&str> = stored.map(|p| p.get_str("ip")).collect();
     for point in ingress.items() {
         let (address, mode) = (point.field("ip"), point.field("ipMode"));
         let has_address = !address.str().is_empty();

@@ -2,6 +2,7 @@
 
 use super::{Ownership, Write, metadata_mut};
 use scantling_value::Value;
+use std::collections::HashSet;
 
 impl Write<'_> {
     /// Removes duplicate owner references with a warning, which depends on whether the request or a patch has them.
@@ -10,17 +11,15 @@ impl Write<'_> {
         else {
             return;
         };
-        let mut seen: Vec<Value> = Vec::new();
+        let mut seen = HashSet::new();
         let mut twice = Vec::new();
-        for owner in std::mem::take(owners) {
-            if seen.contains(&owner) {
-                let uid = owner.get_str("uid");
-                twice.push(uid.to_owned());
-            } else {
-                seen.push(owner);
+        owners.retain(|owner| {
+            let is_new = seen.insert(owner.to_json());
+            if !is_new {
+                twice.push(owner.get_str("uid").to_owned());
             }
-        }
-        *owners = seen;
+            is_new
+        });
         if twice.is_empty() {
             return;
         }

@@ -411,6 +411,15 @@ fn spread(size: Size) -> Value {
     }))})
 }
 
+fn service_with_addresses(size: Size, is_reverse: bool) -> Value {
+    let n = size.scale(200_000);
+    let address = |i: usize| format!("{}.{}.{}.9", 10 + (i >> 16), i >> 8 & 255, i & 255);
+    let addresses = many(n, |i| json!(address(if is_reverse { n - 1 - i } else { i })));
+    json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "a"}, "spec": {
+        "ports": [{"port": 1}], "externalIPs": addresses,
+    }})
+}
+
 fn services_and_network() -> Vec<Attack> {
     vec![
         object_with("builtin/service-ports", "a Service with 30 000 ports", SERVICES, |size| {
@@ -425,6 +434,17 @@ fn services_and_network() -> Vec<Attack> {
                 "ports": many(size.scale(30_000), |i| json!({"name": format!("p{i}"), "port": 1, "nodePort": 30_000})),
             }})
         }),
+        object_with("builtin/service-ports-one-number", "a dry run of a Service with 100 000 ports of one number", SERVICES, |size| {
+            json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "a"}, "spec": {
+                "type": "NodePort",
+                "ports": many(size.scale(100_000), |_| json!({"port": 1})),
+            }})
+        }),
+        Attack::one("builtin/service-external-addresses", "an update of a Service with 200 000 external addresses, in reverse order", |size| {
+            put(&format!("{SERVICES}/a?dryRun=All"), &service_with_addresses(size, true))
+        })
+        .after_one(|size| post(SERVICES, &service_with_addresses(size, false)))
+        .expect(DONE_OR_REFUSED),
         Attack::requests("builtin/service-addresses-exhausted", "Services after the last cluster IP", |_| {
             vec![post(SERVICES, &json!({
                 "apiVersion": "v1", "kind": "Service", "metadata": {"generateName": "s"}, "spec": {"ports": [{"port": 1}]},
@@ -579,6 +599,14 @@ fn patches() -> Vec<Attack> {
         })
         .after_one(|_| post("/api/v1/nodes", &json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}})))
         .expect(DONE_OR_REFUSED),
+        Attack::one("builtin/pod-conditions-update", "an update of 60 000 conditions of a Pod, in reverse order", |size| {
+            put(&format!("{PODS}/a/status"), &pod_with_conditions(size, true))
+        })
+        .after(|size| {
+            let conditions = patch(&format!("{PODS}/a/status"), MERGE_PATCH, &pod_with_conditions(size, false));
+            vec![post(PODS, &pod("a", &json!({}))), conditions]
+        })
+        .expect(DONE_OR_REFUSED),
         Attack::one("builtin/pod-status", "a Pod status with 40 000 conditions and container statuses", |size| {
             let n = size.scale(20_000);
             patch(&format!("{PODS}/a/status"), MERGE_PATCH, &json!({"status": {
@@ -591,8 +619,22 @@ fn patches() -> Vec<Attack> {
     ]
 }
 
+fn pod_with_conditions(size: Size, is_reverse: bool) -> Value {
+    let n = size.scale(60_000);
+    let condition =
+        |i: usize| json!({"type": format!("t{}", if is_reverse { n - 1 - i } else { i }), "status": "True"});
+    let mut object = pod("a", &json!({}));
+    object["status"] = json!({"conditions": many(n, condition)});
+    object
+}
+
 fn others() -> Vec<Attack> {
     vec![
+        object_with("builtin/storage-topologies", "a StorageClass with 40 000 topology terms", "/apis/storage.k8s.io/v1/storageclasses", |size| {
+            let term = |i: usize| json!({"matchLabelExpressions": [{"key": "k", "values": [format!("v{i}")]}]});
+            json!({"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "a"}, "provisioner": "p",
+                "allowedTopologies": many(size.scale(40_000), term)})
+        }),
         object_with("builtin/cron-schedule", "a schedule of 1 MB", "/apis/batch/v1/namespaces/default/cronjobs", |size| {
             let template = json!({"spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [container("c")]}}}});
             json!({"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "a"},

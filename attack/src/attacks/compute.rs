@@ -1,8 +1,8 @@
 //! Validation and rules: small schemas or objects that are expensive to check.
 
 use crate::cluster::{
-    DEFINITIONS, THING, THINGS, create_text, define, list, members, numbered, open, put, repeated, thing,
-    things, with_spec,
+    DEFINITIONS, MERGE_PATCH, THING, THINGS, create_text, define, list, members, numbered, open, patch, post,
+    put, repeated, thing, things, with_spec,
 };
 use crate::http::HttpRequest;
 use crate::plan::{Attack, Size};
@@ -346,6 +346,18 @@ pub(crate) fn table() -> Vec<Attack> {
             HttpRequest::new("PATCH", format!("{DEFINITIONS}/things.attack.example.com"), "application/json-patch+json", patch.to_string())
         })
         .expect(&[200, 400, 409, 413, 422, 500, 504]),
+        Attack::requests("validate/immutable-set", "updates that reverse a set of 200 000 numbers whose elements are immutable", |size| {
+            let reorder = |set: Vec<usize>| patch(THING, MERGE_PATCH, &json!({"spec": {"l": set}}));
+            let n = size.scale(200_000);
+            vec![reorder((0..n).rev().collect()), reorder((0..n).collect())]
+        })
+        .after_one(|_| {
+            define(&things(&json!({"type": "object", "properties": {"l": {"type": "array", "x-kubernetes-list-type": "set",
+                "x-kubernetes-immutable": true, "items": {"type": "integer"}}}})))
+        })
+        .after_one(|size| post(THINGS, &thing("a", &json!({"l": (0..size.scale(200_000)).collect::<Vec<_>>()}))))
+        .flags(&["--feature-gates", "CustomResourceImmutability=true"])
+        .expect(&[200, 409, 413, 504]),
         Attack::requests("validate/bulk-writes", "creates of 1 MB, deleted again", |size| {
             let spec = format!(r#"{{"s":"{}"}}"#, "x".repeat(size.scale(1_000_000)));
             vec![create_text("", &spec), HttpRequest::new("DELETE", format!("{THINGS}/a"), "", "")]

@@ -323,7 +323,7 @@ fn members() -> Vec<Attack> {
     let texts = |prefix: &str, n: usize| numbered(n, |i| format!("\"{prefix}{i:06}\":\"\""));
     vec![
         Attack::one("builtin/secret-string-data", "a Secret with 60 000 entries of data and 60 000 of stringData before them", move |size| {
-            let n = size.scale(60_000);
+            let n = size.scale(20_000);
             let (data, string_data) = (texts("z", n), texts("a", n));
             let body = format!(r#"{{"apiVersion":"v1","kind":"Secret","metadata":{{"name":"a"}},"data":{{{data}}},"stringData":{{{string_data}}}}}"#);
             HttpRequest::new("POST", "/api/v1/namespaces/default/secrets?dryRun=All", JSON, body)
@@ -412,7 +412,7 @@ fn spread(size: Size) -> Value {
 }
 
 fn service_with_addresses(size: Size, is_reverse: bool) -> Value {
-    let n = size.scale(200_000);
+    let n = size.scale(100_000);
     let address = |i: usize| format!("{}.{}.{}.9", 10 + (i >> 16), i >> 8 & 255, i & 255);
     let addresses = many(n, |i| json!(address(if is_reverse { n - 1 - i } else { i })));
     json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "a"}, "spec": {
@@ -440,7 +440,7 @@ fn services_and_network() -> Vec<Attack> {
                 "ports": many(size.scale(100_000), |_| json!({"port": 1})),
             }})
         }),
-        Attack::one("builtin/service-external-addresses", "an update of a Service with 200 000 external addresses, in reverse order", |size| {
+        Attack::one("builtin/service-external-addresses", "an update of a Service with 100 000 external addresses, in reverse order", |size| {
             put(&format!("{SERVICES}/a?dryRun=All"), &service_with_addresses(size, true))
         })
         .after_one(|size| post(SERVICES, &service_with_addresses(size, false)))
@@ -599,13 +599,11 @@ fn patches() -> Vec<Attack> {
         })
         .after_one(|_| post("/api/v1/nodes", &json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}})))
         .expect(DONE_OR_REFUSED),
-        Attack::one("builtin/pod-conditions-update", "an update of 60 000 conditions of a Pod, in reverse order", |size| {
+        Attack::one("builtin/pod-conditions-update", "an update of 8 000 conditions of a Pod, in reverse order", |size| {
             put(&format!("{PODS}/a/status"), &pod_with_conditions(size, true))
         })
-        .after(|size| {
-            let conditions = patch(&format!("{PODS}/a/status"), MERGE_PATCH, &pod_with_conditions(size, false));
-            vec![post(PODS, &pod("a", &json!({}))), conditions]
-        })
+        .after_one(|_| post(PODS, &pod("a", &json!({}))))
+        .after_one(|size| patch(&format!("{PODS}/a/status"), MERGE_PATCH, &pod_with_conditions(size, false)))
         .expect(DONE_OR_REFUSED),
         Attack::one("builtin/pod-status", "a Pod status with 40 000 conditions and container statuses", |size| {
             let n = size.scale(20_000);
@@ -620,7 +618,7 @@ fn patches() -> Vec<Attack> {
 }
 
 fn pod_with_conditions(size: Size, is_reverse: bool) -> Value {
-    let n = size.scale(60_000);
+    let n = size.scale(8_000);
     let condition =
         |i: usize| json!({"type": format!("t{}", if is_reverse { n - 1 - i } else { i }), "status": "True"});
     let mut object = pod("a", &json!({}));

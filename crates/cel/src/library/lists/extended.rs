@@ -6,6 +6,7 @@ use crate::estimate::{LIST_COST, TEXT_FACTOR, formula};
 use crate::overload::{Estimate, Library, Overload, Ty};
 use crate::run::{Actual, Run, size};
 use crate::val::{self, Arena, EvalError, List, Res, Val};
+use scantling_value::deadline;
 
 const T: Ty = Ty::Param("T");
 const LIST_T: Ty = Ty::List(&T);
@@ -346,6 +347,7 @@ fn distinct<'a>(arena: &'a Arena, list: Val<'a>) -> Res<'a> {
     // Elements that cannot be read are equal to nothing.
     let mut items: Vec<Res<'a>> = Vec::new();
     for item in list.iter(arena) {
+        deadline::tick_for(items.len());
         let mut seen = false;
         for other in items.iter().flatten() {
             seen = same(arena, &item, *other)?;

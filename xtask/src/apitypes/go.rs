@@ -213,18 +213,21 @@ impl GoReader<'_> {
         self.imports.insert(name.to_owned(), path.to_owned());
     }
 
-    /// `Name Type = "value"`.
+    /// `Name Type = "value"` or `Name = Type("value")`.
     fn constant(&mut self, line: &str) {
         let Some((left, right)) = line.split_once('=') else {
             return;
         };
-        let [name, ty] = left.split_whitespace().collect::<Vec<_>>()[..] else {
-            return;
+        let right = right.trim();
+        let (name, ty, right) = match left.split_whitespace().collect::<Vec<_>>()[..] {
+            [name, ty] => (name, ty, right),
+            [name] => match right.split_once('(') {
+                Some((ty, value)) => (name, ty, value),
+                None => return,
+            },
+            _ => return,
         };
-        let value = right
-            .trim()
-            .strip_prefix('"')
-            .and_then(|rest| rest.split('"').next());
+        let value = right.strip_prefix('"').and_then(|rest| rest.split('"').next());
         if let Some(value) = value {
             self.package.constants.push(Constant {
                 name: name.to_owned(),
@@ -328,6 +331,7 @@ type Mode string
 const (
 	// On.
 	On Mode = "On"
+	Off = Mode("Off")
 )
 
 func (w *Widget) Get() {
@@ -346,7 +350,10 @@ func (w *Widget) Get() {
             ty: ty.to_owned(),
             value: value.to_owned(),
         };
-        assert_eq!(package.constants, [constant("On", "Mode", "On")]);
+        assert_eq!(
+            package.constants,
+            [constant("On", "Mode", "On"), constant("Off", "Mode", "Off")]
+        );
         let widget = &package.types["Widget"];
         assert_eq!(widget.markers, ["genclient", "kind"]);
         let Body::Struct(fields) = &widget.body else {

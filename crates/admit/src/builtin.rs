@@ -4,14 +4,14 @@
 //! Behaviour applies to the hub version of a kind. An object of another version is converted before and
 //! after.
 
-use crate::metadata::keep_system_fields;
+use crate::metadata::{NewObjectMeta, keep_system_fields};
 use crate::pipeline::{Admitted, NormalizeMode, Rejected, StageResult, report_findings};
 use crate::{AdmissionError, AdmitOptions, FieldValidation, RequestContext, Stats, Warning, WriteOperation};
 use scantling_apitypes::decode::DecodeSource;
 use scantling_apitypes::{DecodeError, Extensions, TypeDef, TypeTable};
 use scantling_builtin::{BuiltinKind, Context, KindFacts, Operation, Subresource, Write};
-use scantling_schema::meta::{self, Scope};
-use scantling_value::{ErrorList, FieldError, Finding, FindingList, Map, Path, Value};
+use scantling_schema::meta::{self, NameRule, Scope};
+use scantling_value::{ErrorList, FieldError, Finding, FindingList, Map, Path, Str, Value};
 use std::collections::BTreeSet;
 
 /// One served version of a built-in kind.
@@ -144,6 +144,14 @@ impl BuiltinResource {
         };
         if let Some(metadata) = members.get_mut("metadata").and_then(Value::as_object_mut) {
             match (operation, old) {
+                (WriteOperation::Create(meta), _) if self.facts.names == NameRule::Own => {
+                    let suffix = Str::default();
+                    NewObjectMeta {
+                        suffix,
+                        ..meta.clone()
+                    }
+                    .apply_to(metadata);
+                }
                 (WriteOperation::Create(meta), _) => meta.apply_to(metadata),
                 (_, Some(old)) => restore_metadata(metadata, old),
                 _ => {}

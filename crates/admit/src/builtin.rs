@@ -186,16 +186,15 @@ impl BuiltinResource {
         // Several checks may find the same error; kube-apiserver reports it once.
         let mut seen = BTreeSet::new();
         errors.retain(|error| seen.insert(error.to_string()));
-        let error = if errors.is_empty() {
-            if let Some(behavior) = self.behavior {
-                let mut own = Vec::new();
+        if let Some(behavior) = self.behavior {
+            let mut own = Vec::new();
+            behavior.warn_always(&object, &write, &mut own);
+            if errors.is_empty() {
                 behavior.warn(&object, &write, &mut own);
-                warnings.extend(own.into_iter().map(Warning::Text));
             }
-            None
-        } else {
-            Some(AdmissionError::Invalid(errors))
-        };
+            warnings.extend(own.into_iter().map(Warning::Text));
+        }
+        let error = (!errors.is_empty()).then(|| AdmissionError::Invalid(errors));
         let object = match error {
             None => self.as_stored(object, &write.context),
             Some(_) => object,

@@ -153,7 +153,7 @@ fn drop_from(id: TypeId, object: &mut Map, is_dropped: &dyn Fn(&str) -> bool) {
         } else if let Some(into) = step.into {
             let is_dropped = |gate: &str| spared.is_none_or(|(spared, _)| spared != gate) && is_dropped(gate);
             each_object(value, step.is_map, &mut |object| {
-                drop_from(into, object, &is_dropped)
+                drop_from(into, object, &is_dropped);
             });
         }
     }

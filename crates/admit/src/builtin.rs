@@ -4,14 +4,14 @@
 //! Behaviour applies to the hub version of a kind. An object of another version is converted before and
 //! after.
 
-use crate::metadata::keep_system_fields;
+use crate::metadata::{NewObjectMeta, keep_system_fields};
 use crate::pipeline::{Admitted, NormalizeMode, Rejected, StageResult, report_findings};
 use crate::{AdmissionError, AdmitOptions, FieldValidation, RequestContext, Stats, Warning, WriteOperation};
 use scantling_apitypes::decode::DecodeSource;
 use scantling_apitypes::{DecodeError, Extensions, TypeDef, TypeTable};
 use scantling_builtin::{BuiltinKind, Context, KindFacts, Operation, Subresource, Write};
-use scantling_schema::meta::{self, Scope};
-use scantling_value::{ErrorList, FieldError, Finding, FindingList, Map, Path, Value};
+use scantling_schema::meta::{self, NameRule, Scope};
+use scantling_value::{ErrorList, FieldError, Finding, FindingList, Map, Path, Str, Value};
 use std::collections::BTreeSet;
 
 /// One served version of a built-in kind.
@@ -144,6 +144,14 @@ impl BuiltinResource {
         };
         if let Some(metadata) = members.get_mut("metadata").and_then(Value::as_object_mut) {
             match (operation, old) {
+                (WriteOperation::Create(meta), _) if self.facts.names == NameRule::Own => {
+                    let suffix = Str::default();
+                    NewObjectMeta {
+                        suffix,
+                        ..meta.clone()
+                    }
+                    .apply_to(metadata);
+                }
                 (WriteOperation::Create(meta), _) => meta.apply_to(metadata),
                 (_, Some(old)) => restore_metadata(metadata, old),
                 _ => {}
@@ -178,16 +186,15 @@ impl BuiltinResource {
         // Several checks may find the same error; kube-apiserver reports it once.
         let mut seen = BTreeSet::new();
         errors.retain(|error| seen.insert(error.to_string()));
-        let error = if errors.is_empty() {
-            if let Some(behavior) = self.behavior {
-                let mut own = Vec::new();
+        if let Some(behavior) = self.behavior {
+            let mut own = Vec::new();
+            behavior.warn_always(&object, &write, &mut own);
+            if errors.is_empty() {
                 behavior.warn(&object, &write, &mut own);
-                warnings.extend(own.into_iter().map(Warning::Text));
             }
-            None
-        } else {
-            Some(AdmissionError::Invalid(errors))
-        };
+            warnings.extend(own.into_iter().map(Warning::Text));
+        }
+        let error = (!errors.is_empty()).then(|| AdmissionError::Invalid(errors));
         let object = match error {
             None => self.as_stored(object, &write.context),
             Some(_) => object,

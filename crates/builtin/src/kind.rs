@@ -23,6 +23,9 @@ pub trait BuiltinKind: Debug + Sync {
     /// Validates an object, except for the metadata that all kinds share.
     fn validate(&self, _object: &Value, _write: &Write<'_>, _errors: &mut ErrorList) {}
 
+    /// Adds warnings about an object, whether it is valid or not.
+    fn warn_always(&self, _object: &Value, _write: &Write<'_>, _warnings: &mut Vec<String>) {}
+
     /// Adds warnings about an object that is valid.
     fn warn(&self, _object: &Value, _write: &Write<'_>, _warnings: &mut Vec<String>) {}
 

@@ -20,7 +20,15 @@ pub(super) struct GoPackage {
 pub(super) struct Constant {
     pub(super) name: String,
     pub(super) ty: String,
-    pub(super) value: String,
+    pub(super) value: ConstantValue,
+}
+
+/// The value of a string constant.
+#[derive(Debug, PartialEq)]
+pub(super) enum ConstantValue {
+    Text(String),
+    /// That of a constant of another package, with the path of the package.
+    Same(String),
 }
 
 /// A type declaration.
@@ -213,23 +221,34 @@ impl GoReader<'_> {
         self.imports.insert(name.to_owned(), path.to_owned());
     }
 
-    /// `Name Type = "value"`.
+    /// `Name Type = "value"`, `Name = Type("value")` or `Name = Type(package.Name)`.
     fn constant(&mut self, line: &str) {
         let Some((left, right)) = line.split_once('=') else {
             return;
         };
-        let [name, ty] = left.split_whitespace().collect::<Vec<_>>()[..] else {
-            return;
+        let right = right.trim();
+        let (name, ty, right) = match left.split_whitespace().collect::<Vec<_>>()[..] {
+            [name, ty] => (name, ty, right),
+            [name] => match right.split_once('(') {
+                Some((ty, value)) => (name, ty, value),
+                None => return,
+            },
+            _ => return,
         };
-        let value = right
-            .trim()
-            .strip_prefix('"')
-            .and_then(|rest| rest.split('"').next());
+        let value = match right.strip_prefix('"') {
+            Some(text) => text
+                .split_once('"')
+                .map(|(text, _)| ConstantValue::Text(text.to_owned())),
+            None => right
+                .strip_suffix(')')
+                .filter(|other| other.contains('.'))
+                .map(|other| ConstantValue::Same(self.qualified(other))),
+        };
         if let Some(value) = value {
             self.package.constants.push(Constant {
                 name: name.to_owned(),
                 ty: ty.to_owned(),
-                value: value.to_owned(),
+                value,
             });
         }
     }
@@ -328,6 +347,8 @@ type Mode string
 const (
 	// On.
 	On Mode = "On"
+	Off = Mode("Off")
+	Standby = Mode(metav1.Standby)
 )
 
 func (w *Widget) Get() {
@@ -341,12 +362,21 @@ func (w *Widget) Get() {
         let mut package = GoPackage::default();
         package.read("types.go", FILE);
         assert_eq!(package.markers, ["groupName=example.dev"]);
-        let constant = |name: &str, ty: &str, value: &str| Constant {
+        let constant = |name: &str, value: ConstantValue| Constant {
             name: name.to_owned(),
-            ty: ty.to_owned(),
-            value: value.to_owned(),
+            ty: "Mode".to_owned(),
+            value,
         };
-        assert_eq!(package.constants, [constant("On", "Mode", "On")]);
+        let text = |text: &str| ConstantValue::Text(text.to_owned());
+        let standby = "k8s.io/apimachinery/pkg/apis/meta/v1.Standby";
+        assert_eq!(
+            package.constants,
+            [
+                constant("On", text("On")),
+                constant("Off", text("Off")),
+                constant("Standby", ConstantValue::Same(standby.to_owned())),
+            ]
+        );
         let widget = &package.types["Widget"];
         assert_eq!(widget.markers, ["genclient", "kind"]);
         let Body::Struct(fields) = &widget.body else {

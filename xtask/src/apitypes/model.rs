@@ -124,10 +124,18 @@ pub(super) fn read(repository: &Repository, commit: &str) -> Result<Release, Str
             .or_default()
             .read(file, text);
     }
+    let mut texts: BTreeMap<String, &str> = BTreeMap::new();
+    for (path, source) in &sources {
+        for constant in &source.constants {
+            if let go::ConstantValue::Text(text) = &constant.value {
+                texts.insert(format!("{path}.{}", constant.name), text);
+            }
+        }
+    }
     let mut release = Release::new();
     for (path, source) in &sources {
         let Some(id) = package_id(path) else { continue };
-        release.insert(id.clone(), package(&id, path, source));
+        release.insert(id.clone(), package(&id, path, source, &texts));
     }
     keep_reachable(&mut release);
     Ok(release)
@@ -156,7 +164,8 @@ fn package_id(folder: &str) -> Option<String> {
     is_version.then(|| format!("{group}/{version}"))
 }
 
-fn package(id: &str, path: &str, source: &go::GoPackage) -> Package {
+/// The types of a package, given the texts of the constants of all packages.
+fn package(id: &str, path: &str, source: &go::GoPackage, texts: &BTreeMap<String, &str>) -> Package {
     let marked = source.markers.iter().find_map(|m| m.strip_prefix("groupName="));
     let group = id
         .split_once('/')
@@ -191,7 +200,12 @@ fn package(id: &str, path: &str, source: &go::GoPackage) -> Package {
         let is_enum = is_published || declaration.markers.iter().any(|m| m.ends_with("k8s:enum"));
         if is_enum && !matches!(declaration.body, Body::Alias(_)) {
             let constants = source.constants.iter().filter(|c| c.ty == *name);
-            let values: BTreeSet<&str> = constants.map(|c| c.value.as_str()).collect();
+            let values: BTreeSet<&str> = constants
+                .filter_map(|constant| match &constant.value {
+                    go::ConstantValue::Text(text) => Some(text.as_str()),
+                    go::ConstantValue::Same(other) => texts.get(other).copied(),
+                })
+                .collect();
             let values: Vec<String> = values.into_iter().map(quoted).collect();
             let fact = if is_published { "enum" } else { "values" };
             facts.push(format!("{fact}={}", values.join(",")));
@@ -323,9 +337,9 @@ fn shared_facts(markers: &[String], source: &go::GoPackage) -> Vec<String> {
             .strip_prefix("ref(")
             .and_then(|rest| rest.strip_suffix(')'));
         let constant = source.constants.iter().find(|c| Some(c.name.as_str()) == name);
-        facts.push(match constant {
-            Some(constant) => format!("default={:?}", constant.value),
-            None => format!("default={}", compact(default)),
+        facts.push(match constant.map(|constant| &constant.value) {
+            Some(go::ConstantValue::Text(text)) => format!("default={text:?}"),
+            _ => format!("default={}", compact(default)),
         });
     }
     for marker in ["nullable", "union", "unionDiscriminator"] {

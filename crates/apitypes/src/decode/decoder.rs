@@ -144,6 +144,10 @@ impl<'t> Decoder<'t> {
                 Ok(canonical) => Some(canonical.into()),
                 Err(offset) => self.fault(format!("illegal base64 data at input byte {offset}")),
             },
+            (GoType::Bytes, SourceNode::List(items)) => {
+                let bytes: Vec<u8> = items.into_iter().map(|item| self.byte(item)).collect();
+                Some(base64::encode(&bytes).into())
+            }
             (GoType::List(element), SourceNode::List(items)) => {
                 Some(self.list(items, element, at, before).into())
             }
@@ -152,6 +156,23 @@ impl<'t> Decoder<'t> {
             }
             (_, v) => self.mismatch(v.kind(), ty),
         }
+    }
+
+    /// Decodes one byte of a list of numbers, which Go accepts in place of base64.
+    fn byte(&mut self, item: impl DecodeSource) -> u8 {
+        let wrong = match item.node() {
+            SourceNode::Null => return 0,
+            SourceNode::Number(number) => {
+                let byte = number.value.as_int().and_then(|i| u8::try_from(i).ok());
+                if let Some(byte) = byte {
+                    return byte;
+                }
+                self.mismatch_text(&format!("number {}", number.literal()), "uint8")
+            }
+            other => self.mismatch_text(other.kind(), "uint8"),
+        };
+        self.fault(wrong);
+        0
     }
 
     /// Decodes a value of any type. Numbers out of range are errors only here.

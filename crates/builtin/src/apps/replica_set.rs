@@ -16,8 +16,7 @@ const FACTS: KindFacts = KindFacts {
     ..KindFacts::new(GROUP, "ReplicaSet")
 };
 
-/// The rules of the status, which ReplicationControllers share.
-pub(crate) const STATUS_RULES: &[(&str, Rule)] = &[
+const STATUS_RULES: &[(&str, Rule)] = &[
     ("replicas", Rule::NonNegative),
     ("fullyLabeledReplicas", Rule::NonNegative),
     ("readyReplicas", Rule::NonNegative),
@@ -26,8 +25,7 @@ pub(crate) const STATUS_RULES: &[(&str, Rule)] = &[
     ("terminatingReplicas", Rule::NonNegative),
 ];
 
-/// The limits among the numbers of the status, which ReplicationControllers share.
-pub(crate) const STATUS_LIMITS: StatusLimits = &[
+const STATUS_LIMITS: StatusLimits = &[
     ("fullyLabeledReplicas", "replicas", MORE_THAN_REPLICAS),
     ("readyReplicas", "replicas", MORE_THAN_REPLICAS),
     ("availableReplicas", "replicas", MORE_THAN_REPLICAS),
@@ -58,10 +56,7 @@ impl BuiltinKind for ReplicaSet {
     fn validate(&self, object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
         let root = Cursor::root(object);
         if write.subresource == Subresource::Status {
-            let status = root.field("status");
-            apply(STATUS_RULES, &status, errors);
-            template::check_limits(&status, STATUS_LIMITS, errors);
-            return;
+            return check_status(&root.field("status"), errors);
         }
         let spec = root.field("spec");
         check_spec(&spec, write, errors);
@@ -71,6 +66,12 @@ impl BuiltinKind for ReplicaSet {
     fn warn(&self, object: &Value, write: &Write<'_>, warnings: &mut Vec<String>) {
         template::warn_replicated(object, write, warnings);
     }
+}
+
+/// Checks the numbers of a status, which ReplicationControllers share.
+pub(crate) fn check_status(status: &Cursor<'_, '_>, errors: &mut ErrorList) {
+    apply(STATUS_RULES, status, errors);
+    template::check_limits(status, STATUS_LIMITS, errors);
 }
 
 fn check_spec(spec: &Cursor<'_, '_>, write: &Write<'_>, errors: &mut ErrorList) {

@@ -15,6 +15,10 @@ struct Step {
     gate: Option<&'static str>,
     /// The struct that the field holds, behind pointers, lists and maps, if gated fields are below it.
     into: Option<TypeId>,
+    /// True if the field is a map.
+    is_map: bool,
+    /// A gate, and the fields beside this one of which none may be set for the fields below this one to be dropped.
+    spared: Option<(&'static str, &'static [&'static str])>,
 }
 
 type Plan = BTreeMap<TypeId, Vec<Step>>;
@@ -51,6 +55,8 @@ fn plan() -> &'static Plan {
                     field: field.name,
                     gate,
                     into,
+                    is_map: matches!(table.underlying(&field.ty), GoType::Map(_)),
+                    spared: earlier(d.name, field.name),
                 })
             });
             steps.collect::<Vec<_>>()
@@ -65,6 +71,35 @@ const NEVER_DROPPED: &[(&str, &str)] = &[
     // Claims drop the whole reference; templates of claims in pods keep it.
     ("TypedObjectReference", "namespace"),
 ];
+
+/// Unions in which kube-apiserver drops the fields of a gate from the first member that is set, in this order, and looks
+/// no further.
+const FIRST_ONLY: &[(&str, &str, &[&str])] = &[
+    (
+        "Volume",
+        "AtomicWriteVolumeUserFields",
+        &["secret", "configMap", "downwardAPI", "projected"],
+    ),
+    (
+        "VolumeProjection",
+        "AtomicWriteVolumeUserFields",
+        &[
+            "secret",
+            "downwardAPI",
+            "configMap",
+            "serviceAccountToken",
+            "clusterTrustBundle",
+            "podCertificate",
+        ],
+    ),
+];
+
+/// The members of a union that come before a field, with the gate to which the order matters.
+fn earlier(owner: &str, field: &str) -> Option<(&'static str, &'static [&'static str])> {
+    let (_, gate, order) = FIRST_ONLY.iter().find(|(union, _, _)| *union == owner)?;
+    let at = order.iter().position(|member| *member == field)?;
+    Some((gate, order.get(..at)?))
+}
 
 /// The gate of a field. The comments of Kubernetes omit the gate of one field, and use the old name of another gate.
 fn gate_of(owner: &str, field: &FieldDef) -> Option<&'static str> {
@@ -105,21 +140,32 @@ pub(crate) fn drop_disabled(
 }
 
 fn drop_from(id: TypeId, object: &mut Map, is_dropped: &dyn Fn(&str) -> bool) {
+    let is_set = |object: &Map, field: &str| object.get(field).is_some_and(|v| !v.is_null());
     for step in plan().get(&id).into_iter().flatten() {
+        let spared = step
+            .spared
+            .filter(|(_, earlier)| earlier.iter().any(|f| is_set(object, f)));
         let Some(value) = object.get_mut(step.field) else {
             continue;
         };
         if step.gate.is_some_and(is_dropped) {
             object.remove(step.field);
         } else if let Some(into) = step.into {
-            each_object(value, &mut |object| drop_from(into, object, is_dropped));
+            let is_dropped = |gate: &str| spared.is_none_or(|(spared, _)| spared != gate) && is_dropped(gate);
+            each_object(value, step.is_map, &mut |object| {
+                drop_from(into, object, &is_dropped);
+            });
         }
     }
 }
 
 /// Calls a function for a struct, or for the structs in a list or map.
-fn each_object(value: &mut Value, act: &mut dyn FnMut(&mut Map)) {
+fn each_object(value: &mut Value, is_map: bool, act: &mut dyn FnMut(&mut Map)) {
     match value {
+        Value::Object(map) if is_map => map
+            .iter_mut()
+            .filter_map(|(_, v)| v.as_object_mut())
+            .for_each(act),
         Value::Object(object) => act(object),
         Value::Array(items) => items.iter_mut().filter_map(Value::as_object_mut).for_each(act),
         _ => {}
@@ -135,6 +181,7 @@ fn uses(id: TypeId, value: &Value, gate: &str) -> bool {
         };
         let below = |into: TypeId| match value {
             Value::Array(items) => items.iter().any(|item| uses(into, item, gate)),
+            Value::Object(map) if step.is_map => map.values().any(|item| uses(into, item, gate)),
             value => uses(into, value, gate),
         };
         step.gate == Some(gate) || step.into.is_some_and(below)

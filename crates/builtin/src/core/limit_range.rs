@@ -77,9 +77,12 @@ impl BuiltinKind for LimitRange {
 /// The default limit is the maximum; the default request is the default limit, or else the minimum.
 fn default_container(limit: &mut Map) {
     let fill = |limit: &mut Map, to: &str, from: &str| {
-        let source = limit.get(from).and_then(Value::as_object).cloned();
+        let source = limit.get(from).and_then(Value::as_object);
+        let Some(source) = source.filter(|source| !source.is_empty()).cloned() else {
+            return;
+        };
         if let Some(target) = object_in(limit, to) {
-            let mut absent: Vec<_> = source.into_iter().flatten().collect();
+            let mut absent: Vec<_> = source.into_iter().collect();
             absent.retain(|(name, _)| !target.contains_key(name));
             target.insert_all(absent);
         }

@@ -137,6 +137,12 @@ impl BuiltinKind for Pod {
         }
     }
 
+    fn warn_always(&self, object: &Value, write: &Write<'_>, warnings: &mut Vec<String>) {
+        if let Operation::Create = write.operation {
+            warnings::app_armor_annotations(&Cursor::root(object), warnings);
+        }
+    }
+
     fn warn(&self, object: &Value, write: &Write<'_>, warnings: &mut Vec<String>) {
         let root = Cursor::root(object);
         match (write.operation, write.subresource) {

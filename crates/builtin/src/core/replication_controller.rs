@@ -1,8 +1,7 @@
 //! ReplicationController.
 
-use crate::apps::replica_set::{STATUS_LIMITS, STATUS_RULES};
-use crate::apps::template;
-use crate::checks::{Report, apply, labels, numbers};
+use crate::apps::{replica_set, template};
+use crate::checks::{Report, labels, numbers};
 use crate::core::pod_template;
 use crate::prepare::{self, object_if_set, object_in, set_default};
 use crate::{BuiltinKind, Context, Cursor, GarbageCollection, KindFacts, Subresource, Write};
@@ -44,10 +43,7 @@ impl BuiltinKind for ReplicationController {
     fn validate(&self, object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
         let root = Cursor::root(object);
         if write.subresource == Subresource::Status {
-            let status = root.field("status");
-            apply(STATUS_RULES, &status, errors);
-            template::check_limits(&status, STATUS_LIMITS, errors);
-            return;
+            return replica_set::check_status(&root.field("status"), errors);
         }
         check_spec(&root.field("spec"), write, errors);
     }

@@ -187,9 +187,6 @@ fn default_spec(spec: &mut Map) {
     let view = View { spec: Some(&wrapped) };
     let (is_accessible, is_load_balancer) = (view.is_externally_accessible(), view.is_load_balancer());
     let is_internal = matches!(view.service_type(), "NodePort" | "LoadBalancer" | "ClusterIP");
-    // A policy of a service that has no traffic is never shown, though it is checked.
-    let is_idle =
-        view.is_external_name() && matches!(view.text("internalTrafficPolicy"), "Cluster" | "Local");
     *spec = wrapped.into_object().unwrap_or_default();
     if is_accessible {
         set_if_empty(spec, "externalTrafficPolicy", "Cluster");
@@ -199,9 +196,6 @@ fn default_spec(spec: &mut Map) {
     }
     if is_load_balancer {
         set_default(spec, "allocateLoadBalancerNodePorts", true);
-    }
-    if is_idle {
-        spec.remove("internalTrafficPolicy");
     }
 }
 

@@ -103,7 +103,10 @@ fn count_generation(object: &mut Map, old: Option<&Value>) {
     let generation = match old {
         None => 1,
         Some(old) => {
-            let labels = |v: Option<&Value>| v.and_then(|m| m.get("labels")).cloned();
+            let labels = |metadata: Option<&Value>| {
+                let labels = metadata.and_then(|m| m.get("labels")?.as_object()).cloned();
+                labels.unwrap_or_default()
+            };
             let is_same = object.get("addressType") == old.get("addressType")
                 && same_lists(object.get("endpoints"), old.get("endpoints"), "Endpoint")
                 && same_lists(object.get("ports"), old.get("ports"), "EndpointPort")

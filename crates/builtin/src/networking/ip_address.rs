@@ -14,8 +14,7 @@ pub(super) struct IPAddress;
 
 const FACTS: KindFacts = KindFacts {
     scope: Scope::Cluster,
-    // The name is an address, which the validation of the kind checks.
-    names: NameRule::PathSegment,
+    names: NameRule::Own,
     selectable: &["metadata.name"],
     validates_name_on_update: true,
     ..KindFacts::new(GROUP, "IPAddress")

@@ -16,6 +16,7 @@ const FACTS: KindFacts = KindFacts {
     creates_on_update: true,
     unconditional_update: false,
     qualifies_finalizers: false,
+    validates_name_on_update: true,
     ..KindFacts::new("node.k8s.io", "RuntimeClass")
 };
 

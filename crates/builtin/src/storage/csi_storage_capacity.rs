@@ -14,6 +14,7 @@ pub(super) struct CSIStorageCapacity;
 
 const FACTS: KindFacts = KindFacts {
     unconditional_update: false,
+    validates_name_on_update: true,
     ..KindFacts::new(GROUP, "CSIStorageCapacity")
 };
 

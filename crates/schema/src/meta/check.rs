@@ -28,6 +28,8 @@ pub enum NameRule {
     Label,
     /// Any path segment: the names of embedded resources, and the rule that all kinds share.
     PathSegment,
+    /// The kind checks its names itself, and takes the prefix of a generated name as the name.
+    Own,
 }
 
 impl NameRule {
@@ -44,6 +46,7 @@ impl NameRule {
             NameRule::Label => names::dns1123_label(name),
             NameRule::PathSegment if matches!(name, "." | "..") => vec![format!("may not be '{name}'")],
             NameRule::PathSegment => path_prefix(name),
+            NameRule::Own => Vec::new(),
         }
     }
 

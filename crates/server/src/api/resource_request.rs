@@ -11,8 +11,9 @@ use crate::rest::view::Shape;
 use crate::status::{ApiError, ApiResult, GroupResource};
 use std::sync::Arc;
 
-/// The maximum length of a name.
-const MAX_NAME: usize = 253;
+/// The maximum length of a name. Some kinds allow any path segment; a key, which contains two names, has at most 4096
+/// bytes.
+const MAX_NAME: usize = 1024;
 
 /// A request that addresses objects of a kind.
 #[derive(Clone, Copy, Debug)]

@@ -13,6 +13,8 @@ pub(crate) enum Scheme {
     Core,
     /// CRDs.
     Definitions,
+    /// API services.
+    Aggregator,
     /// Types of the API machinery.
     Meta,
     /// Responses of webhooks.
@@ -47,6 +49,7 @@ impl Scheme {
     pub(crate) fn of_group(group: &str) -> Scheme {
         match group {
             crate::kinds::definitions::GROUP => Scheme::Definitions,
+            "apiregistration.k8s.io" => Scheme::Aggregator,
             _ => Scheme::Core,
         }
     }
@@ -54,8 +57,9 @@ impl Scheme {
     /// Its name: the place in the source where it is created.
     fn name(self) -> &'static str {
         match self {
-            Scheme::Core => "kubernetes/pkg/api/legacyscheme/scheme.go:30",
+            Scheme::Core => "pkg/api/legacyscheme/scheme.go:30",
             Scheme::Definitions => "k8s.io/apiextensions-apiserver/pkg/apiserver/apiserver.go:56",
+            Scheme::Aggregator => "k8s.io/kube-aggregator/pkg/apiserver/scheme/scheme.go:28",
             Scheme::Meta => "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme/register.go:27",
             Scheme::Webhook => "k8s.io/apiserver/pkg/util/webhook/client.go:74",
         }
@@ -71,6 +75,9 @@ impl Scheme {
                 Scheme::Definitions | Scheme::Webhook,
                 "apiextensions.k8s.io/v1" | "apiextensions.k8s.io/v1beta1",
             ) => Some("ConversionReview CustomResourceDefinition CustomResourceDefinitionList"),
+            (Scheme::Aggregator, "apiregistration.k8s.io/v1" | "apiregistration.k8s.io/v1beta1") => {
+                Some("APIService")
+            }
             (Scheme::Meta, "meta.k8s.io/v1") => Some("Table TableOptions"),
             _ => None,
         }

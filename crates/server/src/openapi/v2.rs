@@ -17,7 +17,7 @@ pub(super) const SWAGGER: &str = "2.0";
 
 /// The title and version of documents.
 pub(super) fn info() -> Value {
-    object([("title", "Kubernetes".into()), ("version", "v1.37.0".into())])
+    object([("title", "Kubernetes".into()), ("version", "1.37".into())])
 }
 
 /// The paths and schemas of a kind in all its served versions. The schemas of built-in kinds are among those that are

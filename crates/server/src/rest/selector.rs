@@ -422,11 +422,15 @@ impl FieldSelector {
             let Some((field, equal, value)) = split_term(part) else {
                 return Err(format!("invalid selector: '{text}'; can't understand '{part}'"));
             };
-            terms.push(FieldTerm {
-                field: field.to_owned(),
-                value: unescape(value)?,
-                equal,
-            });
+            let value = unescape(value)?;
+            // A term about nothing selects everything.
+            if !field.is_empty() || !value.is_empty() {
+                terms.push(FieldTerm {
+                    field: field.to_owned(),
+                    value,
+                    equal,
+                });
+            }
         }
         Ok(FieldSelector { terms })
     }

@@ -91,7 +91,18 @@ pub(super) fn warn(at: &Cursor<'_, '_>, is_pod: bool, context: &Context<'_>, war
     }
     let profile = security.field("appArmorProfile");
     containers_at(&spec, |container| {
-        profile_annotations(container, &annotations, profile.value(), is_pod, warnings);
+        let key = format!("{SECCOMP_CONTAINER}{}", container.field("name").str());
+        if !container
+            .field("securityContext")
+            .field("seccompProfile")
+            .is_set()
+            && has(&key)
+        {
+            warnings.push(seccomp(&annotations, &key));
+        }
+        if !is_pod {
+            app_armor(container, &annotations, profile.value(), is_pod, warnings);
+        }
         let resources = container.field("resources");
         fractions(&resources.field("limits"), warnings);
         fractions(&resources.field("requests"), warnings);
@@ -252,28 +263,32 @@ fn seccomp(annotations: &Cursor<'_, '_>, key: &str) -> String {
     format!(r#"{at}: non-functional in v1.27+; use the "seccompProfile" field instead"#)
 }
 
-/// Profiles in annotations have been replaced by fields.
-fn profile_annotations(
+/// Warns about the AppArmor profiles of a pod in annotations, of which its preparation has made fields.
+pub(super) fn app_armor_annotations(pod: &Cursor<'_, '_>, warnings: &mut Vec<String>) {
+    let metadata = pod.field("metadata");
+    let (annotations, spec) = (metadata.field("annotations"), pod.field("spec"));
+    let security = spec.field("securityContext");
+    let of_pod = security.field("appArmorProfile");
+    containers_at(&spec, |container| {
+        app_armor(container, &annotations, of_pod.value(), true, warnings);
+    });
+}
+
+fn app_armor(
     container: &Cursor<'_, '_>,
     annotations: &Cursor<'_, '_>,
     of_pod: Option<&Value>,
     is_pod: bool,
     warnings: &mut Vec<String>,
 ) {
-    let Some(map) = annotations.map().filter(|map| !map.is_empty()) else {
-        return;
-    };
-    let (name, context) = (container.field("name").str(), container.field("securityContext"));
-    let key = format!("{SECCOMP_CONTAINER}{name}");
-    if !context.field("seccompProfile").is_set() && map.contains_key(&key) {
-        warnings.push(seccomp(annotations, &key));
-    }
-    let key = format!("{APP_ARMOR}{name}");
-    let Some(annotation) = map.get(&key).and_then(Value::as_str) else {
+    let key = format!("{APP_ARMOR}{}", container.field("name").str());
+    let Some(annotation) = annotations.map().and_then(|map| map.get(&key)?.as_str()) else {
         return;
     };
     let annotated = app_armor_profile(annotation);
-    let own = context.field("appArmorProfile").value();
+    let context = container.field("securityContext");
+    let profile = context.field("appArmorProfile");
+    let own = profile.value();
     // The preparation of a pod has set the field from the annotation.
     let warns = match is_pod {
         true => own.is_none_or(|own| Some(own) == annotated.as_ref()),

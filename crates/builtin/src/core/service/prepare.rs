@@ -14,12 +14,24 @@ pub(super) fn prepare(object: &mut Map, write: &Write<'_>) {
             object.remove("status");
             // Also where nothing is allocated: a headless service is valid without a server.
             relate_cluster_ips(object, None);
+            drop_idle_policy(object);
         }
         (Operation::Update(old), Subresource::Status) => keep(object, old, "spec"),
         (Operation::Update(old), _) => {
             keep(object, old, "status");
             drop_fields_of_other_types(object, old);
+            drop_idle_policy(object);
         }
+    }
+}
+
+/// A service without traffic has no policy for it. The client who set one still owns it, and a wrong one is an error.
+fn drop_idle_policy(object: &mut Map) {
+    let view = View::of(object);
+    let is_idle =
+        view.is_external_name() && matches!(view.text("internalTrafficPolicy"), "Cluster" | "Local");
+    if is_idle && let Some(spec) = object_in(object, "spec") {
+        spec.remove("internalTrafficPolicy");
     }
 }
 

@@ -213,19 +213,17 @@ const PATCH_LISTS: [(&str, Option<&str>); 8] = [
 fn patches_in_comments(text: &str) -> impl Iterator<Item = &str> {
     let mut is_patches = false;
     text.lines().filter_map(move |line| {
-        let inside = line.trim_start().trim_start_matches('#').trim();
-        let is_top = !line.starts_with([' ', '-']);
-        let key = inside
-            .strip_suffix(':')
-            .filter(|key| is_top && !key.contains(' '));
-        if let Some(key) = key {
+        let commented = line.strip_prefix('#');
+        let bare = commented.map_or(line, |rest| rest.strip_prefix(' ').unwrap_or(rest));
+        if let Some((key, _)) = bare.split_once(':')
+            && key.chars().all(|c| c.is_ascii_alphanumeric())
+        {
             is_patches = PATCH_LISTS.iter().any(|(list, _)| *list == key);
         }
-        let entry = inside
-            .strip_prefix("- ")
-            .filter(|_| is_patches && line.trim_start().starts_with('#'))?;
-        let file = entry.strip_prefix("path:").unwrap_or(entry).trim();
-        Some(file).filter(|file| !file.contains([' ', ':']))
+        let entry = line.trim_start().strip_prefix('#')?.trim().strip_prefix("- ")?;
+        let file = entry.strip_prefix("path:").unwrap_or(entry);
+        let file = file.split(" #").next().unwrap_or_default().trim();
+        Some(file).filter(|file| is_patches && !file.contains([' ', ':']))
     })
 }
 

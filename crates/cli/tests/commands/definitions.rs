@@ -315,5 +315,6 @@ fn broken_files_without_crds_are_skipped() {
           |
         7 |   names: {plural: widgets, singular: widget, kind: Widget, listKind: WidgetList}
           |        ^
-    "#]].assert_eq(&[lint, cost, named, broken].concat());
+    "#]]
+    .assert_eq(&[lint, cost, named, broken].concat());
 }

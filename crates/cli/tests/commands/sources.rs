@@ -612,7 +612,8 @@ fn files_with_placeholders_of_scripts_are_skipped() {
           |
         4 |   name: @NAME@
           |         ^
-    "#]].assert_eq(&[out, named].concat());
+    "#]]
+    .assert_eq(&[out, named].concat());
 }
 
 /// Generated kustomizations list patches in comments until the user enables them; others are never listed.
@@ -629,11 +630,13 @@ fn patches_that_are_not_enabled_are_skipped() {
         (
             "crd/kustomization.yaml",
             "resources:\n- bases/widgets.yaml\n#- service.yaml\n\n#patches:\n# [WEBHOOK] To enable webhooks, uncomment these lines:\n\
-             #- path: patches/service.yaml\n# - patches/webhook.yaml\n",
+             #- path: patches/cainjection.yaml\n#  target:\n#    kind: Service\n#+kubebuilder:scaffold:patch\n#- path: patches/service.yaml # for later\n\
+             # - patches/webhook.yaml\n",
         ),
         ("crd/patches/service.yaml", service),
         ("crd/patches/webhook.yaml", &patch("widgets.example.com")),
         ("crd/patches/cainjection.yaml", &patch("widgets.example.com")),
+        ("crd/patches/unlisted.yaml", &patch("widgets.example.com")),
         ("crd/service.yaml", service),
     ]);
     let (validate, code) = project.run("validate . -v --summary");

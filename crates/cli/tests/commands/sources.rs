@@ -656,15 +656,17 @@ fn patches_that_are_not_enabled_are_skipped() {
           | ^
           = built-in kind of Kubernetes 1.37
           = the rules that ran cost 0
-        1 CRD, 2 objects: 1 accepted, 1 refused, 0 warnings, 1 skipped, 3 files skipped
-        note: crd/patches/cainjection.yaml: CustomResourceDefinition widgets.example.com: skipped: a patch of a CRD: it has no group, names and versions
+        1 CRD, 2 objects: 1 accepted, 1 refused, 0 warnings, 1 skipped, 4 files skipped
+        note: crd/patches/unlisted.yaml: CustomResourceDefinition widgets.example.com: skipped: a patch of a CRD: it has no group, names and versions
+        note: crd/patches/cainjection.yaml: skipped: a patch of a kustomization: use --kustomize
         note: crd/patches/service.yaml: skipped: a patch of a kustomization: use --kustomize
         note: crd/patches/webhook.yaml: skipped: a patch of a kustomization: use --kustomize
         note: crd/kustomization.yaml: skipped: not a Kubernetes object
         crd/bases/widgets.yaml: widgets.example.com: accepted
-        1 CRD: 0 refused, 0 pieces of advice, 2 files skipped
-        note: crd/patches/cainjection.yaml: CustomResourceDefinition widgets.example.com: skipped: not a CustomResourceDefinition
+        1 CRD: 0 refused, 0 pieces of advice, 3 files skipped
+        note: crd/patches/unlisted.yaml: CustomResourceDefinition widgets.example.com: skipped: not a CustomResourceDefinition
         note: crd/service.yaml: Service a: skipped: not a CustomResourceDefinition
+        note: crd/patches/cainjection.yaml: skipped: a patch of a kustomization: use --kustomize
         note: crd/patches/service.yaml: skipped: a patch of a kustomization: use --kustomize
         note: crd/patches/webhook.yaml: skipped: a patch of a kustomization: use --kustomize
         note: no CRD has rules

@@ -95,8 +95,11 @@ fn has_variable(text: &str) -> bool {
     references.any(|(at, _)| text.get(at + 2..).and_then(parse).is_some())
 }
 
-/// The placeholders of other tools: the texts around a name, and what may be a name.
-const PLACEHOLDERS: [(&str, &str, fn(&str) -> bool); 8] = [
+/// The texts around the name of a placeholder, and what may be a name.
+type Placeholder = (&'static str, &'static str, fn(&str) -> bool);
+
+/// The placeholders of other tools.
+const PLACEHOLDERS: [Placeholder; 8] = [
     // Helm, Jinja.
     ("{{", "}}", |inside| !inside.trim().is_empty()),
     // Chainsaw.
@@ -174,15 +177,23 @@ pub(crate) fn asks_for_value(text: &str) -> bool {
 /// to; a name stands for the members of all elements of a list. Returns whether there were any.
 pub(crate) fn blank(value: &mut Value, names: &[&str]) -> bool {
     match (value, names) {
-        (Value::Array(items), names) => items
-            .iter_mut()
-            .fold(false, |any, item| blank(item, names) || any),
+        // Every element is visited, so `any` does not do.
+        (Value::Array(items), names) => {
+            items
+                .iter_mut()
+                .filter_map(|item| blank(item, names).then_some(()))
+                .count()
+                > 0
+        }
         (Value::Object(members), [name, rest @ ..]) => {
             members.get_mut(name).is_some_and(|member| blank(member, rest))
         }
-        (Value::Object(members), []) => members
-            .iter_mut()
-            .fold(false, |any, (_, member)| blank(member, &[]) || any),
+        (Value::Object(members), []) => {
+            let blanked = members
+                .iter_mut()
+                .filter_map(|(_, member)| blank(member, &[]).then_some(()));
+            blanked.count() > 0
+        }
         (text @ Value::String(_), []) if is_open(text) => {
             *text = Value::Null;
             true

@@ -107,7 +107,10 @@ impl ReportBuilder<'_> {
     ) {
         let is_final = |error: &&FieldError| {
             let named = matches!(error.value(), BadValue::Value(value) if is_open_text(value));
-            !named && !value_at(sent, &path_of(error, sent)).is_some_and(placeholders::is_open)
+            let value = value_at(sent, &path_of(error, sent));
+            // Beside nulls for values that are not final, an absent field may be derived from them.
+            let may_be_derived = value.is_none() && written.is_some();
+            !named && !may_be_derived && !value.is_some_and(placeholders::is_open)
         };
         let (mut errors, mut open): (Vec<&FieldError>, Vec<&FieldError>) = errors.iter().partition(is_final);
         if !open.is_empty() && errors.iter().all(|error| says_not_checked(error)) {

@@ -529,6 +529,11 @@ fn values_that_are_not_final_do_not_hide_other_errors() {
         ("wrong.yaml", &deployment("a", "three", "a:${TAG}", "80")),
         ("range.yaml", &deployment("a", "${REPLICAS}", "a", "80800")),
         ("text.yaml", &deployment("<your-name>", "1", "a", "80")),
+        (
+            "claim.yaml",
+            "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: '${NAME}'}\nspec:\n  accessModes: [ReadWriteOnce]\n  \
+             dataSourceRef: {apiGroup: example.com, kind: Restore, name: '${NAME}'}\n  resources: {requests: {storage: '${SIZE:=5Gi}'}}\n",
+        ),
     ]);
     let (out, code) = project.run("validate . --summary");
     assert_eq!(code, 1);
@@ -544,6 +549,19 @@ fn values_that_are_not_final_do_not_hide_other_errors() {
         4 |   name: ($test.name)
           |   ^
         chainsaw.yaml: Deployment ($test.name): accepted, except for values that are not final
+        claim.yaml:1:1: warning: PersistentVolumeClaim ${NAME}: not validated, because the value is not final: quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'
+          |
+        1 | apiVersion: v1
+          | ^
+        claim.yaml:7:3: warning: PersistentVolumeClaim ${NAME}: not validated, because the value is not final: spec.resources[storage]: Invalid value: "0": must be greater than zero
+          |
+        7 |   resources: {requests: {storage: '${SIZE:=5Gi}'}}
+          |   ^
+        claim.yaml:4:1: warning: PersistentVolumeClaim ${NAME}: not validated, because the value is not final: spec.dataSource.name: Required value
+          |
+        4 | spec:
+          | ^
+        claim.yaml: PersistentVolumeClaim ${NAME}: accepted, except for values that are not final
         open.yaml:6:3: warning: Deployment a: not validated, because the value is not final: json: cannot unmarshal string into Go struct field DeploymentSpec.spec.replicas of type int32
           |
         6 |   replicas: ${REPLICAS}
@@ -575,7 +593,7 @@ fn values_that_are_not_final_do_not_hide_other_errors() {
           |
         6 |   replicas: three
           |   ^
-        0 CRDs, 6 objects: 3 accepted (3 with values that are not final), 3 refused, 6 warnings
+        0 CRDs, 7 objects: 4 accepted (4 with values that are not final), 3 refused, 9 warnings
     "#]].assert_eq(&out);
 }
 

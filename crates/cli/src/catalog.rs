@@ -11,6 +11,7 @@ use crate::problem::{Problem, note, warn};
 use crate::report::count;
 use crate::stream;
 use crate::validate::title;
+use crate::walk;
 use rayon::prelude::*;
 use scantling_admit::{Resource, ResourceCompiler};
 use scantling_schema::definition::{Accepted, ApiVersion, CrdVersion, Definition, ValidationContext};
@@ -184,9 +185,10 @@ impl Catalog {
                 &chosen
             }
         };
+        let named = walk::named(sources);
         let unread = stream::each_document(
             sources,
-            |document| definitions(document, target, other, texts),
+            |document| definitions(document, target, other, texts, named.contains(&**document.file)),
             |found: Definitions| {
                 entries.extend(found.entries);
                 skipped.extend(found.skipped);
@@ -203,7 +205,11 @@ impl Catalog {
             self.add(entry);
         }
         self.skipped.extend(skipped);
-        let nothing = self.entries.len() == before && problems.is_empty();
+        let is_skipped = |problem: &Problem| {
+            let input = problem.input();
+            problem.skip_reason().is_some() && input.is_some_and(|i| !named.contains(&*i.file))
+        };
+        let nothing = self.entries.len() == before && problems.iter().all(is_skipped);
         if let (OtherObjects::Listed, true, Some(first)) = (other, nothing, sources.first()) {
             let more = match sources.len() - 1 {
                 0 => String::new(),
@@ -429,12 +435,13 @@ fn definitions(
     target: TargetFlags,
     other: OtherObjects,
     texts: Texts,
+    is_named: bool,
 ) -> Definitions {
     let mut found = Definitions::default();
     if other == OtherObjects::Skipped && memchr::memmem::find(document.text, KIND.as_bytes()).is_none() {
         return found;
     }
-    let objects = match document.known_objects() {
+    let objects = match known_definitions(document) {
         Ok(objects) => objects,
         Err(problem) => {
             found.problems.push(problem);
@@ -443,7 +450,7 @@ fn definitions(
     };
     let text = (texts == Texts::Kept).then(|| Arc::from(document.text));
     for object in objects {
-        if !object.is_definition() {
+        if !object.is_definition() || object.is_definition_patch() && !is_named {
             if other == OtherObjects::Listed {
                 let title = title(object.kind(), object.namespace(), object.name());
                 found.skipped.push(format!("{}: {title}", document.file));
@@ -462,6 +469,18 @@ fn definitions(
         }
     }
     found
+}
+
+/// Decodes the objects of a document that is searched for CRDs. A document without the name of their kind has none, and is
+/// not of interest if it cannot be decoded.
+pub(crate) fn known_definitions(document: &Document<'_>) -> Result<Vec<InputObject>, Problem> {
+    document.known_objects().map_err(|problem| {
+        let mentions = memchr::memmem::find(document.text, KIND.as_bytes()).is_some();
+        match mentions || problem.skip_reason().is_some() {
+            true => problem,
+            false => problem.skippable("neither valid YAML nor a CustomResourceDefinition"),
+        }
+    })
 }
 
 /// Decodes a CRD.

@@ -232,7 +232,7 @@ fn costs(
                 &rule.field
             };
             lines.push(format!(
-                "{name} {version_name}: {field}: {} became `{}` (cost {total}, {share:.1} % of the limit)",
+                "{name} {version_name}: {field}: {} became `{}` (cost {total}, {share:.1}% of the limit)",
                 rule.extension, rule.rule
             ));
         }

@@ -222,6 +222,13 @@ fn fields_of(kind: &ExplainedKind<'_>, node: &SchemaNode) -> Vec<ExplainedField>
 const INDENT: &str = "    ";
 const RULE_INDENT: &str = "        ";
 
+/// Returns the first paragraph of a description in one line. Generated CRDs keep the line breaks of comments.
+fn first_paragraph(description: &str) -> String {
+    let lines = description.trim().lines().map(str::trim);
+    let lines: Vec<&str> = lines.take_while(|line| !line.is_empty()).collect();
+    lines.join(" ")
+}
+
 impl Explanation {
     fn text(&self) -> String {
         let mut out = format!("KIND:     {}\nVERSION:  {}\n", self.kind, self.api_version);
@@ -246,7 +253,7 @@ impl Explanation {
                     push_wrapped(&format!("message: {}", rule.message), RULE_INDENT, &mut out);
                 }
                 let share = rule.share * 100.0;
-                let cost = format!("cost: {} ({share:.1} % of the limit)", rule.cost);
+                let cost = format!("cost: {} ({share:.1}% of the limit)", rule.cost);
                 push_wrapped(&cost, RULE_INDENT, &mut out);
             }
         }
@@ -259,8 +266,9 @@ impl Explanation {
                     n => format!(" ({})", crate::report::count(n, "rule")),
                 };
                 out.push_str(&format!("  {} <{}>{required}{rules}\n", field.name, field.ty));
-                if let Some(first) = field.description.lines().next().filter(|line| !line.is_empty()) {
-                    push_wrapped(first, INDENT, &mut out);
+                let summary = first_paragraph(&field.description);
+                if !summary.is_empty() {
+                    push_wrapped(&summary, INDENT, &mut out);
                 }
                 if !field.facts.is_empty() && field.facts != field.ty {
                     push_wrapped(&field.facts, INDENT, &mut out);
@@ -268,5 +276,24 @@ impl Explanation {
             }
         }
         out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::first_paragraph;
+
+    #[test]
+    fn summaries_are_paragraphs() {
+        for (description, summary) in [
+            ("One line.", "One line."),
+            (
+                "The share of requests that\nare mirrored.\n\nMore.",
+                "The share of requests that are mirrored.",
+            ),
+            ("", ""),
+        ] {
+            assert_eq!(first_paragraph(description), summary);
+        }
     }
 }

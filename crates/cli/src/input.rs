@@ -1,6 +1,7 @@
 //! Documents and the objects in them.
 
 use crate::locate::Location;
+use crate::placeholders;
 use crate::problem::Problem;
 use crate::split::lines;
 use scantling_value::{DecodeError, Decoded, Finding, Limits, Position, Value, json, yaml};
@@ -108,6 +109,12 @@ impl InputObject {
     /// Returns whether this is a CRD.
     pub(crate) fn is_definition(&self) -> bool {
         self.kind() == "CustomResourceDefinition" && self.api_version().starts_with("apiextensions.k8s.io/")
+    }
+
+    /// Returns whether this is only a part of a CRD, as patches for kustomize are.
+    pub(crate) fn is_definition_patch(&self) -> bool {
+        let is_absent = |member: &&str| self.value.at(["spec", member]).is_none();
+        self.is_definition() && ["group", "names", "versions", "version"].iter().all(is_absent)
     }
 }
 
@@ -266,7 +273,7 @@ pub(crate) fn undecodable(file: &Arc<str>, text: &[u8], start: Start, error: &De
     let position = at.unwrap_or(Position { line: 1, column: 1 });
     let place = Location::in_text(text, start, position);
     let mut problem = Problem::in_file(file, Some(place), error);
-    if is_template(text) {
+    if is_template(text) || line_of(text, at).is_some_and(placeholders::has_unquoted_placeholder) {
         problem = problem.skippable("a template: validate what it is rendered to");
     } else if memchr::memmem::find(text, b"apiVersion").is_none() {
         problem = problem.skippable(NOT_AN_OBJECT);
@@ -277,6 +284,10 @@ pub(crate) fn undecodable(file: &Arc<str>, text: &[u8], start: Start, error: &De
     }
 }
 
+fn line_of(text: &[u8], at: Option<Position>) -> Option<&[u8]> {
+    text.split(|b| *b == b'\n').nth(at?.line.saturating_sub(1))
+}
+
 /// Returns whether a text looks like a template of Helm or Jinja.
 fn is_template(text: &[u8]) -> bool {
     let contains = |mark: &[u8]| memchr::memmem::find(text, mark).is_some();
@@ -285,7 +296,7 @@ fn is_template(text: &[u8]) -> bool {
 
 /// Returns advice for a text that is neither JSON nor YAML.
 fn hint(text: &[u8], at: Option<Position>) -> Option<&'static str> {
-    let line = at.and_then(|at| text.split(|b| *b == b'\n').nth(at.line.saturating_sub(1)));
+    let line = line_of(text, at);
     let indent = line.map(|line| line.iter().take_while(|b| b.is_ascii_whitespace()));
     if text.starts_with(b"\x1f\x8b") {
         Some("it is compressed: pipe the output of `gzip -dc` to `-`")

@@ -41,13 +41,14 @@ pub(crate) fn run(flags: &args::Lint) -> Result<ExitStatus, Problem> {
     report.section("items");
     let renderer = report.renderer();
     let (mut summary, mut unusable, mut baseline) = (LintSummary::default(), Vec::new(), BTreeSet::new());
+    let named = walk::named(&sources);
     let unread = stream::each_document(
         &sources,
         |document| -> Result<Vec<(DefinitionReport, RenderedItem)>, Problem> {
-            let definitions = document
-                .known_objects()?
+            let definitions = catalog::known_definitions(document)?
                 .into_iter()
-                .filter(InputObject::is_definition);
+                .filter(InputObject::is_definition)
+                .filter(|object| !object.is_definition_patch() || named.contains(&**document.file));
             let locator = DocumentLocator::new(document);
             let directives = Directives::new(document.text, document.start.line);
             let items = definitions.map(|object| linter.definition(document.file, &locator, object));

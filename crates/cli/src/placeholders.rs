@@ -1,4 +1,5 @@
-//! Values that are not final in a repository: variables of Flux (`${NAME}`) and secrets encrypted by SOPS.
+//! Values that are not final in a repository: placeholders of tools that render manifests, such as `${NAME}` of Flux, and
+//! secrets encrypted by SOPS.
 
 use crate::args::Variable;
 use scantling_value::Value;
@@ -67,7 +68,17 @@ fn parse(text: &str) -> Option<VariableReference<'_>> {
     is_name.then_some(VariableReference { name, default, rest })
 }
 
-/// Returns whether a value contains a variable or encrypted text, so that it is not final.
+/// Returns whether an error about a value may disappear once the value is final. A text counts if it has any placeholder,
+/// a list or an object only if it contains a variable or encrypted text: manifests are full of other texts in braces
+/// that are final.
+pub(crate) fn is_open(value: &Value) -> bool {
+    match value {
+        Value::String(text) => is_unresolved(value) || has_placeholder(text),
+        _ => is_unresolved(value),
+    }
+}
+
+/// Returns whether a value contains a variable or encrypted text.
 pub(crate) fn is_unresolved(value: &Value) -> bool {
     match value {
         Value::String(text) => text.starts_with("ENC[") || has_variable(text),
@@ -84,6 +95,113 @@ fn has_variable(text: &str) -> bool {
     references.any(|(at, _)| text.get(at + 2..).and_then(parse).is_some())
 }
 
+/// The texts around the name of a placeholder, and what may be a name.
+type Placeholder = (&'static str, &'static str, fn(&str) -> bool);
+
+/// The placeholders of other tools.
+const PLACEHOLDERS: [Placeholder; 8] = [
+    // Helm, Jinja.
+    ("{{", "}}", |inside| !inside.trim().is_empty()),
+    // Chainsaw.
+    ("($", ")", is_dotted_name),
+    // Kustomize, templates of OpenShift.
+    ("$(", ")", is_dotted_name),
+    // Terraform, Maven.
+    ("${", "}", is_dotted_name),
+    // Concourse.
+    ("((", "))", is_dotted_name),
+    // Scripts.
+    ("@", "@", is_constant),
+    ("{", "}", is_constant),
+    ("__", "__", is_constant),
+];
+
+/// Returns whether a text has a placeholder that a tool replaces before a cluster gets the text.
+pub(crate) fn has_placeholder(text: &str) -> bool {
+    PLACEHOLDERS.iter().any(|(begin, end, is_name)| {
+        let mut found = text.match_indices(begin);
+        found.any(|(at, _)| {
+            let inside = text.get(at + begin.len()..).and_then(|rest| rest.split_once(end));
+            inside.is_some_and(|(inside, _)| is_name(inside))
+        })
+    })
+}
+
+/// Returns whether a line has a placeholder that makes it invalid as YAML: `name: @NAME@`, `clusterIP: {PREFIX}.16`.
+pub(crate) fn has_unquoted_placeholder(line: &[u8]) -> bool {
+    let Some((_, value)) = std::str::from_utf8(line)
+        .ok()
+        .and_then(|line| line.split_once(": "))
+    else {
+        return false;
+    };
+    [('@', '@'), ('{', '}'), ('%', '%')].iter().any(|(begin, end)| {
+        let inside = value
+            .trim_start()
+            .strip_prefix(*begin)
+            .and_then(|rest| rest.split_once(*end));
+        inside.is_some_and(|(inside, _)| is_constant(inside))
+    })
+}
+
+/// Returns whether a text is a name in capital letters, as scripts replace: `IMAGE_TAG`.
+fn is_constant(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_uppercase())
+        && text
+            .chars()
+            .all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_')
+}
+
+fn is_dotted_name(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && text
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.'))
+}
+
+/// Returns whether a text asks its reader to replace it: `<your-domain>`.
+pub(crate) fn asks_for_value(text: &str) -> bool {
+    let mut found = text.match_indices('<');
+    found.any(|(at, _)| {
+        let inside = text.get(at + 1..).and_then(|rest| rest.split_once('>'));
+        inside.is_some_and(|(inside, _)| {
+            inside.starts_with(|c: char| c.is_ascii_alphabetic())
+                && inside
+                    .chars()
+                    .all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | ' '))
+        })
+    })
+}
+
+/// Replaces texts that are not final by null, which every field can be decoded from, below the field that `names` lead
+/// to; a name stands for the members of all elements of a list. Returns whether there were any.
+pub(crate) fn blank(value: &mut Value, names: &[&str]) -> bool {
+    match (value, names) {
+        // Every element is visited, so `any` does not do.
+        (Value::Array(items), names) => {
+            items
+                .iter_mut()
+                .filter_map(|item| blank(item, names).then_some(()))
+                .count()
+                > 0
+        }
+        (Value::Object(members), [name, rest @ ..]) => {
+            members.get_mut(name).is_some_and(|member| blank(member, rest))
+        }
+        (Value::Object(members), []) => {
+            let blanked = members
+                .iter_mut()
+                .filter_map(|(_, member)| blank(member, &[]).then_some(()));
+            blanked.count() > 0
+        }
+        (text @ Value::String(_), []) if is_open(text) => {
+            *text = Value::Null;
+            true
+        }
+        _ => false,
+    }
+}
+
 /// Removes the metadata of SOPS from an encrypted object, which Flux removes when it decrypts the object. Returns whether
 /// the object is encrypted.
 pub(crate) fn remove_sops(object: &mut Value) -> bool {
@@ -96,9 +214,9 @@ pub(crate) fn remove_sops(object: &mut Value) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{is_unresolved, substitute};
+    use super::{asks_for_value, blank, has_placeholder, is_unresolved, substitute};
     use crate::args::Variable;
-    use scantling_value::Value;
+    use scantling_value::{Limits, Value};
 
     #[test]
     fn variables_are_replaced_as_flux_does() {
@@ -119,14 +237,48 @@ mod tests {
     }
 
     #[test]
-    fn unresolved_values_are_recognised() {
-        for (text, wanted) in [
-            ("a ${B} c", true),
-            ("ENC[AES256_GCM,data:x]", true),
-            ("$(B) ${", false),
-            ("${}", false),
+    fn placeholders_are_recognised() {
+        for (text, is_variable, is_placeholder, asks) in [
+            ("a ${B} c", true, true, false),
+            ("${a.b}", false, true, false),
+            ("{{ .Values.name }}-a", false, true, false),
+            ("{{}}", false, false, false),
+            ("$(NAME)", false, true, false),
+            ("($test.metadata.name)", false, true, false),
+            ("cost ($5)", false, false, false),
+            ("a@IMAGE_TAG@", false, true, false),
+            ("a@example.com, b@example.com", false, false, false),
+            ("<your-domain>.example.com", false, false, true),
+            ("a < b > c", false, false, false),
+            ("__HOST__", false, true, false),
+            ("{HOST}.16", false, true, false),
+            ("((host))", false, true, false),
+            ("__init__", false, false, false),
+            ("${", false, false, false),
+            ("${}", false, false, false),
         ] {
-            assert_eq!(is_unresolved(&Value::from(text)), wanted, "{text}");
+            let value = Value::from(text);
+            let found = (is_unresolved(&value), has_placeholder(text), asks_for_value(text));
+            assert_eq!(found, (is_variable, is_placeholder, asks), "{text}");
         }
+        assert!(is_unresolved(&Value::from("ENC[AES256_GCM,data:x]")));
+    }
+
+    #[test]
+    fn only_texts_that_are_not_final_are_blanked() {
+        let text = br#"{"a": [{"b": "${X}", "c": "${X}"}, {"b": "y"}], "d": {"e": "$(X)", "f": 1}}"#;
+        let mut value = scantling_value::yaml::decode(text, Limits::SERVER).unwrap();
+        assert!(blank(&mut value, &["a", "b"]));
+        assert!(!blank(&mut value, &["a", "b"]));
+        assert!(!blank(&mut value, &["d", "f"]));
+        assert_eq!(
+            value.to_json(),
+            r#"{"a":[{"b":null,"c":"${X}"},{"b":"y"}],"d":{"e":"$(X)","f":1}}"#
+        );
+        assert!(blank(&mut value, &[]));
+        assert_eq!(
+            value.to_json(),
+            r#"{"a":[{"b":null,"c":null},{"b":"y"}],"d":{"e":null,"f":1}}"#
+        );
     }
 }

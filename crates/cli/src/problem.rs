@@ -1,8 +1,11 @@
 //! Problems that end a command, and exit codes.
 
 use crate::locate::Location;
+use crate::wrap::wrapped_message;
 use anstyle::{AnsiColor, Style};
+use std::borrow::Cow;
 use std::fmt;
+use std::io::IsTerminal as _;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -186,5 +189,16 @@ pub(crate) fn hint(text: &str) {
 }
 
 fn say(style: Style, title: &str, text: &str) {
+    let stderr = std::io::stderr();
+    let size = if stderr.is_terminal() {
+        terminal_size::terminal_size_of(stderr)
+    } else {
+        None
+    };
+    // Without a terminal, lines are not wrapped: other programs read them.
+    let text = match size {
+        Some((width, _)) => Cow::from(wrapped_message(text, title.len() + 2, width.0.into())),
+        None => Cow::from(text),
+    };
     anstream::eprintln!("{style}{title}{style:#}: {text}");
 }

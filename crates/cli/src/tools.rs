@@ -57,6 +57,14 @@ fn is_installed(program: &str) -> bool {
     std::env::split_paths(&paths).any(|folder| folder.join(program).is_file())
 }
 
+/// Adds advice if a program is not installed. A program that failed has given its own.
+fn if_missing(program: &str, problem: Problem, hint: &'static str) -> Problem {
+    match is_installed(program) {
+        true => problem,
+        false => problem.hint(hint),
+    }
+}
+
 /// Returns the output of `kustomize build`, or of `kubectl kustomize` if only that is installed.
 pub(crate) fn kustomize(directory: &Path, limit: u64) -> Result<InputSource, Problem> {
     let path = directory.display().to_string();
@@ -64,9 +72,12 @@ pub(crate) fn kustomize(directory: &Path, limit: u64) -> Result<InputSource, Pro
         (false, true) => ("kubectl", "kustomize"),
         _ => ("kustomize", "build"),
     };
-    let bytes = output(program, &[command, &path], limit).map_err(|problem| match is_installed(program) {
-        true => problem,
-        false => problem.hint("--kustomize needs kustomize or kubectl on the PATH"),
+    let bytes = output(program, &[command, &path], limit).map_err(|problem| {
+        if_missing(
+            program,
+            problem,
+            "--kustomize needs kustomize or kubectl on the PATH",
+        )
     })?;
     Ok(InputSource::memory(
         &format!("kustomize build {path}"),
@@ -84,8 +95,7 @@ pub(crate) fn helm(chart: &Path, values: &[PathBuf], limit: u64) -> Result<Input
         .collect();
     let mut arguments = vec!["template", "release-name", &path, "--include-crds"];
     arguments.extend(values.iter().map(String::as_str));
-    let bytes = output("helm", &arguments, limit).map_err(|problem| {
-        problem.hint("--helm needs helm on the PATH, and the dependencies of the chart")
-    })?;
+    let bytes = output("helm", &arguments, limit)
+        .map_err(|problem| if_missing("helm", problem, "--helm needs helm on the PATH"))?;
     Ok(InputSource::memory(&format!("helm template {path}"), true, bytes))
 }

@@ -20,6 +20,8 @@ use crate::walk;
 use scantling_value::Value;
 use serde::Serialize;
 use serde_json::value::RawValue;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 use validator::{MissingSchemas, Skipped, Validator};
@@ -76,6 +78,7 @@ pub(crate) fn run(flags: &args::Validate) -> Result<ExitStatus, Problem> {
         show_object: flags.show_object,
         field_validation: flags.field_validation.into(),
         overrides: &flags.overrides,
+        named: walk::named(&sources),
         kustomize_namespaces: sources
             .iter()
             .filter_map(|source| Some((Arc::clone(&source.name), source.kustomize_namespace.clone()?)))
@@ -170,6 +173,9 @@ pub(crate) struct ObjectReport {
     /// False if the CRD is invalid, so that the object could not be checked.
     #[serde(skip_serializing_if = "is_true")]
     pub(crate) checked: bool,
+    /// False if errors about values that are not final became warnings.
+    #[serde(rename = "final", skip_serializing_if = "is_true")]
+    pub(crate) is_final: bool,
     pub(crate) errors: Vec<Issue>,
     pub(crate) warnings: Vec<String>,
     /// The locations of the warnings, if known.
@@ -204,6 +210,7 @@ impl ObjectReport {
             name: String::new(),
             accepted: true,
             checked: true,
+            is_final: true,
             errors: Vec::new(),
             warnings: Vec::new(),
             warning_positions: Vec::new(),
@@ -246,19 +253,25 @@ struct ValidateSummary {
     /// The number of refused objects that could not be checked, because their CRD is invalid.
     #[serde(rename = "notChecked")]
     not_checked: usize,
+    /// The number of accepted objects with values that are not final.
+    #[serde(rename = "notFinal")]
+    not_final: usize,
     skipped: usize,
     /// Files, or documents of files, that are not meant for a cluster.
     #[serde(rename = "skippedFiles")]
     skipped_files: usize,
     /// The number of CRDs in use.
     definitions: usize,
-    /// The number of refused objects of kinds without a CRD.
+    /// The number of refused objects by their kind, for kinds without a CRD.
     #[serde(skip)]
-    undefined: usize,
+    undefined: BTreeMap<String, usize>,
     /// The number of objects for which only a JSON schema was available.
     #[serde(rename = "jsonSchema")]
     json_schema: usize,
 }
+
+/// The number of kinds without a schema that the advice names.
+const MAX_NAMED_KINDS: usize = 6;
 
 impl ValidateSummary {
     fn count(&mut self, report: &ObjectReport) {
@@ -270,7 +283,10 @@ impl ValidateSummary {
         let undefined = |e: &Issue| e.reason == UNDEFINED && e.help.is_none();
         self.json_schema += usize::from(report.json_schema);
         self.not_checked += usize::from(!report.checked);
-        self.undefined += usize::from(report.errors.iter().any(undefined));
+        self.not_final += usize::from(report.accepted && !report.is_final);
+        if report.errors.iter().any(undefined) {
+            *self.undefined.entry(report.kind.clone()).or_default() += 1;
+        }
         self.warnings += report.warnings.len();
     }
 
@@ -279,8 +295,11 @@ impl ValidateSummary {
         self.refused += other.refused;
         self.warnings += other.warnings;
         self.not_checked += other.not_checked;
+        self.not_final += other.not_final;
         self.skipped += other.skipped;
-        self.undefined += other.undefined;
+        for (kind, number) in &other.undefined {
+            *self.undefined.entry(kind.clone()).or_default() += number;
+        }
         self.json_schema += other.json_schema;
     }
 
@@ -295,13 +314,26 @@ impl ValidateSummary {
                 "{objects} validated against JSON schemas only, which have no rules and no defaults"
             ));
         }
-        if self.undefined > 0 {
-            let objects = count(self.undefined, "object");
+        if !self.undefined.is_empty() {
+            let objects = count(self.undefined.values().sum(), "object");
             hint(&format!(
-                "{objects} without a schema: name the CRDs with --crds, or skip such kinds with --ignore-missing-schemas \
-                 or --skip"
+                "{objects} without a schema ({}): name the CRDs with --crds, or skip such kinds with \
+                 --ignore-missing-schemas or --skip",
+                self.undefined_kinds()
             ));
         }
+    }
+
+    /// The most frequent kinds without a schema, so that users see which CRDs they lack.
+    fn undefined_kinds(&self) -> String {
+        let mut kinds: Vec<(&String, &usize)> = self.undefined.iter().collect();
+        kinds.sort_by_key(|(kind, number)| (Reverse(*number), *kind));
+        let named = kinds.iter().take(MAX_NAMED_KINDS);
+        let mut parts: Vec<String> = named.map(|(kind, number)| format!("{number} {kind}")).collect();
+        if let Some(more) = kinds.len().checked_sub(MAX_NAMED_KINDS).filter(|more| *more > 0) {
+            parts.push(count(more, "other kind"));
+        }
+        parts.join(", ")
     }
 
     fn line(&self, begun: Instant) -> String {
@@ -310,11 +342,16 @@ impl ValidateSummary {
             refused,
             warnings,
             not_checked,
+            not_final,
             skipped,
             ..
         } = self;
+        let open = match not_final {
+            0 => String::new(),
+            number => format!(" ({number} with values that are not final)"),
+        };
         let mut line = format!(
-            "{}, {}: {accepted} accepted, {refused} refused, {}",
+            "{}, {}: {accepted} accepted{open}, {refused} refused, {}",
             count(self.definitions, "CRD"),
             count(accepted + refused, "object"),
             count(*warnings, "warning")
@@ -358,10 +395,11 @@ impl ReportItem for ObjectReport {
             findings: errors
                 .chain(warnings.map(|(text, place)| Finding::warning(text, place)))
                 .collect(),
-            outcome: if self.update {
-                "update accepted"
-            } else {
-                "accepted"
+            outcome: match (self.update, self.is_final) {
+                (true, true) => "update accepted",
+                (false, true) => "accepted",
+                (true, false) => "update accepted, except for values that are not final",
+                (false, false) => "accepted, except for values that are not final",
             }
             .to_owned(),
             details: self.by.iter().map(ToString::to_string).chain([cost]).collect(),

@@ -162,24 +162,22 @@ impl Kustomized {
             let Ok(bytes) = files::read(path, MAX_KUSTOMIZATION_BYTES) else {
                 continue;
             };
+            let directory = path.parent().unwrap_or(Path::new(""));
             if let Ok(value) = yaml::decode(&bytes, Limits::SERVER) {
-                found.add(path.parent().unwrap_or(Path::new("")), &value);
+                found.add(directory, &value);
+            }
+            if let Ok(text) = std::str::from_utf8(&bytes) {
+                let files = patches_in_comments(text);
+                found
+                    .patches
+                    .extend(files.map(|file| lexically_joined(directory, file)));
             }
         }
         found
     }
 
     fn add(&mut self, directory: &Path, kustomization: &Value) {
-        for (list, member) in [
-            ("patches", Some("path")),
-            ("patchesJson6902", Some("path")),
-            ("replacements", Some("path")),
-            ("helmCharts", Some("valuesFile")),
-            ("patchesStrategicMerge", None),
-            ("configurations", None),
-            ("transformers", None),
-            ("generators", None),
-        ] {
+        for (list, member) in PATCH_LISTS {
             let files = kustomization.list(list).iter().filter_map(|item| match member {
                 Some(member) => item.get(member).and_then(Value::as_str),
                 None => item.as_str().filter(|text| !text.contains('\n')),
@@ -196,6 +194,37 @@ impl Kustomized {
         self.namespaces
             .extend(resources.map(|file| (lexically_joined(directory, file), namespace.into())));
     }
+}
+
+/// The members of a kustomization that list files which are not manifests of their own.
+const PATCH_LISTS: [(&str, Option<&str>); 8] = [
+    ("patches", Some("path")),
+    ("patchesJson6902", Some("path")),
+    ("replacements", Some("path")),
+    ("helmCharts", Some("valuesFile")),
+    ("patchesStrategicMerge", None),
+    ("configurations", None),
+    ("transformers", None),
+    ("generators", None),
+];
+
+/// The files that a kustomization lists as patches in comments, as generated kustomizations do until the user enables
+/// them: `#- path: patches/webhook_in_widgets.yaml`.
+fn patches_in_comments(text: &str) -> impl Iterator<Item = &str> {
+    let mut is_patches = false;
+    text.lines().filter_map(move |line| {
+        let commented = line.strip_prefix('#');
+        let bare = commented.map_or(line, |rest| rest.strip_prefix(' ').unwrap_or(rest));
+        if let Some((key, _)) = bare.split_once(':')
+            && key.chars().all(|c| c.is_ascii_alphanumeric())
+        {
+            is_patches = PATCH_LISTS.iter().any(|(list, _)| *list == key);
+        }
+        let entry = line.trim_start().strip_prefix('#')?.trim().strip_prefix("- ")?;
+        let file = entry.strip_prefix("path:").unwrap_or(entry);
+        let file = file.split(" #").next().unwrap_or_default().trim();
+        Some(file).filter(|file| is_patches && !file.contains([' ', ':']))
+    })
 }
 
 /// Joins paths lexically, resolving `.` and `..`.
@@ -215,13 +244,18 @@ pub(crate) fn lexically_joined(directory: &Path, file: &str) -> PathBuf {
     joined
 }
 
+/// The files that the user named.
+pub(crate) fn named(sources: &[InputSource]) -> BTreeSet<&str> {
+    sources.iter().filter(|s| s.named).map(|s| &*s.name).collect()
+}
+
 /// Separates problems from files that are skipped because the user did not name them and they do not look
 /// like manifests.
 pub(crate) fn skip_other_files(
     problems: Vec<Problem>,
     sources: &[InputSource],
 ) -> (Vec<Problem>, Vec<SkippedFile>) {
-    let named: BTreeSet<&str> = sources.iter().filter(|s| s.named).map(|s| &*s.name).collect();
+    let named = named(sources);
     let (mut kept, mut skipped) = (Vec::new(), Vec::new());
     for problem in problems {
         match (problem.skip_reason(), problem.input()) {

@@ -2,7 +2,7 @@
 
 use crate::args::Output;
 use crate::locate::Location;
-use crate::report::{Finding, ReportSubject, Severity};
+use crate::report::{Finding, ReportSubject, Severity, UNDEFINED};
 use anstyle::{AnsiColor, Style};
 use std::fmt::Write as _;
 use std::io::IsTerminal as _;
@@ -133,7 +133,9 @@ fn finding(out: &mut String, subject: &ReportSubject, finding: &Finding, palette
     let head = out.rsplit('\n').next().map_or(0, str::len) + level.len() + code.len() + 4;
     let text = fit(&subject.titled(text), head, palette.width);
     let _ = writeln!(out, ": {style}{level}{code}{style:#}: {text}");
-    if let Some(place) = &finding.location {
+    // The line of an unknown kind only repeats the message.
+    let is_evident = finding.code == UNDEFINED && finding.notes.is_empty();
+    if let Some(place) = finding.location.as_ref().filter(|_| !is_evident) {
         let number = place.line.to_string();
         let margin = " ".repeat(number.len());
         let at = place.column.saturating_sub(place.missing + 1);

@@ -2,6 +2,7 @@
 //!
 //! A suite names its CRD and the feature gates that it needs. It runs against every generated manifest of
 //! that CRD with matching gates; `payload-manifests/featuregates` lists the gates of a manifest.
+//! An older suite is beside its API and names one manifest.
 
 use super::suite::{CaseWrite, Expectation, NewState, Suite, TestCase, Verdict};
 use scantling_value::{Limits, Path as FieldPath, Value, yaml};
@@ -11,13 +12,22 @@ use std::path::{Path, PathBuf};
 
 /// Returns whether a document is a suite of this format.
 pub(crate) fn is_suite(document: &Value) -> bool {
-    document.get("crdName").is_some() && document.get("tests").is_some()
+    let names_crd = document.get("crdName").is_some() || document.get("crd").is_some();
+    names_crd && document.get("tests").is_some()
+}
+
+/// The way a suite refers to its CRD.
+enum CrdReference {
+    /// The name of the CRD.
+    Name(String),
+    /// The file name of a manifest, in older suites.
+    File(String),
 }
 
 /// A suite with the CRD that it names.
 pub(crate) struct OpenshiftSuite {
     pub(crate) suite: Suite,
-    pub(crate) crd_name: String,
+    crd: CrdReference,
     /// The version under test; the only version of the CRD if the suite names none.
     pub(crate) version: Option<String>,
     pub(crate) feature_gates: Vec<String>,
@@ -45,7 +55,10 @@ pub(crate) fn read(document: &Value) -> Result<OpenshiftSuite, String> {
             crds: Vec::new(),
             cases,
         },
-        crd_name: text("crdName"),
+        crd: match document.get_str("crd") {
+            "" => CrdReference::Name(text("crdName")),
+            file => CrdReference::File(file.to_owned()),
+        },
         version: document.get("version").and_then(Value::as_str).map(str::to_owned),
         feature_gates: gates.filter_map(Value::as_str).map(str::to_owned).collect(),
     })
@@ -102,6 +115,8 @@ fn without_name(mut object: Value) -> Value {
     object
 }
 
+/// The directory of generated manifests.
+const MANIFESTS: &str = "zz_generated.crd-manifests";
 const FEATURE_SET: &str = "release.openshift.io/feature-set";
 const PROFILE: &str = "include.release.openshift.io/";
 const MAJOR_VERSION: &str = "release.openshift.io/major-version";
@@ -121,33 +136,55 @@ pub(crate) fn manifests(
     file: &Path,
     read: ReadFile<'_>,
 ) -> Result<Vec<Manifest>, String> {
+    match &suite.crd {
+        CrdReference::Name(name) => manifests_of(name, &suite.feature_gates, file, read),
+        CrdReference::File(name) => Ok(vec![manifest_named(name, file, read)?]),
+    }
+}
+
+/// The manifests of a CRD with matching feature gates.
+fn manifests_of(
+    crd_name: &str,
+    gates_of_suite: &[String],
+    file: &Path,
+    read: ReadFile<'_>,
+) -> Result<Vec<Manifest>, String> {
     let group = file.parent().and_then(Path::parent).and_then(Path::parent);
-    let directory = group.unwrap_or(Path::new(".")).join("zz_generated.crd-manifests");
+    let directory = group.unwrap_or(Path::new(".")).join(MANIFESTS);
     let mut found = Vec::new();
     let gates = FeatureGates::new(&directory, read);
     for file in sorted_files(&directory)? {
         let Ok(text) = read(&file) else { continue };
         // Most manifests are of other CRDs, and decoding one takes long.
-        if memchr::memmem::find(&text, suite.crd_name.as_bytes()).is_none() {
+        if memchr::memmem::find(&text, crd_name.as_bytes()).is_none() {
             continue;
         }
         let Ok(document) = decode(&file, &text) else {
             continue;
         };
-        if document.str_at(["metadata", "name"]) == suite.crd_name
-            && has_gates(&document, &suite.feature_gates, &gates)?
+        if document.str_at(["metadata", "name"]) == crd_name && has_gates(&document, gates_of_suite, &gates)?
         {
             found.push(Manifest { file, document });
         }
     }
     match found.is_empty() {
         true => Err(format!(
-            "no manifest of the CRD {} in {} fits the suite",
-            suite.crd_name,
+            "no manifest of the CRD {crd_name} in {} fits the suite",
             directory.display()
         )),
         false => Ok(found),
     }
+}
+
+/// The manifest that an older suite names: manifests were once beside the suites.
+fn manifest_named(name: &str, suite: &Path, read: ReadFile<'_>) -> Result<Manifest, String> {
+    let beside = suite.parent().unwrap_or(Path::new("."));
+    let file = [beside.join(name), beside.join(MANIFESTS).join(name)]
+        .into_iter()
+        .find(|file| file.is_file())
+        .ok_or_else(|| format!("no manifest {name} beside the suite or in {MANIFESTS}"))?;
+    let document = decode(&file, &read(&file)?)?;
+    Ok(Manifest { file, document })
 }
 
 fn decode(file: &Path, text: &[u8]) -> Result<Value, String> {

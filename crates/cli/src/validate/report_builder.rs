@@ -10,7 +10,7 @@ use crate::placeholders;
 use crate::problem::Problem;
 use crate::report::{Issue, RelatedLocation};
 use scantling_admit::Warning;
-use scantling_value::{FieldError, Finding, Path, PathBuf, Segment, Value};
+use scantling_value::{BadValue, FieldError, Finding, Path, PathBuf, Segment, Value};
 use serde_json::value::RawValue;
 
 /// Builds the report of one object.
@@ -46,6 +46,19 @@ impl ReportBuilder<'_> {
                 .warnings
                 .push("encrypted by SOPS: encrypted values are not validated".to_owned());
             self.report.warning_queries.push(query);
+            self.report.is_final = false;
+        }
+    }
+
+    /// Warns about values that do not fit their fields, but are not final.
+    pub(super) fn note_blanks(&mut self, reasons: &[String], sent: &Value) {
+        for why in reasons {
+            let query = self.query(&undecodable_path(why, sent));
+            self.report
+                .warnings
+                .push(format!("not validated, because the value is not final: {why}"));
+            self.report.warning_queries.push(query);
+            self.report.is_final = false;
         }
     }
 
@@ -83,33 +96,52 @@ impl ReportBuilder<'_> {
     }
 
     /// Adds errors. `sent` is the object as it was read: an error about a value that is not final, such as a variable
-    /// of Flux, is only a warning.
+    /// of Flux, is only a warning. `written` is the object that was sent, in which such values may be null.
     pub(super) fn refuse(
         &mut self,
         errors: &[FieldError],
         object: &Value,
         old: Option<&Value>,
         sent: &Value,
+        written: Option<&Value>,
     ) {
         let is_final = |error: &&FieldError| {
+            let named = matches!(error.value(), BadValue::Value(value) if is_open_text(value));
             let value = value_at(sent, &path_of(error, sent));
-            !value.is_some_and(placeholders::is_unresolved)
+            // Beside nulls for values that are not final, an absent field may be derived from them.
+            let may_be_derived = value.is_none() && written.is_some();
+            !named && !may_be_derived && !value.is_some_and(placeholders::is_open)
         };
-        let (errors, open): (Vec<&FieldError>, Vec<&FieldError>) = errors.iter().partition(is_final);
+        let (mut errors, mut open): (Vec<&FieldError>, Vec<&FieldError>) = errors.iter().partition(is_final);
+        if !open.is_empty() && errors.iter().all(|error| says_not_checked(error)) {
+            open.append(&mut errors);
+        }
         for error in open {
-            let query = self.query(&path_of(error, sent));
+            let path = path_of(error, sent);
+            let is_known = written.is_some_and(|written| value_at(written, &path) == Some(&Value::Null));
+            if is_known {
+                continue;
+            }
+            let query = self.query(&path);
             let issue = Issue::new(error, None).field_and_message();
             self.report
                 .warnings
                 .push(format!("not validated, because the value is not final: {issue}"));
             self.report.warning_queries.push(query);
+            self.report.is_final = false;
         }
         self.report.accepted = self.report.accepted && errors.is_empty();
         for error in errors {
             let path = path_of(error, object);
             let mut issue = Issue::new(error, None);
             issue.old = old.and_then(|old| value_at(old, &path)).map(Value::to_json);
-            let value = value_at(object, &path).map(Value::to_json);
+            let value = value_at(object, &path);
+            if let Some(Value::String(text)) = value
+                && placeholders::asks_for_value(text)
+            {
+                issue.help = Some("the value looks like a placeholder: replace it".to_owned());
+            }
+            let value = value.map(Value::to_json);
             issue.value = value.filter(|v| issue.old.is_some() && !issue.message.contains(v.as_str()));
             self.add(issue, &path);
         }
@@ -209,15 +241,31 @@ impl ReportBuilder<'_> {
     }
 }
 
-/// Returns the field that a type error names: `… into Go struct field PodSpec.spec.replicas of type int32`. The path ends
-/// at the first list, because the error does not name the element.
-fn undecodable_path(why: &str, sent: &Value) -> PathBuf {
+/// Returns whether a server omitted rules because of other errors.
+fn says_not_checked(error: &FieldError) -> bool {
+    error
+        .detail()
+        .starts_with("some validation rules were not checked")
+}
+
+fn is_open_text(value: &Value) -> bool {
+    matches!(value, Value::String(_)) && placeholders::is_open(value)
+}
+
+/// Returns the names of the field that a type error names: `… into Go struct field PodSpec.spec.replicas of type int32`.
+/// Lists have no index there.
+pub(super) fn undecodable_names(why: &str) -> Vec<&str> {
     let named = why
         .split_once("Go struct field ")
         .and_then(|(_, rest)| rest.split_once(" of type "));
     let names = named.and_then(|(field, _)| field.split_once('.'));
+    names.map_or(Vec::new(), |(_, names)| names.split('.').collect())
+}
+
+/// Returns the field that a type error names. The path ends at the first list, because the error does not name the element.
+fn undecodable_path(why: &str, sent: &Value) -> PathBuf {
     let mut value = sent;
-    let names = names.map_or("", |(_, names)| names).split('.');
+    let names = undecodable_names(why).into_iter();
     let known = names.map_while(|name| {
         value = value.get(name)?;
         Some(Segment::Field(name))

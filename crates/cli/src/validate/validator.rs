@@ -19,7 +19,7 @@ use scantling_admit::{FieldValidation, NewObjectMeta};
 use scantling_schema::names::group_version;
 use scantling_schema::rules::Meter;
 use scantling_value::{FieldError, Value};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// The groups of files that only clients read.
@@ -46,6 +46,8 @@ pub(crate) struct Validator<'a> {
     pub(crate) field_validation: FieldValidation,
     /// Settings for some paths.
     pub(crate) overrides: &'a [PathOverride],
+    /// The files that the user named.
+    pub(crate) named: BTreeSet<&'a str>,
     /// The namespaces that kustomizations give to the objects of files.
     pub(crate) kustomize_namespaces: BTreeMap<Arc<str>, Arc<str>>,
     /// Variables of Flux.
@@ -108,6 +110,7 @@ impl<'a> Validator<'a> {
             show_object: false,
             field_validation: FieldValidation::Warn,
             overrides: &[],
+            named: BTreeSet::new(),
             kustomize_namespaces: BTreeMap::new(),
             variables: &[],
             json_schemas: None,
@@ -178,6 +181,8 @@ impl<'a> Validator<'a> {
             Some("named by `skip` in the configuration")
         } else if CLIENT_GROUPS.contains(&group) {
             Some("a configuration file of a tool, not an object of a cluster")
+        } else if object.is_definition_patch() && !self.named.contains(file) {
+            Some("a patch of a CRD: it has no group, names and versions")
         } else {
             None
         }

@@ -1,7 +1,7 @@
 //! Runs the write of one object through the pipeline.
 
 use super::metadata::{UnknowableMetadata, apply_request_context, complete_metadata};
-use super::report_builder::ReportBuilder;
+use super::report_builder::{ReportBuilder, undecodable_names};
 use super::validator::Validator;
 use crate::args;
 use crate::builtin::BuiltinMatch;
@@ -13,7 +13,7 @@ use scantling_admit::{
     RequestContext, Resource, Stats, WriteOperation, admit, prune_and_default_stored,
 };
 use scantling_schema::rules::Meter;
-use scantling_value::{ErrorKind, FieldError, Finding, PathBuf, Value};
+use scantling_value::{ErrorKind, FieldError, Finding, Value};
 use std::sync::Arc;
 
 impl Validator<'_> {
@@ -33,7 +33,7 @@ impl Validator<'_> {
             ..
         } = object;
         builder.note_sops(&mut value);
-        let sent = value.clone();
+        let sent = value;
         builder.report.by = Some(Arc::clone(&found.entry.title));
         let old = old.map(|mut old| {
             if let Some(members) = old.as_object_mut() {
@@ -55,10 +55,10 @@ impl Validator<'_> {
             .and_then(|old| old.at(["metadata", "resourceVersion"]));
         let unknown = self
             .show_object
-            .then(|| UnknowableMetadata::new(&value, old.as_ref()));
-        apply_request_context(resource, &mut value, version);
+            .then(|| UnknowableMetadata::new(&sent, old.as_ref()));
         builder.report.update = old.is_some();
-        let write = |object: Value, field_validation| {
+        let write = |mut object: Value, field_validation| {
+            apply_request_context(resource, &mut object, version);
             let request = Request {
                 operation: self.operation(old.as_ref()),
                 object,
@@ -72,14 +72,12 @@ impl Validator<'_> {
             };
             admit(resource, request, &options)
         };
-        let outcome = write(value, self.field_validation(&builder.report.file));
+        let validation = self.field_validation(&builder.report.file);
+        let first = write_open(&sent, |object| write(object, validation));
         builder.warn_version(found);
-        let rest = is_strict(&outcome).then(|| {
-            let mut value = sent.clone();
-            apply_request_context(resource, &mut value, version);
-            write(value, FieldValidation::Ignore)
-        });
-        self.report_outcomes(builder, outcome, rest, old.as_ref(), &sent, unknown);
+        let rest =
+            is_strict(&first.outcome).then(|| write(first.written(&sent).clone(), FieldValidation::Ignore));
+        self.report_outcomes(builder, first, rest, old.as_ref(), &sent, unknown);
     }
 
     fn operation<'o>(&'o self, old: Option<&'o Value>) -> WriteOperation<'o> {
@@ -114,28 +112,30 @@ impl Validator<'_> {
         if let Some(old) = &mut old {
             complete_metadata(found.scope(), old, version.as_ref());
         }
-        let sent = value.clone();
+        let sent = value;
         let unknown = self
             .show_object
-            .then(|| UnknowableMetadata::new(&value, old.as_ref()));
+            .then(|| UnknowableMetadata::new(&sent, old.as_ref()));
         builder.report.update = old.is_some();
         let write = |mut object: Value, field_validation| {
             complete_metadata(found.scope(), &mut object, version.as_ref());
             let outcome = self.admit_builtin(found, object, old.clone(), &found_in_text, field_validation);
             without_allocated(&sent, outcome)
         };
-        let outcome = write(value, self.field_validation(&builder.report.file));
-        let rest = is_strict(&outcome).then(|| write(sent.clone(), FieldValidation::Ignore));
-        let releases = match &outcome.error {
+        let validation = self.field_validation(&builder.report.file);
+        let first = write_open(&sent, |object| write(object, validation));
+        let rest =
+            is_strict(&first.outcome).then(|| write(first.written(&sent).clone(), FieldValidation::Ignore));
+        let releases = match &first.outcome.error {
             Some(AdmissionError::Strict(findings)) => {
                 let mut releases = findings.iter().filter_map(|f| found.field_exists(&sent, f));
                 releases.next_back()
             }
             _ => None,
         };
-        let first = builder.report.errors.len();
-        self.report_outcomes(builder, outcome, rest, old.as_ref(), &sent, unknown);
-        if let (Some(issue), Some(help)) = (builder.report.errors.get_mut(first), releases) {
+        let before = builder.report.errors.len();
+        self.report_outcomes(builder, first, rest, old.as_ref(), &sent, unknown);
+        if let (Some(issue), Some(help)) = (builder.report.errors.get_mut(before), releases) {
             issue.help = Some(match issue.help.take() {
                 Some(other) => format!("{help}; {other}"),
                 None => help,
@@ -189,12 +189,24 @@ impl Validator<'_> {
     fn report_outcomes(
         &self,
         builder: &mut ReportBuilder<'_>,
-        outcome: AdmitOutcome,
+        first: OpenWrite,
         rest: Option<AdmitOutcome>,
         old: Option<&Value>,
         sent: &Value,
         unknown: Option<UnknowableMetadata>,
     ) {
+        let OpenWrite {
+            outcome,
+            blanked,
+            reasons,
+        } = first;
+        builder.note_blanks(&reasons, sent);
+        // An object with nulls is not what a cluster would store.
+        let unknown = unknown.filter(|_| blanked.is_none());
+        let sent = SentObject {
+            read: sent,
+            blanked: blanked.as_ref(),
+        };
         let Some(mut rest) = rest else {
             return self.report_outcome(builder, outcome, old, sent, unknown);
         };
@@ -217,25 +229,20 @@ impl Validator<'_> {
         builder: &mut ReportBuilder<'_>,
         outcome: AdmitOutcome,
         old: Option<&Value>,
-        sent: &Value,
+        sent: SentObject<'_>,
         unknown: Option<UnknowableMetadata>,
     ) {
+        let SentObject { read: sent, blanked } = sent;
         builder.warn(&outcome.warnings);
         builder.report.cel_cost = outcome.stats.rule_cost;
         match &outcome.error {
             None => {}
             Some(AdmissionError::Invalid(errors) | AdmissionError::Immutable(errors)) => {
-                builder.refuse(errors, &outcome.object, old, sent);
+                builder.refuse(errors, &outcome.object, old, sent, blanked);
             }
             Some(AdmissionError::Strict(found)) => {
                 builder.refuse_undecodable(&format!("strict decoding error: {}", found.strict_error()), sent);
                 builder.locate_strict(found);
-            }
-            Some(AdmissionError::Undecodable(why)) if placeholders::is_unresolved(sent) => {
-                let query = builder.query(&PathBuf::default());
-                let text = format!("not validated, because values are not final: {why}");
-                builder.report.warnings.push(text);
-                builder.report.warning_queries.push(query);
             }
             Some(AdmissionError::Undecodable(why) | AdmissionError::Internal(why)) => {
                 builder.refuse_undecodable(why, sent);
@@ -246,6 +253,58 @@ impl Validator<'_> {
             builder.show(outcome.object, unknown);
         }
     }
+}
+
+/// The number of writes in which values that are not final are replaced one field at a time; then all are.
+const MAX_SINGLE_BLANKS: usize = 8;
+
+/// The outcome of a write whose object may have values that are not final.
+struct OpenWrite {
+    outcome: AdmitOutcome,
+    /// The object with null for values that do not fit their fields, if there were any.
+    blanked: Option<Value>,
+    /// The type errors about these values.
+    reasons: Vec<String>,
+}
+
+impl OpenWrite {
+    /// The object that was written.
+    fn written<'v>(&'v self, sent: &'v Value) -> &'v Value {
+        self.blanked.as_ref().unwrap_or(sent)
+    }
+}
+
+/// An object as it was read, and as it was written if some values were replaced by null.
+#[derive(Clone, Copy)]
+struct SentObject<'v> {
+    read: &'v Value,
+    blanked: Option<&'v Value>,
+}
+
+/// Writes an object. A value that is not final may not fit the type of its field, which hides all other errors. Such values
+/// are replaced by null, so that the rest is validated; a value that is final is never replaced.
+fn write_open(sent: &Value, write: impl Fn(Value) -> AdmitOutcome) -> OpenWrite {
+    let mut result = OpenWrite {
+        outcome: write(sent.clone()),
+        blanked: None,
+        reasons: Vec::new(),
+    };
+    while let Some(AdmissionError::Undecodable(why)) = &result.outcome.error {
+        let mut next = result.written(sent).clone();
+        let names = undecodable_names(why);
+        let is_found = if names.is_empty() || result.reasons.len() >= MAX_SINGLE_BLANKS {
+            placeholders::blank(&mut next, &[])
+        } else {
+            placeholders::blank(&mut next, &names)
+        };
+        if !is_found {
+            break;
+        }
+        result.reasons.push(why.clone());
+        result.outcome = write(next.clone());
+        result.blanked = Some(next);
+    }
+    result
 }
 
 /// The fields that a cluster allocates: an object that leaves them out is complete.

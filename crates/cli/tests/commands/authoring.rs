@@ -466,6 +466,41 @@ tests:
     "#]].assert_eq(&out);
 }
 
+/// Older suites of openshift/api are beside their API, and name a manifest instead of a CRD.
+#[test]
+fn older_suites_of_openshift_run_unchanged() {
+    let suite = "\
+apiVersion: apiextensions.k8s.io/v1
+name: Widget
+crd: widgets.crd.yaml
+tests:
+  onCreate:
+  - name: a fast widget
+    initial: |
+      apiVersion: example.com/v1
+      kind: Widget
+      spec: {mode: Fast, size: 2}
+";
+    let project = Project::new(&[
+        ("v1/zz_generated.crd-manifests/widgets.crd.yaml", CRD),
+        ("v1/widgets.testsuite.yaml", suite),
+        (
+            "v2/widgets.testsuite.yaml",
+            &suite.replace("widgets.crd", "gadgets.crd"),
+        ),
+    ]);
+    let (found, code) = project.run("test v1");
+    assert_eq!(code, 0, "{found}");
+    let (absent, code) = project.run("test v2");
+    assert_eq!(code, 3, "{absent}");
+    expect![[r#"
+        v1/widgets.testsuite.yaml:6:5: Widget [widgets.crd.yaml]: a fast widget: passed
+        1 passed, 0 failed
+        v2/widgets.testsuite.yaml: error: no manifest gadgets.crd.yaml beside the suite or in zz_generated.crd-manifests
+        0 passed, 0 failed
+    "#]].assert_eq(&[found, absent].concat());
+}
+
 #[test]
 fn compiled_crds_are_written_to_a_directory() {
     let immutable = CRD
@@ -494,8 +529,8 @@ fn compiled_crds_are_written_to_a_directory() {
     assert_eq!(code, 3);
     expect![[r#"
         error: crds/widgets.yaml: widgets.example.com v1: spec.note: x-kubernetes-immutable cannot be compiled: rules cannot tell null from a field that is not set; remove `nullable`
-        note: widgets.example.com v1: spec.mode: x-kubernetes-immutable became `self == oldSelf` (cost 3, 0.0 % of the limit)
-        note: widgets.example.com v1: spec.note: x-kubernetes-immutable became `has(self.note) == has(oldSelf.note) && (!has(self.note) || (self.note == oldSelf.note))` (cost 13, 0.0 % of the limit)
+        note: widgets.example.com v1: spec.mode: x-kubernetes-immutable became `self == oldSelf` (cost 3, 0.0% of the limit)
+        note: widgets.example.com v1: spec.note: x-kubernetes-immutable became `has(self.note) == has(oldSelf.note) && (!has(self.note) || (self.note == oldSelf.note))` (cost 13, 0.0% of the limit)
     "#]].assert_eq(&(refused + &compiled + &none));
 }
 
@@ -531,7 +566,7 @@ fn fields_are_explained() {
         RULES:
             self.mode == 'Fast' || self.size < 5
                 message: slow widgets are small
-                cost: 6 (0.0 % of the limit)
+                cost: 6 (0.0% of the limit)
 
         FIELDS:
           mode <string> -required-

@@ -207,10 +207,7 @@ fn the_configuration_file_is_found_from_below() {
         ::notice file=crds/widgets.yaml,line=26,col=19,title=widgets.example.com::v1 spec.size: the rule can be replaced by minimum: 2 with exclusiveMinimum, which costs nothing
         $ validate --no-config apps/test --output text: 1
         apps/test/main.yaml:2:1: error: Widget a: no matches for kind "Widget" in version "example.com/v1"
-          |
-        2 | kind: Widget
-          | ^
-        hint: 1 object without a schema: name the CRDs with --crds, or skip such kinds with --ignore-missing-schemas or --skip
+        hint: 1 object without a schema (1 Widget): name the CRDs with --crds, or skip such kinds with --ignore-missing-schemas or --skip
         $ explain widgets.spec.size --output text: 0
         KIND:     Widget
         VERSION:  example.com/v1
@@ -221,7 +218,7 @@ fn the_configuration_file_is_found_from_below() {
 
         RULES:
             self > 2
-                cost: 2 (0.0 % of the limit)
+                cost: 2 (0.0% of the limit)
     "#]].assert_eq(&all);
 }
 

@@ -1,5 +1,6 @@
 //! CRDs: which are used, which are refused, and what is advised.
 
+use crate::project::Project;
 use crate::{CRDS, run};
 use expect_test::expect;
 use std::path::Path;
@@ -71,7 +72,7 @@ fn unchecked_objects_are_reported() {
         validate --crds examples/crontab/definition.yaml --ignore-missing-schemas -: 0
         warning: no object was checked (1 skipped)
         validate --crds examples/crontab/definition.yaml -: 1
-        hint: 1 object without a schema: name the CRDs with --crds, or skip such kinds with --ignore-missing-schemas or --skip
+        hint: 1 object without a schema (1 Thing): name the CRDs with --crds, or skip such kinds with --ignore-missing-schemas or --skip
         validate --crds examples/crontab/definition.yaml -q -: 1
         validate --crds examples/crontab/definition.yaml --old examples/crontab/object.yaml --old examples/crontab/changed.yaml -: 0
         warning: examples/crontab/changed.yaml: there are several versions of CronTab jobs/backup; this one is used
@@ -277,4 +278,43 @@ fn errors_of_crds_have_the_same_location_in_validate_and_lint() {
     let (validate, _, _) = run("validate -", &broken);
     assert_eq!(place(lint), "<stdin>:17:45");
     assert_eq!(place(validate), "<stdin>:17:45");
+}
+
+/// A file that names no CRD is of no interest to `lint` and `cost`, even if it is broken.
+#[test]
+fn broken_files_without_crds_are_skipped() {
+    let definition = crd("{type: object, properties: {a: {type: integer}}}");
+    let project = Project::new(&[
+        ("widgets.yaml", &definition),
+        (
+            "broken.yaml",
+            "apiVersion: v1\nkind: Service\nmetadata: {name: a\n",
+        ),
+    ]);
+    let (lint, code) = project.run("lint . -v --summary");
+    assert_eq!(code, 0);
+    let (cost, code) = project.run("cost . -v --summary");
+    assert_eq!(code, 0);
+    let (named, code) = project.run("lint broken.yaml");
+    assert_eq!(code, 3);
+    project.write("broken.yaml", &definition.replace("scope: ", "scope: ["));
+    let (broken, code) = project.run("cost .");
+    assert_eq!(code, 3);
+    expect![[r#"
+        widgets.yaml: widgets.example.com: accepted
+        1 CRD: 0 refused, 0 pieces of advice, 1 file skipped
+        note: broken.yaml: skipped: neither valid YAML nor a CustomResourceDefinition
+        1 CRD, 0 rules: 0 over the limit, 0 that do not compile
+        note: broken.yaml: skipped: neither valid YAML nor a CustomResourceDefinition
+        note: no CRD has rules
+        broken.yaml:4:1: error: yaml: line 3: did not find expected ',' or '}'
+          |
+        4 | 
+          | ^
+        broken.yaml:7:8: error: yaml: line 6: did not find expected ',' or ']'
+          |
+        7 |   names: {plural: widgets, singular: widget, kind: Widget, listKind: WidgetList}
+          |        ^
+    "#]]
+    .assert_eq(&[lint, cost, named, broken].concat());
 }

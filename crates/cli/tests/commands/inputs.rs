@@ -74,21 +74,15 @@ fn bad_input_is_named() {
         hint: directories are searched for files that end in .yaml, .yml or .json; --no-ignore includes hidden and ignored files
         validate --crds examples/crontab/object.yaml examples/crontab/object.yaml
         examples/crontab/object.yaml:2:1: error: CronTab jobs/backup: no matches for kind "CronTab" in version "stable.example.com/v1"
-          |
-        2 | kind: CronTab
-          | ^
-        hint: 1 object without a schema: name the CRDs with --crds, or skip such kinds with --ignore-missing-schemas or --skip
+        hint: 1 object without a schema (1 CronTab): name the CRDs with --crds, or skip such kinds with --ignore-missing-schemas or --skip
         error: no CustomResourceDefinition in examples/crontab/object.yaml
         validate --crds - examples/crontab/object.yaml
         examples/crontab/object.yaml:2:1: error: CronTab jobs/backup: no matches for kind "CronTab" in version "stable.example.com/v1"
-          |
-        2 | kind: CronTab
-          | ^
         <stdin>:1:1: error: the CRD cannot be decoded: json: cannot unmarshal number into Go struct field CustomResourceDefinition.spec of type v1.CustomResourceDefinitionSpec
           |
         1 | apiVersion: apiextensions.k8s.io/v1
           | ^
-        hint: 1 object without a schema: name the CRDs with --crds, or skip such kinds with --ignore-missing-schemas or --skip
+        hint: 1 object without a schema (1 CronTab): name the CRDs with --crds, or skip such kinds with --ignore-missing-schemas or --skip
         cost absent.yaml
         absent.yaml: error: cannot read: no such file or directory
         store --data-dir absent check

@@ -4,6 +4,7 @@
 
 mod authoring;
 mod builtin;
+mod compiled;
 mod control;
 mod cost;
 mod definitions;

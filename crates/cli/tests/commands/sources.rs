@@ -95,17 +95,11 @@ fn crds_are_read_from_git_revisions() {
             integer, maximum 9
         $ validate --crds git:v2.0.0:config a.yaml: 3
         a.yaml:2:1: error: Widget a: no matches for kind "Widget" in version "example.com/v1"
-          |
-        2 | kind: Widget
-          | ^
-        hint: 1 object without a schema: name the CRDs with --crds, or skip such kinds with --ignore-missing-schemas or --skip
+        hint: 1 object without a schema (1 Widget): name the CRDs with --crds, or skip such kinds with --ignore-missing-schemas or --skip
         error: `git archive --format=tar v2.0.0 -- config` failed: fatal: not a valid object name: v2.0.0
         $ validate --crds git:v1.0.0:absent a.yaml: 3
         a.yaml:2:1: error: Widget a: no matches for kind "Widget" in version "example.com/v1"
-          |
-        2 | kind: Widget
-          | ^
-        hint: 1 object without a schema: name the CRDs with --crds, or skip such kinds with --ignore-missing-schemas or --skip
+        hint: 1 object without a schema (1 Widget): name the CRDs with --crds, or skip such kinds with --ignore-missing-schemas or --skip
         error: `git archive --format=tar v1.0.0 -- absent` failed: fatal: pathspec 'absent' did not match any files
         $ validate --crds git: a.yaml: 2
         error: invalid value 'git:' for '--crds <SOURCE>': a git source is written as git:REVISION:PATH
@@ -207,7 +201,7 @@ fn the_output_of_kustomize_and_helm_is_validated() {
         hint: --kustomize needs kustomize or kubectl on the PATH
         $ --helm chart: 3
         error: cannot run `helm template release-name chart --include-crds`: helm is not installed
-        hint: --helm needs helm on the PATH, and the dependencies of the chart
+        hint: --helm needs helm on the PATH
         $ --kustomize overlay: 1
         kustomize build overlay:4:8: error: Widget a: spec.size: Invalid value: 5: spec.size in body should be less than or equal to 4
           |
@@ -291,7 +285,7 @@ fn repositories_of_flux_are_validated_as_they_are() {
           |
         5 |   size: ${SIZE}
           |   ^
-        apps/jobs/widget.yaml: Widget a: accepted
+        apps/jobs/widget.yaml: Widget a: accepted, except for values that are not final
           = by widgets.example.com in crds/widgets.yaml
           = the rules that ran cost 0
         components/common/namespace.yaml: Namespace example: accepted
@@ -299,7 +293,7 @@ fn repositories_of_flux_are_validated_as_they_are() {
           = the rules that ran cost 0
         crds/widgets.yaml: CustomResourceDefinition widgets.example.com: accepted
           = the rules that ran cost 0
-        1 CRD, 5 objects: 4 accepted, 1 refused, 1 warning, 2 skipped, 5 files skipped
+        1 CRD, 5 objects: 4 accepted (1 with values that are not final), 1 refused, 1 warning, 2 skipped, 5 files skipped
         note: apps/jobs/kustomization.yaml: Kustomization (no name): skipped: a configuration file of a tool, not an object of a cluster
         note: components/common/kustomization.yaml: Component (no name): skipped: a configuration file of a tool, not an object of a cluster
         note: apps/jobs/patch.yaml: skipped: a patch of a kustomization: use --kustomize
@@ -510,4 +504,225 @@ fn every_command_has_an_example() {
         let long = text.lines().find(|line| line.chars().count() > 100);
         assert_eq!(long, None, "{command}");
     }
+}
+
+/// Values that a tool replaces later do not hide the errors of other values.
+#[test]
+fn values_that_are_not_final_do_not_hide_other_errors() {
+    let deployment = |name: &str, replicas: &str, image: &str, port: &str| {
+        format!(
+            "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: {name}\nspec:\n  replicas: {replicas}\n  \
+             selector: {{matchLabels: {{app: a}}}}\n  template:\n    metadata: {{labels: {{app: a}}}}\n    spec:\n      containers:\n      \
+             - name: a\n        image: {image}\n        ports:\n        - containerPort: {port}\n"
+        )
+    };
+    let project = Project::new(&[
+        (
+            "open.yaml",
+            &deployment("a", "${REPLICAS}", "a:${TAG}", "$(PORT)"),
+        ),
+        ("template.yaml", &deployment("'{{ .Name }}'", "1", "a", "80")),
+        (
+            "chainsaw.yaml",
+            &deployment("($test.name)", "'@REPLICAS@'", "a", "80"),
+        ),
+        ("wrong.yaml", &deployment("a", "three", "a:${TAG}", "80")),
+        ("range.yaml", &deployment("a", "${REPLICAS}", "a", "80800")),
+        ("text.yaml", &deployment("<your-name>", "1", "a", "80")),
+        (
+            "claim.yaml",
+            "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: '${NAME}'}\nspec:\n  accessModes: [ReadWriteOnce]\n  \
+             dataSourceRef: {apiGroup: example.com, kind: Restore, name: '${NAME}'}\n  resources: {requests: {storage: '${SIZE:=5Gi}'}}\n",
+        ),
+    ]);
+    let (out, code) = project.run("validate . --summary");
+    assert_eq!(code, 1);
+    let (json, _) = project.run("validate open.yaml -o json");
+    assert!(json.contains("\"final\": false"), "{json}");
+    expect![[r#"
+        chainsaw.yaml:6:3: warning: Deployment ($test.name): not validated, because the value is not final: json: cannot unmarshal string into Go struct field DeploymentSpec.spec.replicas of type int32
+          |
+        6 |   replicas: '@REPLICAS@'
+          |   ^
+        chainsaw.yaml:4:3: warning: Deployment ($test.name): not validated, because the value is not final: metadata.name: Invalid value: "($test.name)": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')
+          |
+        4 |   name: ($test.name)
+          |   ^
+        chainsaw.yaml: Deployment ($test.name): accepted, except for values that are not final
+        claim.yaml:1:1: warning: PersistentVolumeClaim ${NAME}: not validated, because the value is not final: quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'
+          |
+        1 | apiVersion: v1
+          | ^
+        claim.yaml:7:3: warning: PersistentVolumeClaim ${NAME}: not validated, because the value is not final: spec.resources[storage]: Invalid value: "0": must be greater than zero
+          |
+        7 |   resources: {requests: {storage: '${SIZE:=5Gi}'}}
+          |   ^
+        claim.yaml:4:1: warning: PersistentVolumeClaim ${NAME}: not validated, because the value is not final: spec.dataSource.name: Required value
+          |
+        4 | spec:
+          | ^
+        claim.yaml: PersistentVolumeClaim ${NAME}: accepted, except for values that are not final
+        open.yaml:6:3: warning: Deployment a: not validated, because the value is not final: json: cannot unmarshal string into Go struct field DeploymentSpec.spec.replicas of type int32
+          |
+        6 |   replicas: ${REPLICAS}
+          |   ^
+        open.yaml:11:7: warning: Deployment a: not validated, because the value is not final: json: cannot unmarshal string into Go struct field ContainerPort.spec.template.spec.containers.ports.containerPort of type int32
+           |
+        11 |       containers:
+           |       ^
+        open.yaml: Deployment a: accepted, except for values that are not final
+        range.yaml:15:11: error: Deployment a: spec.template.spec.containers[0].ports[0].containerPort: Invalid value: 80800: must be between 1 and 65535, inclusive
+           |
+        15 |         - containerPort: 80800
+           |           ^
+        range.yaml:6:3: warning: Deployment a: not validated, because the value is not final: json: cannot unmarshal string into Go struct field DeploymentSpec.spec.replicas of type int32
+          |
+        6 |   replicas: ${REPLICAS}
+          |   ^
+        template.yaml:4:3: warning: Deployment {{ .Name }}: not validated, because the value is not final: metadata.name: Invalid value: "{{ .Name }}": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')
+          |
+        4 |   name: '{{ .Name }}'
+          |   ^
+        template.yaml: Deployment {{ .Name }}: accepted, except for values that are not final
+        text.yaml:4:3: error: Deployment <your-name>: metadata.name: Invalid value: "<your-name>": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')
+          |
+        4 |   name: <your-name>
+          |   ^
+          = help: the value looks like a placeholder: replace it
+        wrong.yaml:6:3: error: Deployment a: Deployment in version "v1" cannot be handled as a Deployment: json: cannot unmarshal string into Go struct field DeploymentSpec.spec.replicas of type int32
+          |
+        6 |   replicas: three
+          |   ^
+        0 CRDs, 7 objects: 4 accepted (4 with values that are not final), 3 refused, 9 warnings
+    "#]].assert_eq(&out);
+}
+
+/// Scripts replace placeholders before they apply a file, which is not YAML until then.
+#[test]
+fn files_with_placeholders_of_scripts_are_skipped() {
+    let project = Project::new(&[
+        (
+            "a.yaml",
+            "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: @NAME@\n",
+        ),
+        (
+            "b.yaml",
+            "apiVersion: v1\nkind: Service\nmetadata: {name: a}\nspec:\n  clusterIP: {PREFIX}.16\n  type: ClusterIP\n",
+        ),
+        (
+            "c.yaml",
+            "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: @name\n",
+        ),
+    ]);
+    let (out, code) = project.run("validate . -v --summary");
+    assert_eq!(code, 3);
+    let (named, code) = project.run("validate a.yaml");
+    assert_eq!(code, 3);
+    expect![[r#"
+        c.yaml:4:9: error: yaml: line 4: found character that cannot start any token
+          |
+        4 |   name: @name
+          |         ^
+        0 CRDs, 0 objects: 0 accepted, 0 refused, 0 warnings, 2 files skipped
+        note: a.yaml: skipped: a template: validate what it is rendered to
+        note: b.yaml: skipped: a template: validate what it is rendered to
+        a.yaml:4:9: error: yaml: line 4: found character that cannot start any token
+          |
+        4 |   name: @NAME@
+          |         ^
+    "#]]
+    .assert_eq(&[out, named].concat());
+}
+
+/// Generated kustomizations list patches in comments until the user enables them; others are never listed.
+#[test]
+fn patches_that_are_not_enabled_are_skipped() {
+    let patch = |name: &str| {
+        format!(
+            "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata:\n  name: {name}\n  annotations: {{a: b}}\n"
+        )
+    };
+    let service = "apiVersion: v1\nkind: Service\nmetadata: {name: a}\n";
+    let project = Project::new(&[
+        ("crd/bases/widgets.yaml", &crd(4)),
+        (
+            "crd/kustomization.yaml",
+            "resources:\n- bases/widgets.yaml\n#- service.yaml\n\n#patches:\n# [WEBHOOK] To enable webhooks, uncomment these lines:\n\
+             #- path: patches/cainjection.yaml\n#  target:\n#    kind: Service\n#+kubebuilder:scaffold:patch\n#- path: patches/service.yaml # for later\n\
+             # - patches/webhook.yaml\n",
+        ),
+        ("crd/patches/service.yaml", service),
+        ("crd/patches/webhook.yaml", &patch("widgets.example.com")),
+        ("crd/patches/cainjection.yaml", &patch("widgets.example.com")),
+        ("crd/patches/unlisted.yaml", &patch("widgets.example.com")),
+        ("crd/service.yaml", service),
+    ]);
+    let (validate, code) = project.run("validate . -v --summary");
+    assert_eq!(code, 1);
+    let (lint, code) = project.run("lint . --summary");
+    assert_eq!(code, 0);
+    let (cost, code) = project.run("cost . -v");
+    assert_eq!(code, 0);
+    let (named, code) = project.run("lint crd/patches/cainjection.yaml -q");
+    assert_eq!(code, 1);
+    expect![[r#"
+        crd/bases/widgets.yaml: CustomResourceDefinition widgets.example.com: accepted
+          = the rules that ran cost 0
+        crd/service.yaml:1:1: error: Service a: spec.ports: Required value
+          |
+        1 | apiVersion: v1
+          | ^
+          = built-in kind of Kubernetes 1.37
+          = the rules that ran cost 0
+        1 CRD, 2 objects: 1 accepted, 1 refused, 0 warnings, 1 skipped, 4 files skipped
+        note: crd/patches/unlisted.yaml: CustomResourceDefinition widgets.example.com: skipped: a patch of a CRD: it has no group, names and versions
+        note: crd/patches/cainjection.yaml: skipped: a patch of a kustomization: use --kustomize
+        note: crd/patches/service.yaml: skipped: a patch of a kustomization: use --kustomize
+        note: crd/patches/webhook.yaml: skipped: a patch of a kustomization: use --kustomize
+        note: crd/kustomization.yaml: skipped: not a Kubernetes object
+        crd/bases/widgets.yaml: widgets.example.com: accepted
+        1 CRD: 0 refused, 0 pieces of advice, 3 files skipped
+        note: crd/patches/unlisted.yaml: CustomResourceDefinition widgets.example.com: skipped: not a CustomResourceDefinition
+        note: crd/service.yaml: Service a: skipped: not a CustomResourceDefinition
+        note: crd/patches/cainjection.yaml: skipped: a patch of a kustomization: use --kustomize
+        note: crd/patches/service.yaml: skipped: a patch of a kustomization: use --kustomize
+        note: crd/patches/webhook.yaml: skipped: a patch of a kustomization: use --kustomize
+        note: no CRD has rules
+        crd/patches/cainjection.yaml:4:3: error: widgets.example.com: metadata.name: Invalid value: "widgets.example.com": must be spec.names.plural+"."+spec.group
+          |
+        4 |   name: widgets.example.com
+          |   ^
+        crd/patches/cainjection.yaml:1:1: error: widgets.example.com: spec.group: Required value
+          |
+        1 | apiVersion: apiextensions.k8s.io/v1
+          | ^
+        crd/patches/cainjection.yaml:1:1: error: widgets.example.com: spec.scope: Required value
+          |
+        1 | apiVersion: apiextensions.k8s.io/v1
+          | ^
+        crd/patches/cainjection.yaml:1:1: error: widgets.example.com: spec.versions: Invalid value: null: must have exactly one version marked as storage version
+          |
+        1 | apiVersion: apiextensions.k8s.io/v1
+          | ^
+        crd/patches/cainjection.yaml:1:1: error: widgets.example.com: spec.names.plural: Required value
+          |
+        1 | apiVersion: apiextensions.k8s.io/v1
+          | ^
+        crd/patches/cainjection.yaml:1:1: error: widgets.example.com: spec.names.singular: Required value
+          |
+        1 | apiVersion: apiextensions.k8s.io/v1
+          | ^
+        crd/patches/cainjection.yaml:1:1: error: widgets.example.com: spec.names.kind: Required value
+          |
+        1 | apiVersion: apiextensions.k8s.io/v1
+          | ^
+        crd/patches/cainjection.yaml:1:1: error: widgets.example.com: spec.names.listKind: Required value
+          |
+        1 | apiVersion: apiextensions.k8s.io/v1
+          | ^
+        crd/patches/cainjection.yaml:1:1: error: widgets.example.com: status.storedVersions: Invalid value: null: must have at least one stored version
+          |
+        1 | apiVersion: apiextensions.k8s.io/v1
+          | ^
+    "#]].assert_eq(&[validate, lint, cost, named].concat());
 }

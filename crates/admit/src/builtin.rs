@@ -6,7 +6,7 @@
 
 use crate::metadata::{NewObjectMeta, keep_system_fields};
 use crate::pipeline::{Admitted, NormalizeMode, Rejected, StageResult, report_findings};
-use crate::{AdmissionError, AdmitOptions, FieldValidation, RequestContext, Stats, Warning, WriteOperation};
+use crate::{AdmissionError, AdmitOptions, RequestContext, Stats, Warning, WriteOperation};
 use scantling_apitypes::decode::DecodeSource;
 use scantling_apitypes::{DecodeError, Extensions, TypeDef, TypeTable};
 use scantling_builtin::{BuiltinKind, Context, KindFacts, Operation, Subresource, Write};
@@ -104,11 +104,10 @@ impl BuiltinResource {
         let mut hub = self.version_to_hub(decoded.object).map_err(undecodable)?;
         self.default(&mut hub, &options.request.builtin());
         *object = self.hub_to_version(hub).map_err(undecodable)?;
-        let field_validation = match mode {
-            NormalizeMode::Applied => FieldValidation::Ignore,
-            _ => options.field_validation,
-        };
-        report_findings(FindingList::join(findings, unknown), field_validation)
+        report_findings(
+            FindingList::join(findings, unknown),
+            mode.field_validation(options),
+        )
     }
 
     /// Normalizes an object of the store, which another server may have written without defaults.

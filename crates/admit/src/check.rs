@@ -135,6 +135,7 @@ impl<'a> ObjectValidator<'a> {
             let errors = union::violations(root, self.new, old.map(|old| (&self.ratchet, old)));
             self.extend_errors(errors);
         }
+        // kube-apiserver's order. Rules come last, because errors of the other checks keep them from running.
         self.duplicates();
         self.rules();
         self.checked.stats.ratcheting = self.ratchet.spent();

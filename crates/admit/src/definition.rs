@@ -3,7 +3,7 @@
 use crate::builtin::stored;
 use crate::metadata::{keep_system_fields, metadata_mut};
 use crate::pipeline::{Admitted, NormalizeMode, Rejected, StageResult, report_findings};
-use crate::{AdmissionError, AdmitOptions, FieldValidation, Gates, Stats, Warning, WriteOperation};
+use crate::{AdmissionError, AdmitOptions, Gates, Stats, Warning, WriteOperation};
 use scantling_schema::definition::{Accepted, ApiVersion, Definition, ValidationContext};
 use scantling_schema::rules::Environments;
 use scantling_value::{Finding, FindingList, Map, Value};
@@ -43,11 +43,10 @@ impl DefinitionResource {
         let decoded = Definition::decode(std::mem::take(object), self.api, self.gates);
         let decoded = decoded.map_err(|e| AdmissionError::Undecodable(e.to_string()))?;
         *object = decoded.definition.into_held_document(self.api);
-        let field_validation = match mode {
-            NormalizeMode::Applied => FieldValidation::Ignore,
-            _ => options.field_validation,
-        };
-        report_findings(FindingList::join(findings, decoded.findings), field_validation)
+        report_findings(
+            FindingList::join(findings, decoded.findings),
+            mode.field_validation(options),
+        )
     }
 
     /// Sets the metadata that a request cannot write.

@@ -97,7 +97,7 @@ pub use check::{ValidationResult, check};
 pub use compiler::{CompileError, ResourceCompiler};
 pub use definition::DefinitionResource;
 pub use metadata::{NewObjectMeta, keep_system_fields, remove_system_fields};
-pub use normalize::{prune, prune_and_default, prune_and_default_stored};
+pub use normalize::{prune, prune_and_default_stored};
 pub use outcome::{AdmissionError, AdmitOutcome, Stats, Warning};
 pub use pipeline::{
     Admitted, AnyResource, NormalizeMode, Normalized, Prepared, Rejected, StageResult, report_findings,

@@ -53,6 +53,7 @@ pub(crate) fn custom(
     if field_validation == FieldValidation::Ignore {
         return Ok(FindingList::new());
     }
+    // Not `FindingList::join`: kube-apiserver prunes after decoding, so duplicates inside unknown fields are reported, too.
     let mut all: FindingList = findings.iter().cloned().collect();
     all.append(unknown);
     report_findings(all, field_validation)
@@ -68,7 +69,7 @@ fn coerce_metadata(object: &mut Value) -> Result<FindingList, AdmissionError> {
 
 /// Normalizes an object of a request: coerces metadata, removes unknown fields and superfluous `null`s, fills in
 /// defaults. Returns the unknown fields.
-pub fn prune_and_default(
+fn prune_and_default(
     resource: &Resource,
     object: &mut Value,
     unknown: UnknownFields,
@@ -110,6 +111,7 @@ fn prune_and_coerce(
     unknown: UnknownFields,
     malformed: MalformedFields,
 ) -> Result<FindingList, String> {
+    // kube-apiserver's order, which is the order of the findings: metadata, unknown fields, embedded metadata.
     let root = resource.plan.root();
     let mut found = FindingList::new();
     if let Some(map) = object.as_object_mut() {

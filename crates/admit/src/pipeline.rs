@@ -67,6 +67,17 @@ pub enum NormalizeMode {
     List,
 }
 
+impl NormalizeMode {
+    /// The field validation of objects with a type. The result of an apply is not what the client sent, so its fields are
+    /// not reported.
+    pub(crate) fn field_validation(self, options: &AdmitOptions<'_>) -> FieldValidation {
+        match self {
+            NormalizeMode::Applied => FieldValidation::Ignore,
+            _ => options.field_validation,
+        }
+    }
+}
+
 /// A write that was rejected.
 #[derive(Debug)]
 pub struct Rejected {

@@ -38,6 +38,7 @@ pub(crate) fn update(resource: &Resource, object: &mut Map, old: &Map, gates: Ga
     };
     let metadata = metadata_mut(object);
     match generation {
+        // Go omits a zero, which only objects without a generation have.
         0 => metadata.remove("generation"),
         n => metadata.insert("generation", Value::Int(n)),
     };

@@ -1,6 +1,6 @@
 //! The rules of a schema: their estimated costs, and bounds that would lower them.
 
-use scantling_schema::rules::{Environments, Expression, PreviouslyAccepted, Shapes, View, compile};
+use scantling_schema::rules::{Environments, Expression, PreviouslyAccepted, Shapes, VisibleShape, compile};
 use scantling_schema::structural::{Additional, Structural, Type};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -131,17 +131,17 @@ impl RuleCollector<'_> {
     }
 
     /// Visits a schema. `view` is the view of rules above it, if there are any.
-    fn node(&mut self, schema: &Arc<Structural>, view: Option<View>, times: Option<u64>) {
+    fn node(&mut self, schema: &Arc<Structural>, view: Option<VisibleShape>, times: Option<u64>) {
         if !self.has_rules(schema) {
             return;
         }
         let view = match view {
             None if schema.rules.is_empty() => None,
-            None if self.at.is_empty() => Some(View::of_resource(schema, &mut self.shapes)),
-            None => Some(View::of_schema(schema, &mut self.shapes)),
+            None if self.at.is_empty() => Some(VisibleShape::of_resource(schema, &mut self.shapes)),
+            None => Some(VisibleShape::of_schema(schema, &mut self.shapes)),
             view => view,
         };
-        if let Some(shape) = view.as_ref().and_then(View::shape)
+        if let Some(shape) = view.as_ref().and_then(VisibleShape::shape)
             && !schema.rules.is_empty()
         {
             let compiled = compile(&schema.rules, shape, self.environments, PreviouslyAccepted::None);
@@ -176,15 +176,26 @@ impl RuleCollector<'_> {
         }
         let entries = times.zip(max_entries(schema)).map(|(a, b)| a.saturating_mul(b));
         if let Some(items) = &schema.items {
-            self.below(SchemaStep::Items, items, view.as_ref().map(View::entry), entries);
+            self.below(
+                SchemaStep::Items,
+                items,
+                view.as_ref().map(VisibleShape::entry),
+                entries,
+            );
         }
         if let Some(values) = schema.additional_schema() {
-            let view = view.as_ref().map(View::entry);
+            let view = view.as_ref().map(VisibleShape::entry);
             self.below(SchemaStep::Additional, values, view, entries);
         }
     }
 
-    fn below(&mut self, step: SchemaStep, schema: &Arc<Structural>, view: Option<View>, times: Option<u64>) {
+    fn below(
+        &mut self,
+        step: SchemaStep,
+        schema: &Arc<Structural>,
+        view: Option<VisibleShape>,
+        times: Option<u64>,
+    ) {
         self.at.push(step);
         self.node(schema, view, times);
         self.at.pop();

@@ -106,6 +106,7 @@ fn all_differ(
     same: impl Fn(&Value, &Value) -> bool,
     prints_differ: impl FnOnce() -> bool,
 ) -> bool {
+    // Equal fingerprints do not prove a duplicate; the caller then looks closer.
     const FEW: usize = 8;
     if list.len() > FEW {
         return prints_differ();

@@ -7,7 +7,7 @@ mod cost;
 pub(crate) mod escape;
 mod run;
 mod shape;
-mod view;
+mod visible_shape;
 
 pub use check::{ExpressionLimit, RuleCheck};
 pub use compile::{CompiledRule, Environments, Expression, Expressions, PreviouslyAccepted, compile};
@@ -15,4 +15,4 @@ pub(crate) use compiled::{LazyRules, RuleContext, RuleScope, is_visible, shows_f
 pub(crate) use run::NOT_COMPILED;
 pub use run::{BUDGET, Meter, RuleOptions, RuleReport, run};
 pub use shape::Shapes;
-pub use view::View;
+pub use visible_shape::VisibleShape;

@@ -124,6 +124,7 @@ fn check<S: Sink>(
     }
     let before = sink.failures();
     let matched = check_value(node, value, old, at, sink)?;
+    // Compared only after a failure: most values are valid, and comparing them costs as much as checking them.
     if let Some(old) = old
         && sink.failures() > before
         && sink.unchanged(node, old, value)
@@ -153,6 +154,8 @@ fn check_value<S: Sink>(
         return Ok(matched);
     }
 
+    // The order of the validators of go-openapi, which is the order of the errors. Each validator that applies counts as one
+    // match, whatever it finds: the sums only serve to compare the branches of `anyOf` and `oneOf`.
     let checks = node.checks();
     let has_format = checks.is_some_and(|checks| checks.format.is_some());
     if !type_names(node).is_empty() || has_format {

@@ -5,7 +5,7 @@
 use scantling_cel::kubernetes::KubernetesVersion;
 use scantling_schema::document::Schema;
 use scantling_schema::rules::{
-    CompiledRule, Environments, Expression, PreviouslyAccepted, Shapes, View, compile,
+    CompiledRule, Environments, Expression, PreviouslyAccepted, Shapes, VisibleShape, compile,
 };
 use scantling_schema::structural::{Interner, Structural};
 use scantling_testkit::corpus;
@@ -42,7 +42,7 @@ fn costs_and_errors() {
                 version: name,
                 facts: &mut found,
             };
-            let view = View::of_resource(&schema, walk.shapes);
+            let view = VisibleShape::of_resource(&schema, walk.shapes);
             walk.node(&schema, &view, "");
         }
         for rule in list(&case, "rules") {
@@ -166,7 +166,7 @@ struct RuleWalk<'a> {
 }
 
 impl RuleWalk<'_> {
-    fn node(&mut self, schema: &Arc<Structural>, view: &View, path: &str) {
+    fn node(&mut self, schema: &Arc<Structural>, view: &VisibleShape, path: &str) {
         if let Some(shape) = view.shape()
             && !schema.rules.is_empty()
         {

@@ -9,9 +9,6 @@ const MAX_TYPES: usize = 2;
 /// Names with a conventional meaning in each module.
 const CONVENTIONAL: &[&str] = &["Error", "Options", "Iter", "Parser"];
 
-/// Names that currently denote more types, with their number, which may only decrease.
-const OVERLOADED: &[(&str, usize)] = &[("Amounts", 3), ("Pod", 3), ("Step", 3), ("View", 3), ("Write", 3)];
-
 pub(super) fn check(files: &[RustFile]) -> Vec<String> {
     let mut places: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     let counted = |file: &&RustFile| !file.name.starts_with("bench/") && !file.name.starts_with("fuzz/");
@@ -24,11 +21,9 @@ pub(super) fn check(files: &[RustFile]) -> Vec<String> {
     }
     let mut findings = Vec::new();
     for (type_name, files) in places {
-        let known = OVERLOADED.iter().find(|(name, _)| *name == type_name);
-        let most = known.map_or(MAX_TYPES, |(_, most)| *most);
-        if files.len() > most && !CONVENTIONAL.contains(&type_name) {
+        if files.len() > MAX_TYPES && !CONVENTIONAL.contains(&type_name) {
             findings.push(format!(
-                "`{type_name}` names {} types, at most {most}: {}",
+                "`{type_name}` names {} types, at most {MAX_TYPES}: {}",
                 files.len(),
                 files.join(", ")
             ));

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
 
 /// A field that has a gate, or that leads to such fields.
-struct Step {
+struct GateStep {
     field: &'static str,
     gate: Option<&'static str>,
     /// The struct that the field holds, behind pointers, lists and maps, if gated fields are below it.
@@ -21,7 +21,7 @@ struct Step {
     spared: Option<(&'static str, &'static [&'static str])>,
 }
 
-type Plan = BTreeMap<TypeId, Vec<Step>>;
+type Plan = BTreeMap<TypeId, Vec<GateStep>>;
 
 /// The fields of all structs that have a gate or lead to one.
 fn plan() -> &'static Plan {
@@ -51,7 +51,7 @@ fn plan() -> &'static Plan {
                 let gate = gate_of(d.name, field);
                 let gate = gate.filter(|_| !NEVER_DROPPED.contains(&(d.name, field.name)));
                 let into = held_struct(table, &field.ty).filter(|id| reaching.contains(id));
-                (gate.is_some() || into.is_some()).then_some(Step {
+                (gate.is_some() || into.is_some()).then_some(GateStep {
                     field: field.name,
                     gate,
                     into,

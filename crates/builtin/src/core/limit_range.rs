@@ -143,12 +143,12 @@ fn check_limit(limit: &Cursor<'_, '_>, errors: &mut ErrorList) {
 }
 
 /// The amounts of one resource.
-struct Amounts<'l> {
+struct ResourceAmounts<'l> {
     limit: &'l Cursor<'l, 'l>,
     name: &'l str,
 }
 
-impl Amounts<'_> {
+impl ResourceAmounts<'_> {
     fn get(&self, list: &str) -> Option<Quantity> {
         let list = self.limit.field(list);
         let amount = list.field(self.name);
@@ -164,7 +164,7 @@ impl Amounts<'_> {
 
 /// Amounts of a resource grow from the minimum over the defaults to the maximum.
 fn check_amounts(limit: &Cursor<'_, '_>, kind: &str, name: &str, errors: &mut ErrorList) {
-    let amounts = Amounts { limit, name };
+    let amounts = ResourceAmounts { limit, name };
     let (min, max, ratio) = (
         amounts.get("min"),
         amounts.get("max"),
@@ -232,7 +232,7 @@ fn check_amounts(limit: &Cursor<'_, '_>, kind: &str, name: &str, errors: &mut Er
 
 /// The ratio of limit and request is at least 1, and at most that of maximum and minimum.
 fn check_ratio(
-    amounts: &Amounts<'_>,
+    amounts: &ResourceAmounts<'_>,
     ratio: &Quantity,
     bounds: Option<(&Quantity, &Quantity)>,
     errors: &mut ErrorList,

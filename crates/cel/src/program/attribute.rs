@@ -243,6 +243,7 @@ impl<'a> Interpreter<'a, '_> {
         if let Some(list) = container.as_list() {
             let index = list_index(key)?;
             return match usize::try_from(index).ok().and_then(|i| self.list_item(list, i)) {
+                // UPSTREAM: only lists that the program has made accept unsigned and floating-point indexes.
                 Some(_) if matches!(list, List::Json(..)) && !matches!(key, Val::Int(_)) => {
                     Err(EvalError::message(format!("unsupported index: {key}")))
                 }

@@ -64,6 +64,7 @@ impl<'a> Interpreter<'a, '_> {
             && let Some((b, right)) = self.int_operand(&call.right)
             && let Some(result) = arithmetic.result(a, b)
         {
+            // Charged one by one: beyond the limit, the cost must be that of the operations that were reached.
             self.charge(left)?;
             self.charge(right)?;
             self.charge(cost)?;

@@ -193,6 +193,7 @@ impl<'a> Interpreter<'a, '_> {
         let mut decided = false;
         let mut error = None;
         self.each(fold, range, |interpreter| {
+            // The condition also runs, and costs, before the element behind the decisive one.
             interpreter.charge(condition_cost)?;
             if decided {
                 return Ok(Break(()));
@@ -233,6 +234,7 @@ impl<'a> Interpreter<'a, '_> {
         } else {
             LIST_COST
         };
+        // The accumulator and the addition cost 1 each.
         match (self.charge_for(value, 2 + list_cost), items) {
             (Err(e), _) if e.is_final() => return Err(e),
             (_, Err(_)) => {}

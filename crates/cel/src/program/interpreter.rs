@@ -356,6 +356,7 @@ impl<'a, 'c> Interpreter<'a, 'c> {
             right => return self.equality_error(Ok(a), right, *negated),
         };
         let equal = match (a, b) {
+            // Scalars need neither a formula for their cost nor the arena.
             (Val::Int(a), Val::Int(b)) => {
                 self.charge(1)?;
                 a == b

@@ -189,6 +189,7 @@ impl Lowerer<'_> {
     fn index(&mut self, operand: &Expr, key: &Expr, optional: bool) -> LowerResult {
         let op = self.expr(operand)?;
         let key = match self.expr(key)? {
+            // A constant string selects like a field, so that `a["b"]` is as fast as `a.b`.
             Op::Const(Owned::Str(name)) => QualifierKey::Name(self.name(operand, &name)),
             Op::Const(value) if self.may_select(&value) => QualifierKey::Const(value),
             Op::Const(value) => {
@@ -342,6 +343,7 @@ impl Lowerer<'_> {
     }
 
     fn fold(&mut self, fold: &Comprehension) -> LowerResult {
+        // The range and the initial value are outside the scope of the loop's variables.
         let range = self.expr(&fold.range)?;
         let init = self.expr(&fold.accu_init)?;
         let outer = self.scope.len();
@@ -589,6 +591,7 @@ fn call(
         _ => None,
     });
     let mut args = args;
+    // Among several overloads the arguments decide, unless all of them share an implementation.
     if decided || singleton {
         match first.run {
             Run::Unary(run) if args.len() == 1 => {

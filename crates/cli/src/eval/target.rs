@@ -7,7 +7,7 @@ use crate::problem::Problem;
 use crate::split;
 use scantling_admit::Resource;
 use scantling_cel::shape::{Shape, ShapeKind};
-use scantling_schema::rules::{Shapes, View};
+use scantling_schema::rules::{Shapes, VisibleShape};
 use scantling_value::Value;
 use std::path::Path;
 use std::sync::Arc;
@@ -129,7 +129,7 @@ fn resource(crd: &Path, flags: &args::Eval) -> Result<Arc<Resource>, Problem> {
 fn shape(resource: &Resource, at: &str) -> Result<Arc<Shape>, Problem> {
     let mut schema = Arc::clone(resource.plan.root().schema());
     let mut shapes = Shapes::new();
-    let mut view = View::of_resource(&schema, &mut shapes);
+    let mut view = VisibleShape::of_resource(&schema, &mut shapes);
     for step in steps(at) {
         let (next, below) = if let Some(property) = schema.property(step) {
             (property.clone(), view.property(step, property, &mut shapes))

@@ -92,6 +92,7 @@ impl<'a> Updater<'a> {
     fn reconcile(&self, live: &Versioned<'_>, managers: Managers) -> Result<Managers, ApplyError> {
         let mut out = Managers::new();
         for (id, mut owned) in managers {
+            // A manager of a version that is gone loses its fields: nobody can tell any more which they are.
             match self.convert(live, &owned.api_version) {
                 Ok(_) => {}
                 Err(ConvertError::Missing) => continue,
@@ -151,6 +152,7 @@ impl<'a> Updater<'a> {
                 others.get(&owned.api_version).and_then(Option::as_ref)
             };
             let Some(changes) = changes else {
+                // As above: the version is gone.
                 owned.fields = FieldsV1::default();
                 continue;
             };
@@ -163,6 +165,7 @@ impl<'a> Updater<'a> {
                     conflicts.0.extend(Conflicts::of_manager(id, &conflict));
                 }
             }
+            // Removals never conflict: a field that is gone has no owner.
             owned.fields.subtract(&changes.removed);
         }
         if !conflicts.0.is_empty() {

@@ -153,6 +153,7 @@ impl PlanCompiler {
         for property in &properties {
             below.add(property.within);
         }
+        // kube-apiserver compiles no rules below a value that expressions cannot see.
         if !rules::shows_fields(schema) {
             below.remove(Features::RULES);
         }

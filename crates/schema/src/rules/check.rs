@@ -3,7 +3,7 @@
 use super::compile::{CompiledRule, Environments, PreviouslyAccepted, compile};
 use super::cost::{CostTotal, EXPRESSION_LIMIT, exceeds};
 use super::shape::Shapes;
-use super::view::View;
+use super::visible_shape::VisibleShape;
 use crate::definition::print_rule;
 use crate::structural::{ListType, MapType, Structural, Type, ValidationRule};
 use foldhash::HashMap;
@@ -48,7 +48,7 @@ impl RuleCheck<'_> {
             total: CostTotal::default(),
             errors: ErrorList::new(),
         };
-        let view = (!schema.rules.is_empty()).then(|| View::of_resource(schema, walk.shapes));
+        let view = (!schema.rules.is_empty()).then(|| VisibleShape::of_resource(schema, walk.shapes));
         walk.node(
             schema,
             at,
@@ -104,7 +104,7 @@ impl RulePresence {
 /// The context of a node from its parents.
 struct SchemaLocation<'a> {
     /// The view of expressions, if there are rules here or above.
-    view: Option<View>,
+    view: Option<VisibleShape>,
     /// The maximum number of such values; `None` if a list or map above is unbounded.
     cardinality: Option<u64>,
     /// The topmost list whose elements cannot be correlated between old and new object.
@@ -172,7 +172,7 @@ impl RuleChecker<'_> {
         }
     }
 
-    fn entry(&mut self, parent: &SchemaLocation<'_>, schema: &Arc<Structural>) -> Option<View> {
+    fn entry(&mut self, parent: &SchemaLocation<'_>, schema: &Arc<Structural>) -> Option<VisibleShape> {
         match &parent.view {
             Some(view) => Some(view.entry()),
             None => self.fresh(schema),
@@ -180,8 +180,8 @@ impl RuleChecker<'_> {
     }
 
     /// The view of a node with rules that has no rules above it.
-    fn fresh(&mut self, schema: &Arc<Structural>) -> Option<View> {
-        (!schema.rules.is_empty()).then(|| View::of_schema(schema, self.shapes))
+    fn fresh(&mut self, schema: &Arc<Structural>) -> Option<VisibleShape> {
+        (!schema.rules.is_empty()).then(|| VisibleShape::of_schema(schema, self.shapes))
     }
 
     fn rules(&mut self, schema: &Structural, at: &Path<'_>, location: &SchemaLocation<'_>) {

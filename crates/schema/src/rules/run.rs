@@ -8,7 +8,7 @@ use crate::structural::{Type, ValidationRule};
 use crate::validate::Ratchet;
 use scantling_cel::program::{Input, Limits, Program};
 use scantling_cel::shape::Shape;
-use scantling_cel::val::{Arena, EvalError, Val, read};
+use scantling_cel::val::{Arena, EvalError, Res, Val, read};
 use scantling_value::{BadValue, ErrorKind, ErrorList, FieldError, Map, Path, TextList, Value, deadline, go};
 use std::cell::Cell;
 
@@ -328,6 +328,7 @@ impl RuleRunner<'_> {
         let Some(compiled_rules) = target.node.rules().and_then(|rules| rules.compiled(schema)) else {
             return Ok(());
         };
+        // A budget that the last value used up exactly is reported here, at the next value with rules.
         if self.budget <= 0 {
             self.report_error(|| target.error(OUT_OF_BUDGET));
             return self.exhaust_budget();
@@ -377,36 +378,45 @@ impl RuleRunner<'_> {
         program: &Program,
         shape: &Shape,
     ) -> Result<(), BudgetExhausted> {
-        let optional = rule.optional_old_self == Some(true);
-        let old = OldSelf::new(target.old, optional, rule);
-        let Some(result) = self.evaluate(program, shape, target.value, old) else {
-            self.report_error(|| target.error(OUT_OF_BUDGET));
-            return self.exhaust_budget();
-        };
-        match result {
-            Ok(RuleResult::True) => {}
-            Ok(_) => self.report_broken_rule(target, rule, compiled, shape)?,
-            Err(error) => {
-                let rule_label = rule_label(rule);
-                if error == EvalError::CostLimitExceeded {
-                    self.report_error(|| target.error(&format!(
-                        "'{error}': no further validation rules will be run due to call cost exceeds limit for rule: {rule_label}"
-                    )));
-                    return self.exhaust_budget();
-                }
-                self.report_error(|| {
-                    let why = error.to_string();
-                    // The checker cannot know the type of int-or-string.
-                    target.error(&if why.starts_with("no such overload") {
-                        format!(
-                            "'{why}': call arguments did not match a supported operator, function or macro signature for rule: {rule_label}"
-                        )
-                    } else {
-                        format!("{why} evaluating rule: {rule_label}")
-                    })
-                });
+        let old = OldSelf::new(target.old, rule.optional_old_self == Some(true), rule);
+        let holds = self.evaluate(program, shape, target.value, old, |result| Ok(is_true(result?)));
+        match holds {
+            Some(Ok(true)) => Ok(()),
+            Some(Ok(false)) => self.report_broken_rule(target, rule, compiled, shape),
+            Some(Err(error)) => self.report_rule_error(target, rule, &error),
+            None => {
+                self.report_error(|| target.error(OUT_OF_BUDGET));
+                self.exhaust_budget()
             }
         }
+    }
+
+    /// Reports a rule that cannot be evaluated.
+    #[cold]
+    fn report_rule_error(
+        &mut self,
+        target: &RuleTarget<'_>,
+        rule: &ValidationRule,
+        error: &EvalError,
+    ) -> Result<(), BudgetExhausted> {
+        let rule_label = rule_label(rule);
+        if *error == EvalError::CostLimitExceeded {
+            self.report_error(|| target.error(&format!(
+                "'{error}': no further validation rules will be run due to call cost exceeds limit for rule: {rule_label}"
+            )));
+            return self.exhaust_budget();
+        }
+        self.report_error(|| {
+            let why = error.to_string();
+            // The checker cannot know the type of int-or-string.
+            target.error(&if why.starts_with("no such overload") {
+                format!(
+                    "'{why}': call arguments did not match a supported operator, function or macro signature for rule: {rule_label}"
+                )
+            } else {
+                format!("{why} evaluating rule: {rule_label}")
+            })
+        });
         Ok(())
     }
 
@@ -415,6 +425,7 @@ impl RuleRunner<'_> {
     }
 
     /// Reports a rule that is false, with its computed message if it has one.
+    #[cold]
     fn report_broken_rule(
         &mut self,
         target: &RuleTarget<'_>,
@@ -422,14 +433,18 @@ impl RuleRunner<'_> {
         compiled: &ExecutableRule,
         shape: &Shape,
     ) -> Result<(), BudgetExhausted> {
+        // A transition rule has compared the old value itself, so its failure is about this change.
         let ratcheted = !compiled.uses_old_self && self.is_ratcheted(target.ratchet);
         let mut detail = None;
         if let Some(message) = &compiled.message {
             // Message expressions never see an optional.
             let old = OldSelf::new(target.old, false, rule);
-            let why = match self.evaluate(message, shape, target.value, old) {
-                Some(Ok(RuleResult::Text(message))) => {
-                    detail = usable_message(&message);
+            let why = match self.evaluate(message, shape, target.value, old, |result| match result? {
+                Val::Str(text) => Ok(usable_message(text)),
+                _ => Ok(None),
+            }) {
+                Some(Ok(message)) => {
+                    detail = message;
                     None
                 }
                 Some(Err(EvalError::CostLimitExceeded)) => Some(format!(
@@ -462,14 +477,17 @@ impl RuleRunner<'_> {
             .is_some_and(|(ratchet, nearest)| nearest.is_unchanged(ratchet))
     }
 
-    /// Evaluates a program and charges its cost. Returns `None` if the budget does not suffice.
-    fn evaluate(
+    /// Evaluates a program, charges its cost, and takes what is needed from the result before the arena is reused.
+    /// Returns `None` if the budget does not suffice.
+    #[inline]
+    fn evaluate<T>(
         &mut self,
         program: &Program,
         shape: &Shape,
         value: &Value,
         old: OldSelf<'_>,
-    ) -> Option<Result<RuleResult, EvalError>> {
+        take: impl FnOnce(Res<'_>) -> Result<T, EvalError>,
+    ) -> Option<Result<T, EvalError>> {
         self.arena.reset();
         let arena = &self.arena;
         let old = match old.input(arena, shape) {
@@ -477,13 +495,8 @@ impl RuleRunner<'_> {
             Err(error) => return Some(Err(error)),
         };
         let outcome = program.eval(arena, &[Input::Json(value, shape), old], LIMITS);
-        let result = outcome.result.map(|val| match val {
-            Val::Bool(true) => RuleResult::True,
-            Val::Str(text) => RuleResult::Text(text.to_owned()),
-            _ => RuleResult::Other,
-        });
-        let cost = outcome.cost;
-        self.charge(cost).then_some(result)
+        let taken = take(outcome.result);
+        self.charge(outcome.cost).then_some(taken)
     }
 
     fn exhaust_budget(&mut self) -> Result<(), BudgetExhausted> {
@@ -505,11 +518,8 @@ impl RuleRunner<'_> {
     }
 }
 
-/// The result of a rule or message expression.
-enum RuleResult {
-    True,
-    Text(String),
-    Other,
+fn is_true(result: Val<'_>) -> bool {
+    matches!(result, Val::Bool(true))
 }
 
 /// The value of `oldSelf` in an evaluation.
@@ -530,6 +540,7 @@ impl<'v> OldSelf<'v> {
         }
     }
 
+    #[inline]
     fn input<'a>(self, arena: &'a Arena, shape: &'a Shape) -> Result<Input<'a>, EvalError>
     where
         'v: 'a,

@@ -7,7 +7,7 @@ use crate::metrics::Label;
 use crate::request::{ObjectPath, Query, Target};
 use crate::rest::options::{WriteKind, WriteOptions};
 use crate::rest::read::store_error;
-use crate::rest::write::{ObjectSource, Ownership, Write, metadata_str};
+use crate::rest::write::{ObjectSource, Ownership, WriteRequest, metadata_str};
 use crate::status::{ApiError, ApiResult};
 use bytes::Bytes;
 use hyper::{Method, Uri};
@@ -97,7 +97,7 @@ impl<'a> Client<'a> {
             label: &label,
         };
         let options = WriteOptions::parse(&head.query, WriteKind::Create)?;
-        let mut write = Write {
+        let mut write = WriteRequest {
             call: &call,
             head: &head,
             body: Bytes::new(),

@@ -4,12 +4,12 @@ use crate::api::ResourceRequest;
 use crate::kinds::builtin;
 use crate::rest::body::{self, DecodedBody};
 use crate::rest::options::{WriteKind, WriteOptions};
-use crate::rest::write::{ObjectSource, Ownership, Write};
+use crate::rest::write::{ObjectSource, Ownership, WriteRequest};
 use crate::status::{ApiError, ApiResult};
 use scantling_value::Value;
 use std::sync::Arc;
 
-impl Write<'_> {
+impl WriteRequest<'_> {
     /// Decodes the body of a POST as an object of another kind than that of the resource.
     pub(crate) fn decode_action(
         &mut self,
@@ -38,7 +38,7 @@ impl Write<'_> {
             version,
             ..*self.call
         };
-        let mut write = Write {
+        let mut write = WriteRequest {
             call: &call,
             head: self.head,
             body: self.body.clone(),

@@ -5,7 +5,7 @@ use crate::http::compute;
 use crate::kinds::kind::Kind;
 use crate::rest::managed_fields;
 use crate::rest::read::{self, store_error};
-use crate::rest::write::{Part, Write, modified, timestamp};
+use crate::rest::write::{Part, WriteRequest, modified, timestamp};
 use crate::status::{ApiError, ApiResult, GroupResource};
 use scantling_builtin::admission::{Action, Denial, Effects, Found, Lookup, Request, RequestSubresource};
 use scantling_builtin::{Context, User};
@@ -67,7 +67,7 @@ impl Admission<'_> {
     }
 }
 
-impl Write<'_> {
+impl WriteRequest<'_> {
     /// The user who sent the request, as rules of kinds and plugins see it.
     pub(crate) fn requester(&self) -> User<'_> {
         let user = self.head.user.as_deref();

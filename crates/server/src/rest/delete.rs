@@ -12,7 +12,7 @@ use crate::rest::conversion::Converted;
 use crate::rest::options::{DeleteOptions, ListOptions, Propagation, VersionMatch};
 use crate::rest::read::{self, Selection, store_error};
 use crate::rest::render::Rows;
-use crate::rest::write::{Part, Write, metadata_mut, metadata_str, set_version, timestamp};
+use crate::rest::write::{Part, WriteRequest, metadata_mut, metadata_str, set_version, timestamp};
 use crate::status::{self, ApiError, ApiResult, GroupResource};
 use scantling_admit::decode_typed;
 use scantling_apitypes::TypeTable;
@@ -36,7 +36,7 @@ pub(crate) enum Deleted {
     Held(Value),
 }
 
-impl Write<'_> {
+impl WriteRequest<'_> {
     /// DELETE of an object.
     pub(crate) async fn delete(&mut self, name: &str) -> ApiResult<Reply> {
         let call = self.call;
@@ -251,7 +251,7 @@ impl Write<'_> {
             old: Some(object),
         };
         let mut warnings = Vec::new();
-        let mut write = Write {
+        let mut write = WriteRequest {
             call: self.call,
             head: self.head,
             body: self.body.clone(),

@@ -13,7 +13,7 @@ use crate::rest::options::{WriteKind, WriteOptions};
 use crate::rest::read::store_error;
 use crate::rest::scale;
 use crate::rest::write::{
-    Change, Edit, ObjectSource, Ownership, Part, Patched, Write, check_name_matches_path,
+    Change, Edit, ObjectSource, Ownership, Part, Patched, WriteRequest, check_name_matches_path,
     check_namespace_matches_path, metadata_str,
 };
 use crate::status::{ApiError, ApiResult};
@@ -37,7 +37,7 @@ pub(crate) fn accepted_types(kind: &Kind, encodings: Encodings) -> Vec<&'static 
     types
 }
 
-impl Write<'_> {
+impl WriteRequest<'_> {
     /// PATCH
     pub(crate) async fn patch(&mut self, name: &str) -> ApiResult<Reply> {
         let call = self.call;

@@ -8,7 +8,7 @@ use crate::rest::delete::Deleted;
 use crate::rest::options::DeleteOptions;
 use crate::rest::read::{self, store_error};
 use crate::rest::selector::LabelSelector;
-use crate::rest::write::{Part, Write, metadata_str, timestamp};
+use crate::rest::write::{Part, WriteRequest, metadata_str, timestamp};
 use crate::status::{ApiError, ApiResult, GroupResource};
 use scantling_builtin::admission::Action;
 use scantling_builtin::validate_binding;
@@ -44,7 +44,7 @@ const PODS: GroupResource<'static> = GroupResource {
 };
 
 /// The `Status` of a successful action.
-fn success(write: &Write<'_>) -> ApiResult<Reply> {
+fn success(write: &WriteRequest<'_>) -> ApiResult<Reply> {
     let status = Map::from_iter([
         ("kind", Value::from("Status")),
         ("apiVersion", "v1".into()),
@@ -59,7 +59,7 @@ fn success(write: &Write<'_>) -> ApiResult<Reply> {
     ))
 }
 
-impl Write<'_> {
+impl WriteRequest<'_> {
     /// POST of `pods/binding` and of `bindings`.
     pub(crate) async fn bind(&mut self, name: Option<&str>) -> ApiResult<Reply> {
         let (mut binding, options) = self.decode_action("", "v1", "Binding")?;

@@ -11,7 +11,8 @@ use crate::rest::body::{self, DecodedBody};
 use crate::rest::managed_fields;
 use crate::rest::options::{WriteKind, WriteOptions};
 use crate::rest::write::{
-    ObjectSource, Ownership, Part, Write, check_namespace_matches_path, remove_system_fields, timestamp,
+    ObjectSource, Ownership, Part, WriteRequest, check_namespace_matches_path, remove_system_fields,
+    timestamp,
 };
 use crate::status::{ApiError, ApiResult, GroupResource};
 use scantling_value::{BadValue, ErrorList, FieldError, Map, Path, Value, go};
@@ -48,7 +49,7 @@ impl ReviewKind {
     }
 }
 
-impl Write<'_> {
+impl WriteRequest<'_> {
     /// POST of a review.
     pub(crate) async fn answer(&mut self, review: ReviewKind) -> ApiResult<Reply> {
         let call = self.call;
@@ -125,7 +126,7 @@ impl Write<'_> {
     }
 }
 
-impl Write<'_> {
+impl WriteRequest<'_> {
     /// The status of a token review.
     async fn review_token(&self, token: &str, audiences: &[Value]) -> Value {
         let api = self.call.api;

@@ -13,7 +13,7 @@ use crate::rest::options::{WriteKind, WriteOptions};
 use crate::rest::read;
 use crate::rest::view::Shape;
 use crate::rest::write::{
-    Change, Edit, ObjectSource, Ownership, Part, Write, check_name_matches_path,
+    Change, Edit, ObjectSource, Ownership, Part, WriteRequest, check_name_matches_path,
     check_namespace_matches_path, metadata_mut, metadata_str,
 };
 use crate::status::{ApiError, ApiResult, GroupResource};
@@ -120,7 +120,7 @@ pub(crate) async fn get(call: &ResourceRequest<'_>, name: &str) -> ApiResult<Rep
 }
 
 /// PUT
-pub(crate) async fn update(write: &mut Write<'_>, name: &str) -> ApiResult<Reply> {
+pub(crate) async fn update(write: &mut WriteRequest<'_>, name: &str) -> ApiResult<Reply> {
     let call = write.call;
     let options = WriteOptions::parse(call.query, WriteKind::Update)?;
     let mut sent = if call.kind.built_in {
@@ -289,7 +289,7 @@ pub(crate) fn reply(shape: Shape<'_>, scale: Value) -> ApiResult<Reply> {
 
 /// Writes the replicas of a scale to the object; returns the new scale.
 pub(crate) async fn replace(
-    write: &mut Write<'_>,
+    write: &mut WriteRequest<'_>,
     name: &str,
     options: &WriteOptions,
     sent: &Value,

@@ -4,7 +4,7 @@ use crate::api::now;
 use crate::auth::service_accounts::ISSUER;
 use crate::http::reply::Reply;
 use crate::rest::read;
-use crate::rest::write::{Write, metadata_str, timestamp};
+use crate::rest::write::{WriteRequest, metadata_str, timestamp};
 use crate::status::{ApiError, ApiResult, GroupResource};
 use jiff::Timestamp;
 use scantling_schema::names::group_version;
@@ -21,7 +21,7 @@ const TOKEN_REQUEST: GroupResource<'static> = GroupResource {
     kind: "TokenRequest",
 };
 
-impl Write<'_> {
+impl WriteRequest<'_> {
     /// POST of `serviceaccounts/token`.
     pub(crate) async fn create_token(&mut self, name: &str) -> ApiResult<Reply> {
         let call = self.call;

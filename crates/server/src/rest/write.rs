@@ -44,7 +44,7 @@ use refusals::{check_version, other_uid, taken};
 use storage::shown_as_stored;
 
 /// A request that writes an object.
-pub(crate) struct Write<'a> {
+pub(crate) struct WriteRequest<'a> {
     pub(crate) call: &'a ResourceRequest<'a>,
     pub(crate) head: &'a RequestMeta,
     pub(crate) body: Bytes,
@@ -133,7 +133,7 @@ pub(crate) enum Ownership {
     Merged,
 }
 
-impl Write<'_> {
+impl WriteRequest<'_> {
     /// POST
     pub(crate) async fn create(&mut self) -> ApiResult<Reply> {
         let call = self.call;

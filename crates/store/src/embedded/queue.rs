@@ -193,6 +193,7 @@ impl WriteQueue {
             open.events.push(event);
         }
         open.decided.push((outcome, reply));
+        // A request is never split, so a batch may exceed the limit by one request.
         if open.record.len() >= BATCH_BYTES {
             let full = std::mem::replace(open, Batch::new(0));
             pending.full.push_back(full);

@@ -17,7 +17,7 @@ const PROTOCOL: Rule = Rule::RequiredOneOf(&["SCTP", "TCP", "UDP"]);
 
 /// The facts about a pod that checks of its containers need.
 #[derive(Debug)]
-pub(super) struct Pod<'a> {
+pub(super) struct PodFacts<'a> {
     pub(super) rules: &'a Rules<'a>,
     pub(super) volumes: &'a Volumes<'a>,
     pub(super) claims: &'a BTreeSet<&'a str>,
@@ -31,7 +31,7 @@ pub(super) struct Pod<'a> {
 }
 
 /// Checks the regular containers of a pod.
-pub(super) fn containers(at: &Cursor<'_, '_>, pod: &Pod<'_>, errors: &mut ErrorList) {
+pub(super) fn containers(at: &Cursor<'_, '_>, pod: &PodFacts<'_>, errors: &mut ErrorList) {
     if at.list().is_empty() {
         return errors.required(at, "");
     }
@@ -62,7 +62,7 @@ pub(super) fn containers(at: &Cursor<'_, '_>, pod: &Pod<'_>, errors: &mut ErrorL
 pub(super) fn init_containers(
     at: &Cursor<'_, '_>,
     regular: &Cursor<'_, '_>,
-    pod: &Pod<'_>,
+    pod: &PodFacts<'_>,
     errors: &mut ErrorList,
 ) {
     if at.list().is_empty() {
@@ -137,7 +137,7 @@ const FORBIDDEN_EPHEMERAL: [&str; 9] = [
 pub(super) fn ephemeral_containers(
     at: &Cursor<'_, '_>,
     spec: &Cursor<'_, '_>,
-    pod: &Pod<'_>,
+    pod: &PodFacts<'_>,
     errors: &mut ErrorList,
 ) {
     const WHY: &str = "cannot be set for an Ephemeral Container";
@@ -180,7 +180,7 @@ pub(super) fn ephemeral_containers(
 }
 
 /// Checks what all kinds of containers have in common.
-fn common(at: &Cursor<'_, '_>, pod: &Pod<'_>, errors: &mut ErrorList) {
+fn common(at: &Cursor<'_, '_>, pod: &PodFacts<'_>, errors: &mut ErrorList) {
     Rule::RequiredForm(names::dns1123_label).check(&at.field("name"), errors);
     Rule::Required.check(&at.field("image"), errors);
     MESSAGE_POLICY.check(&at.field("terminationMessagePolicy"), errors);

@@ -1,6 +1,6 @@
 //! Resources of pods: those of the pod as a whole, sums over containers, and the class of service.
 
-use super::containers::{Pod, requirements};
+use super::containers::{PodFacts, requirements};
 use crate::checks::Report;
 use crate::checks::resources::{
     allows_overcommit, is_huge_pages, is_pod_level, pod_name, quantity, sum as sum_of,
@@ -65,7 +65,7 @@ fn aggregate<'v>(spec: &'v Value, list: &str) -> Amounts<'v> {
 }
 
 /// Checks the resources of a pod as a whole.
-pub(super) fn pod_level(spec: &Cursor<'_, '_>, pod: &Pod<'_>, errors: &mut ErrorList) {
+pub(super) fn pod_level(spec: &Cursor<'_, '_>, pod: &PodFacts<'_>, errors: &mut ErrorList) {
     let at = spec.field("resources");
     if !at.is_set() || !pod.rules.enabled("PodLevelResources") {
         return;

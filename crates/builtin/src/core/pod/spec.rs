@@ -1,6 +1,6 @@
 //! The spec of a pod, as pods and templates have it.
 
-use super::containers::{self, Pod};
+use super::containers::{self, PodFacts};
 use super::rules::Rules;
 use super::{affinity, containers_at, mounts, resources, security, volumes, windows};
 use crate::Cursor;
@@ -35,7 +35,7 @@ pub(super) fn validate(at: &Cursor<'_, '_>, owner: Owner<'_>, rules: &Rules<'_>,
     let claim_names: BTreeSet<&str> = claim_names.collect();
     resource_claims(&claims, owner.is_mirror, errors);
     let os = at.field("os");
-    let pod = Pod {
+    let pod = PodFacts {
         rules,
         volumes: &valid_volumes,
         claims: &claim_names,

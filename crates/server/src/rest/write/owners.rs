@@ -1,10 +1,10 @@
 //! Removal of duplicate owner references.
 
-use super::{Ownership, Write, metadata_mut};
+use super::{Ownership, WriteRequest, metadata_mut};
 use scantling_value::Value;
 use std::collections::HashSet;
 
-impl Write<'_> {
+impl WriteRequest<'_> {
     /// Removes duplicate owner references with a warning, which depends on whether the request or a patch has them.
     pub(super) fn unite_owners(&mut self, object: &mut Value, ownership: Ownership) {
         let Some(Value::Array(owners)) = metadata_mut(object).and_then(|m| m.get_mut("ownerReferences"))

@@ -3,7 +3,7 @@
 use super::refusals::{
     cannot_be_handled, cannot_be_read_strictly, immutable, not_converted, patch_refusal, unnamed,
 };
-use super::{Ownership, Part, Write, metadata_str};
+use super::{Ownership, Part, WriteRequest, metadata_str};
 use crate::api::MAX_BODY;
 use crate::codec::media::Encoding;
 use crate::rest::body;
@@ -43,7 +43,7 @@ pub(crate) trait Patched: Sync {
     fn findings(&self) -> &[Finding];
 }
 
-impl Write<'_> {
+impl WriteRequest<'_> {
     /// Normalizes an object of a request, or the result of a patch or an apply to the object `old`.
     pub(crate) fn normalize(
         &mut self,

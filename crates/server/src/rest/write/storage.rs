@@ -1,6 +1,6 @@
 //! The store's part of a write: conditional writes, and the object as clients see it afterwards.
 
-use super::{Ownership, Write, set_version};
+use super::{Ownership, WriteRequest, set_version};
 use crate::api::{Api, ResourceRequest};
 use crate::codec::protobuf;
 use crate::codec::text::{Stored, Text, WriteFacts, read_back, read_written};
@@ -11,7 +11,7 @@ use crate::status::ApiResult;
 use scantling_store::{Entry, Event, MaybeCompressed, StoreError};
 use scantling_value::Value;
 
-impl Write<'_> {
+impl WriteRequest<'_> {
     /// Removes an entry from the store; false if another write came first.
     pub(crate) async fn remove(&self, key: &str, entry: &Entry) -> ApiResult<bool> {
         let expected = entry.mod_revision;

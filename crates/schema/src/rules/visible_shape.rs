@@ -11,7 +11,7 @@ use std::sync::Arc;
 /// The view of a child is part of its parent's view, if the parent shows it: within `metadata`, only names
 /// are visible.
 #[derive(Clone, Debug)]
-pub struct View(Result<Arc<Shape>, Unseen>);
+pub struct VisibleShape(Result<Arc<Shape>, Unseen>);
 
 /// The reason why expressions do not see a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,15 +22,15 @@ enum Unseen {
     NoEntries,
 }
 
-impl View {
+impl VisibleShape {
     /// The view of whole objects.
     pub fn of_resource(schema: &Structural, shapes: &mut Shapes) -> Self {
-        View(shapes.of_resource(schema).ok_or(Unseen::NoShape))
+        VisibleShape(shapes.of_resource(schema).ok_or(Unseen::NoShape))
     }
 
     /// The view of values below the root on their own.
     pub fn of_schema(schema: &Arc<Structural>, shapes: &mut Shapes) -> Self {
-        View(shapes.of_schema(schema).ok_or(Unseen::NoShape))
+        VisibleShape(shapes.of_schema(schema).ok_or(Unseen::NoShape))
     }
 
     /// The shape; `None` if expressions see nothing.
@@ -57,15 +57,15 @@ impl View {
         };
         let shown = escape(name).and_then(|name| shape.field(&name).map(|field| Arc::clone(&field.shape)));
         match shown {
-            Some(shape) => View(Ok(shape)),
-            None => View::of_schema(schema, shapes),
+            Some(shape) => VisibleShape(Ok(shape)),
+            None => VisibleShape::of_schema(schema, shapes),
         }
     }
 
     /// The view of the elements of a list, or of the values of a map.
     #[must_use]
     pub fn entry(&self) -> Self {
-        View(match &self.0 {
+        VisibleShape(match &self.0 {
             Err(problem) => Err(*problem),
             Ok(shape) => match &shape.kind {
                 ShapeKind::List { element: entry, .. } | ShapeKind::Map { value: entry } => {

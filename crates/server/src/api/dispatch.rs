@@ -125,7 +125,7 @@ impl Api {
         let (name, sub) = (call.path.name.as_deref(), call.path.subresource.as_deref());
         let (body, _memory) = read_body(body, &self.memory.requests).await?;
         call.offload(body.len()).await;
-        let mut write = write::Write {
+        let mut write = write::WriteRequest {
             call,
             head,
             body,

@@ -13,7 +13,7 @@ pub struct Server {
     pub endpoint: Endpoint,
     /// The time from the start of the process to the first success of `/readyz`.
     pub ready_after: Duration,
-    /// Whether requests are counted by the server's own metrics.
+    /// True if the server's own metrics count requests.
     has_metrics: bool,
 }
 

@@ -84,11 +84,11 @@ pub struct KindFacts {
     /// True if the metadata that all kinds share are validated together with the object; otherwise they are validated
     /// once the object is valid.
     pub validates_metadata: bool,
-    /// Whether an update validates the form of `metadata.generateName` again.
+    /// True if an update validates the form of `metadata.generateName` again.
     pub validates_name_on_update: bool,
-    /// Whether finalizers must be standard ones or name a domain.
+    /// True if finalizers must be standard ones or name a domain.
     pub qualifies_finalizers: bool,
-    /// Whether a write to the status checks that, too.
+    /// True if a write to the status checks that, too.
     pub qualifies_finalizers_of_status: bool,
     /// The fields that a write to the object itself leaves as they are, for kinds with a status.
     pub keeps: &'static [&'static [&'static str]],

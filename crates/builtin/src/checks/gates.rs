@@ -17,7 +17,7 @@ struct GateStep {
     into: Option<TypeId>,
     /// True if the field is a map.
     is_map: bool,
-    /// A gate, and the fields beside this one of which none may be set for the fields below this one to be dropped.
+    /// A gate, and fields beside this one. If one of them is set, the fields of the gate below this one stay.
     spared: Option<(&'static str, &'static [&'static str])>,
 }
 

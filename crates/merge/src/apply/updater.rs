@@ -92,7 +92,7 @@ impl<'a> Updater<'a> {
     fn reconcile(&self, live: &Versioned<'_>, managers: Managers) -> Result<Managers, ApplyError> {
         let mut out = Managers::new();
         for (id, mut owned) in managers {
-            // A manager of a version that is gone loses its fields: nobody can tell any more which they are.
+            // A manager of a version that is gone loses its fields: its type is unknown, so they cannot be named.
             match self.convert(live, &owned.api_version) {
                 Ok(_) => {}
                 Err(ConvertError::Missing) => continue,

@@ -247,7 +247,7 @@ pub(crate) struct ListOptions {
     pub(crate) timeout_seconds: Option<i64>,
     pub(crate) limit: i64,
     pub(crate) continue_token: String,
-    /// Whether a watch begins with the existing objects and a bookmark.
+    /// True if a watch begins with the existing objects and a bookmark.
     pub(crate) send_initial_events: Option<bool>,
 }
 

@@ -156,8 +156,8 @@ fn min_domains(at: &Cursor<'_, '_>, action: &str, errors: &mut ErrorList) {
     }
 }
 
-/// Returns whether the keys of constraints follow the rule for servers that merge them into the selector. It depends on
-/// whether the stored pod already violates a rule.
+/// Returns whether the keys of constraints follow the rule for servers that merge them into the selector. A stored pod
+/// that violates this rule keeps the other one.
 fn uses_merged_rule(rules: &Rules<'_>) -> bool {
     let merges = rules.enabled("MatchLabelKeysInPodTopologySpreadSelectorMerge");
     let breaks = |check: fn(&Cursor<'_, '_>, &mut ErrorList)| {

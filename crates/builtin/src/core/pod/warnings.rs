@@ -263,7 +263,7 @@ fn seccomp(annotations: &Cursor<'_, '_>, key: &str) -> String {
     format!(r#"{at}: non-functional in v1.27+; use the "seccompProfile" field instead"#)
 }
 
-/// Warns about the AppArmor profiles of a pod in annotations, of which its preparation has made fields.
+/// Warns about AppArmor profiles in the annotations of a pod. Its preparation has copied them to fields.
 pub(super) fn app_armor_annotations(pod: &Cursor<'_, '_>, warnings: &mut Vec<String>) {
     let metadata = pod.field("metadata");
     let (annotations, spec) = (metadata.field("annotations"), pod.field("spec"));

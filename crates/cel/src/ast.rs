@@ -24,6 +24,7 @@ pub struct Ast {
 impl Ast {
     pub(crate) fn new(source: &str, root: Expr, offsets: Vec<u32>) -> Self {
         let mut depth = 0;
+        // Measured with an explicit stack: until the depth is known, recursion might overflow the thread's stack.
         let mut pending = vec![(&root, 1)];
         while let Some((e, level)) = pending.pop() {
             depth = level.max(depth);
@@ -108,6 +109,7 @@ impl Expr {
 
     /// Returns the number of nodes without entries and fields, or `None` if it exceeds `limit`.
     pub fn nodes_within(&self, limit: usize) -> Option<usize> {
+        // Stops at the limit, so that the check of a huge tree costs no more than that of one at the limit.
         let mut room = limit.checked_sub(1);
         self.for_each_child(|child| {
             room = room.and_then(|room| room.checked_sub(child.nodes_within(room)?));

@@ -46,6 +46,7 @@ pub enum Reference {
 impl CheckedExpr {
     /// The type of a node.
     pub fn ty(&self, id: ExprId) -> &CelType {
+        // Every node of the tree has a number below `id_limit`, so the fallback is never used.
         self.types.get(id.0 as usize).unwrap_or(&CelType::Dyn)
     }
 
@@ -72,6 +73,7 @@ impl CheckedExpr {
         let mut pending = vec![&self.ast.root];
         while let Some(e) = pending.pop() {
             if let (ExprKind::Ident(name), Some(Reference::Type(ty))) = (&e.kind, self.reference(e.id))
+                // An alias such as `duration` is not the name at run time, and only the checker knows the types of a schema.
                 && (name.as_ref() != ty.name() || matches!(ty, CelType::Object(_)))
             {
                 return Some(name);
@@ -104,6 +106,7 @@ pub fn check(env: &Env, mut ast: Ast) -> Result<CheckedExpr, Issues> {
         unifier: Unifier::default(),
         locals: Vec::new(),
     };
+    // Sized once: the checker rewrites nodes in place and never makes new ones.
     checker.types.resize(checker.offsets.len(), CelType::Dyn);
     checker.references.resize(checker.offsets.len(), None);
     with_room(ast.depth, || checker.expr(&mut ast.root));
@@ -119,6 +122,7 @@ pub fn check(env: &Env, mut ast: Ast) -> Result<CheckedExpr, Issues> {
         return Err(issues);
     }
     for ty in &mut types {
+        // Only now are all variables bound: a node may have got a variable that a later node determines.
         *ty = unifier.resolve(ty, Unbound::ToDyn);
     }
     ast.offsets = offsets;
@@ -203,11 +207,14 @@ impl<'e> Checker<'e> {
 
     /// Returns whether `a.b.c` may be a qualified name, that is, whether `a` is not a variable of a comprehension.
     fn starts_globally(&self, name: &str) -> bool {
+        // A comprehension variable hides every qualified name that begins with it, as in cel-go's
+        // `resolveQualifiedIdent`.
         let first = name.split('.').next();
         first.is_some_and(|first| first.is_empty() || self.local(first).is_none())
     }
 
     fn select(&mut self, e: &mut Expr) -> CelType {
+        // The longest name wins: with variables `a` and `a.b`, `a.b` is the latter. A presence test is never a name.
         if let Some(name) = qualified_name(e)
             && self.starts_globally(&name)
             && let Some(ty) = self.global(e, &name)
@@ -221,6 +228,7 @@ impl<'e> Checker<'e> {
         let operand_type = self.expr(operand);
         let ty = self.field(id, &operand_type, field, OptionalWrap::AsOperand);
         if *test {
+            // The field is looked up even for a presence test, so that `has(a.b)` of an undeclared `b` is an error.
             CelType::Bool
         } else {
             self.unifier.resolve(&ty, Unbound::Keep)
@@ -309,9 +317,11 @@ impl<'e> Checker<'e> {
         else {
             return CelType::Error;
         };
+        // Handled before the arguments: the second one is the name of a field, not an expression.
         if function.as_ref() == "_?._" && target.is_none() {
             return self.optional_select(id, args);
         }
+        // Also before the arguments, because each value must be in scope when the next one is checked.
         if function.as_ref() == "cel.@block"
             && let (None, [values, result]) = (&target, args.as_mut_slice())
             && let ExprKind::List { elements, .. } = &mut values.kind
@@ -320,6 +330,7 @@ impl<'e> Checker<'e> {
             self.refer(id, Reference::Overloads(overloads.to_vec()));
             return self.block(elements, result);
         }
+        // The arguments are checked before the receiver, as in cel-go: this orders the numbers of type variables.
         let mut operands: Vec<CelType> = args.iter_mut().map(|arg| self.expr(arg)).collect();
         let Some(receiver) = target else {
             let Some((name, overloads)) = self.function(function) else {
@@ -334,6 +345,7 @@ impl<'e> Checker<'e> {
             && let Some((name, overloads)) = self.function(&format!("{prefix}.{function}"))
         {
             *target = None;
+            // The receiver was only part of the name: it must be neither checked nor evaluated.
             *function = name;
             return self.resolve(id, function, overloads, &operands, Style::Global, args);
         }
@@ -376,10 +388,12 @@ impl<'e> Checker<'e> {
         let mut result: Option<CelType> = None;
         let mut found = Vec::new();
         for overload in overloads.iter().filter(|o| o.style == style) {
+            // cel-go checks the operands one by one, so that the error names the operand instead of the whole call.
             if matches!(function, "_&&_" | "_||_") {
                 return self.logical(id, overload, operands, args);
             }
             if overload.params.len() != operands.len() {
+                // cel-go instantiates the type parameters before it compares the arity.
                 self.unifier.skip(n_type_params(overload));
                 continue;
             }
@@ -391,6 +405,7 @@ impl<'e> Checker<'e> {
             let ty = self.unifier.resolve(&overload_result, Unbound::Keep);
             result = Some(match result {
                 None => ty,
+                // Several overloads fit if an operand is dynamic. Different result types leave the result open.
                 Some(before) if matches!(before, CelType::Dyn) || same(&ty, &before) => before,
                 Some(_) => CelType::Dyn,
             });
@@ -398,6 +413,7 @@ impl<'e> Checker<'e> {
         let Some(result) = result else {
             let mut types = operands
                 .iter()
+                // Only the operands of this message are free of variable names; other messages print `_var1`.
                 .map(|t| self.unifier.resolve(t, Unbound::ToDyn).to_string());
             let receiver = match style {
                 Style::Member => types.next().map_or_else(String::new, |t| format!("{t}.")),
@@ -470,6 +486,8 @@ impl<'e> Checker<'e> {
             if optional.iter().any(|o| *o as usize == n) {
                 ty = self.optional_entry(element.id, ty);
             }
+            // Mixed elements are no error here but make the list dynamic; `validate` refuses them later, as cel-go's
+            // validator does.
             all = Some(self.join(all, ty));
         }
         CelType::list(all.unwrap_or_else(|| self.unifier.new_variable()))
@@ -486,6 +504,7 @@ impl<'e> Checker<'e> {
             }
             all.1 = Some(self.join(all.1.take(), value));
         }
+        // An empty literal gets free variables, so that it is assignable to a list or map of any type.
         let key = all.0.unwrap_or_else(|| self.unifier.new_variable());
         let value = all.1.unwrap_or_else(|| self.unifier.new_variable());
         CelType::map(key, value)
@@ -496,6 +515,7 @@ impl<'e> Checker<'e> {
         if let Some(value) = ty.optional_value() {
             return value.clone();
         }
+        // Only optionals and dynamic values may be marked: the latter are checked at run time.
         if !matches!(ty, CelType::Dyn) {
             self.mismatch(id, &CelType::optional(ty.clone()), &ty);
         }
@@ -523,6 +543,8 @@ impl<'e> Checker<'e> {
             CelType::List(element) => (element.as_ref().clone(), CelType::Dyn),
             CelType::Map(entry) => (entry.0.clone(), entry.1.clone()),
             CelType::Dyn | CelType::Error | CelType::Var(_) | CelType::Param(_) => {
+                // Binds a free variable to `dyn`; otherwise the loop body could bind it to a type that the range does
+                // not have.
                 self.unifier.assignable(&CelType::Dyn, &range);
                 (CelType::Dyn, CelType::Dyn)
             }
@@ -535,6 +557,7 @@ impl<'e> Checker<'e> {
             }
         };
         let outside = self.locals.len();
+        // Two scopes, as in cel-go: the result sees the accumulator but not the loop variables.
         self.locals.push((Arc::clone(&fold.accu_var), accu.clone()));
         let inside = self.locals.len();
         // If both variables have the same name, the name refers to the first.
@@ -543,6 +566,7 @@ impl<'e> Checker<'e> {
         }
         self.locals.push((Arc::clone(&fold.iter_var), first));
         self.asserted(&mut fold.condition, &CelType::Bool);
+        // The accumulator keeps the type of its initial value, so every step must be assignable to it.
         self.asserted(&mut fold.step, &accu);
         self.locals.truncate(inside);
         let result = self.expr(&mut fold.result);
@@ -569,6 +593,7 @@ impl<'e> Checker<'e> {
             .get(id.0 as usize)
             .copied()
             .filter(|o| *o != u32::MAX);
+        // Nodes from macros may have no position; such an error is about the expression as a whole.
         self.issues.report(offset, message);
     }
 

@@ -90,6 +90,7 @@ impl BaseEnv {
             }
         }
         for (name, ty) in library.types {
+            // The first declaration wins, as for overloads.
             self.types.entry(name).or_insert_with(|| ty.to_type());
         }
         self
@@ -129,6 +130,7 @@ impl BaseEnv {
             return find(absolute);
         }
         let mut container = self.container.as_str();
+        // The innermost container comes first, as in the name resolution of protocol buffers.
         while !container.is_empty() {
             if let Some(found) = find(&format!("{container}.{name}")) {
                 return Some(found);
@@ -206,6 +208,7 @@ impl Env {
 
     /// Looks up a qualified name.
     pub(crate) fn resolve_name(&self, name: &str) -> Option<NameBinding<'_>> {
+        // As in cel-go, a declared variable hides a type of the same name.
         if let Some((name, ty)) = self.variables.iter().find(|(n, _)| n.as_ref() == name) {
             return Some(NameBinding::Variable(name, ty));
         }
@@ -232,6 +235,8 @@ impl Env {
             let CelType::Object(object) = ty else {
                 return None;
             };
+            // Type names of two variables may share a prefix (`selfType`, `selfTypeX`): what follows must begin with a
+            // dot.
             let below = name.strip_prefix(object.name.as_ref())?;
             if below.is_empty() {
                 return Some(ty.clone());

@@ -115,6 +115,7 @@ impl Bounds {
 /// `n` times `factor`, rounded up; the float-to-integer conversion saturates.
 pub fn scaled(n: u64, factor: f64) -> u64 {
     let product = n as f64 * factor;
+    // `as` saturates, which stands for "no bound", like the overflow checks of cel-go.
     let below = product as u64;
     below.saturating_add(u64::from((below as f64) < product))
 }
@@ -174,6 +175,7 @@ impl Operand<'_> {
     /// The value of a constant integer: at least 0. `None` for everything else.
     pub fn constant_index(&self) -> Option<u64> {
         match self.literal {
+            // A negative constant counts as 0, as in cel-go's `nodeAsUintValue`; the call itself fails at run time.
             Some(Literal::Int(n)) => Some(u64::try_from(*n).unwrap_or(0)),
             _ => None,
         }

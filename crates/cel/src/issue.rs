@@ -51,6 +51,7 @@ impl Issues {
 
     /// Adds an issue. The first 100 are kept.
     pub fn report(&mut self, offset: Option<u32>, message: impl Into<String>) {
+        // All errors are counted, because the rendering says how many were truncated.
         self.reported += 1;
         if self.kept.len() < MAX_ISSUES {
             let message = message.into();
@@ -79,6 +80,7 @@ impl fmt::Display for Issues {
         let lines = SourceLines::new(&self.source);
         let mut sorted: Vec<(Location, &Issue)> =
             self.kept.iter().map(|i| (lines.location(i.offset), i)).collect();
+        // A stable sort, as in cel-go: errors at one position keep the order of their report.
         sorted.sort_by_key(|(at, _)| (at.line, at.column));
         for (n, (at, issue)) in sorted.into_iter().enumerate() {
             if n > 0 {
@@ -109,10 +111,12 @@ impl std::error::Error for Issues {}
 fn write_snippet(f: &mut fmt::Formatter<'_>, line: &str, column: i64) -> fmt::Result {
     f.write_str("\n | ")?;
     for c in line.chars() {
+        // A tab becomes one space, so that the caret below stands under the right character.
         f.write_char(if c == '\t' { ' ' } else { c })?;
     }
     f.write_str("\n | ")?;
     let mut rest = line.chars();
+    // Column -1 (no position) has no dots before its caret.
     for c in rest.by_ref().take(usize::try_from(column).unwrap_or(0)) {
         f.write_char(if c.is_ascii() { '.' } else { '\u{ff0e}' })?;
     }
@@ -147,6 +151,7 @@ impl<'s> SourceLines<'s> {
                 starts.push(next);
             }
         }
+        // An error at the end of the source is still on the last line.
         starts.push(next + 1);
         SourceLines { source, starts }
     }

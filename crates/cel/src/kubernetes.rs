@@ -77,10 +77,12 @@ static SCHEMA_TYPES: Library = Library {
     types: &[("duration", Ty::Duration), ("timestamp", Ty::Timestamp)],
 };
 
+// The order is that of kube-apiserver's base environment, because it decides the order of candidate overloads.
 static LIBRARY_RANGES: &[LibraryRange] = &[
     since(0, &standard::STANDARD),
     since(0, &[&SCHEMA_TYPES]),
     since(0, &[&url::URLS, &regex::REGEX]),
+    // Since 1.37 the base environment adds the list functions last, together with `includes`.
     until(37, &[&lists::KUBERNETES]),
     since(27, &[&authz::AUTHORIZATION]),
     since(
@@ -109,6 +111,7 @@ fn scope(version: KubernetesVersion) -> BaseEnv {
 
 fn scope_with(version: KubernetesVersion, more: Macros) -> BaseEnv {
     let has = |minor| version >= KubernetesVersion::new(1, minor);
+    // Macros are not rows of a library, because the parser expands them before functions are looked up.
     let mut macros = Macros::STANDARD | more;
     for (minor, more) in [
         (28, Macros::OPT_MAP | Macros::OPT_FLAT_MAP),
@@ -130,6 +133,7 @@ fn scope_with(version: KubernetesVersion, more: Macros) -> BaseEnv {
         } else {
             ReservedFields::Escaped
         },
+        // Lists and maps of mixed types are refused in every version; constants are validated since 1.29.
         validation: if has(29) {
             Validation::Constants
         } else {

@@ -175,13 +175,16 @@ impl Message {
     pub(crate) fn make<'a>(&self, arena: &'a Arena, fields: &[(&'static MessageField, Val<'a>)]) -> Res<'a> {
         let mut set = Vec::with_capacity(fields.len());
         for (field, value) in fields {
+            // Every value is converted, even if a later one replaces it: a conversion error always counts.
             set.push((field.name, self.read(arena, field, *value)?));
         }
+        // cel-go sets the fields one after the other, so the last of several values for one field counts.
         let last = |name: &str| set.iter().rev().find(|(n, _)| *n == name).map(|(_, v)| *v);
         let int = |name| last(name).map_or(Ok(0), Val::int);
         match self.make {
             Constructor::Duration => {
                 let nanos = int("seconds")?
+                    // Saturates instead of failing, as the conversion of protocol buffers to Go's `time.Duration` does.
                     .saturating_mul(NANOS)
                     .saturating_add(int("nanos")?);
                 Ok(Val::Duration(Duration { nanos }))
@@ -189,6 +192,8 @@ impl Message {
             Constructor::Timestamp => {
                 let nanos = int("nanos")?;
                 Ok(Val::Timestamp(Timestamp {
+                    // `nanos` may be negative or exceed a second. The remainder is below 10^9, so the conversion cannot
+                    // fail.
                     seconds: int("seconds")?.saturating_add(nanos.div_euclid(NANOS)),
                     nanos: u32::try_from(nanos.rem_euclid(NANOS)).unwrap_or_default(),
                     offset: 0,
@@ -197,6 +202,7 @@ impl Message {
             Constructor::Single => match (set.last(), self.fields) {
                 (Some((_, value)), _) => Ok(*value),
                 (None, [field]) => field.ty.zero(arena),
+                // Not reached: messages of this kind have exactly one field.
                 (None, _) => Err(EvalError::NoSuchOverload),
             },
             Constructor::Last => Ok(set.last().map_or(Val::Null, |(_, value)| *value)),
@@ -311,6 +317,7 @@ impl FieldType {
             (FieldType::Uint32, Val::Uint(u)) if u32::try_from(u).is_err() => Err(EvalError::UintOverflow),
             (FieldType::Uint32, Val::Uint(_)) => Ok(value),
             (FieldType::Float, Val::Double(d)) => Ok(Val::Double(f64::from(d as f32))),
+            // Any number is accepted for the only value of the enumeration.
             (FieldType::Null, Val::Int(_)) => Ok(Val::Null),
             (FieldType::Values, _) => json_list(arena, value),
             (FieldType::Members, _) => json_object(arena, value),
@@ -364,6 +371,7 @@ fn json<'a>(arena: &'a Arena, value: Val<'a>) -> Res<'a> {
         Val::Optional(None) => Err(EvalError::message("optional.none() dereference")),
         _ if value.as_list().is_some() && !has_schema(value) => json_list(arena, value),
         _ if value.as_map().is_some() && !has_schema(value) => json_object(arena, value),
+        // JSON has no form for types, opaque values, and input with a schema.
         _ => Err(no_conversion(value, FieldType::Values.native())),
     }
 }

@@ -92,6 +92,7 @@ impl Program {
     /// Evaluates the program. Inputs beyond those given are absent.
     pub fn eval<'a>(&'a self, arena: &'a Arena, inputs: &[Input<'a>], limits: Limits<'_>) -> EvalOutcome<'a> {
         let mut interpreter = Interpreter::new(self, arena, inputs, limits);
+        // Up to this depth the recursion fits any stack, so most programs skip the check.
         let result = if self.levels > SHALLOW {
             with_room(self.levels, || interpreter.eval(&self.root))
         } else {
@@ -108,6 +109,8 @@ impl Program {
 impl Drop for Program {
     fn drop(&mut self) {
         if self.levels > SHALLOW {
+            // The tree is moved out first: the fields of `self` are dropped after this function, on the thread's own
+            // stack.
             let root = std::mem::replace(&mut self.root, Op::Const(Owned::Null));
             with_room(self.levels, || drop(root));
         }
@@ -115,6 +118,7 @@ impl Drop for Program {
 }
 
 const _: () = {
+    // Requests on many threads evaluate the same compiled rules.
     const fn shared<T: Send + Sync>() {}
     shared::<Program>();
 };

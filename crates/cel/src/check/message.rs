@@ -21,12 +21,15 @@ impl Checker<'_> {
             return CelType::Error;
         };
         *name = full_name;
+        // cel-go treats the protobuf types behind a type as messages, and so also the aliases `duration` and
+        // `timestamp`.
         let is_message =
             message::find(name).is_some() || matches!(ty, CelType::Object(_)) || is_alias(name, &ty);
         if !is_message {
             self.report(id, format!("'{}' is not a message type", ty.name()));
         }
         for field in fields {
+            // The fields of an unknown type are checked as well, so that mistakes in their values are reported, too.
             let mut found = self.expr(&mut field.value);
             if field.optional && is_message {
                 found = self.optional_entry(field.value.id, found);
@@ -50,6 +53,7 @@ impl Checker<'_> {
 /// The type of a field of a message type or of an object type of a schema.
 fn field_type(message: &str, ty: &CelType, field: &str) -> Option<CelType> {
     match ty {
+        // The patch objects of mutations have no schema: kube-apiserver, too, accepts any field in them.
         CelType::Object(object) if is_patch_object(&object.name) => Some(CelType::Dyn),
         CelType::Object(object) => {
             let found = object.shape.field(field)?;

@@ -13,6 +13,7 @@ impl CheckedExpr {
     /// Resolves the names of an expression and leaves all types open. Unknown names and calls without an overload
     /// become errors at run time.
     pub fn unchecked(env: &Env, mut ast: Ast) -> CheckedExpr {
+        // No offsets: without types there is nothing to report, and run-time errors have no position.
         let limit = ast.id_limit();
         let mut checker = Checker {
             env,
@@ -55,6 +56,7 @@ impl Checker<'_> {
                     self.names(arg);
                 }
                 if function.as_ref() == "_?._" {
+                    // The second argument is a constant name, which needs no resolution.
                     self.refer(id, Reference::OptionalSelect);
                     return;
                 }
@@ -76,6 +78,8 @@ impl Checker<'_> {
                     (None, None) => self.function(function),
                 };
                 if let Some((name, overloads)) = found {
+                    // Without types only the arity excludes candidates. The arguments choose among the rest at run
+                    // time.
                     let fits = |o: &&&'static Overload| o.style == style && o.params.len() == arity;
                     let overloads = overloads.iter().filter(fits).copied().collect();
                     *function = name;

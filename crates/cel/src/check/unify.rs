@@ -42,6 +42,7 @@ impl Unifier {
     pub(super) fn new_variable(&mut self) -> CelType {
         let n = self.vars.len();
         self.vars.push(None);
+        // The number cannot overflow: an expression has far fewer nodes and overloads than 2^32.
         CelType::Var(u32::try_from(n).unwrap_or(u32::MAX))
     }
 
@@ -77,15 +78,18 @@ impl Unifier {
                 Arc::clone(name),
                 params.iter().map(|p| self.resolve(p, unbound)).collect(),
             ),
+            // No other type has parts that could be variables.
             _ => t.clone(),
         }
     }
 
     fn attempt(&mut self, try_it: impl FnOnce(&mut Self) -> bool) -> bool {
         self.trail.clear();
+        // A failed attempt must leave no bindings behind, because the next overload is tried with the same operands.
         if try_it(self) {
             return true;
         }
+        // Newest first, because a variable may have been bound several times within the attempt.
         while let Some((slot, before)) = self.trail.pop() {
             if let Some(binding) = self.binding(slot) {
                 *binding = before;
@@ -134,16 +138,22 @@ impl Unifier {
             match self.try_bind(from, to) {
                 Binding::Bound => return true,
                 Binding::Conflict => return false,
+                // A free variable that occurs in the type: the type may still be a variable that accepts this one.
                 Binding::Circular => {}
             }
         }
+        // Both directions have now been tried, so a failure here is final.
         if is_variable(from) {
             return matches!(self.try_bind(to, from), Binding::Bound);
         }
         match (from.unwrapped(), to.unwrapped()) {
+            // An operand with an error fits everything, so that one mistake is reported once.
             (CelType::Dyn | CelType::Error, _) | (_, CelType::Dyn | CelType::Error) => true,
+            // cel-go still follows its first checker here: `null` fits opaque types, messages, durations and
+            // timestamps.
             (CelType::Null, _) => is_nullable(to),
             (_, CelType::Null) => is_nullable(from),
+            // All types of types are assignable to each other, so that `type(a) == type(b)` checks for any operands.
             (CelType::Type(_), CelType::Type(_)) => true,
             (CelType::List(a), CelType::List(b)) => self.fits(a, b),
             (CelType::Map(a), CelType::Map(b)) => self.fits(&a.0, &b.0) && self.fits(&a.1, &b.1),
@@ -161,6 +171,7 @@ impl Unifier {
         if same(t, var) {
             return Binding::Bound;
         }
+        // Cloned because comparing with the binding may change other bindings.
         let Some(bound) = self.bound(var).cloned() else {
             if self.occurs(var, t) {
                 return Binding::Circular;
@@ -174,7 +185,9 @@ impl Unifier {
         if !self.fits(t, &bound) {
             return Binding::Conflict;
         }
+        // Widens the binding: `1 == dyn(x)` first binds the type parameter to `int`, then to `dyn`.
         let general = more_general(t, &bound).clone();
+        // Otherwise the variable would be bound to itself, and `resolve` would not terminate.
         if !self.occurs(var, &general) {
             self.bind(var, general);
         }

@@ -80,6 +80,7 @@ impl<'c> CostEstimator<'c> {
         match &e.kind {
             ExprKind::Literal(_) => Bounds::exactly(0),
             ExprKind::Ident(name) => {
+                // A loop variable stands for the elements of its range, so it inherits a path into the schema.
                 let path = match self.local(e) {
                     Some(local) => local.path.clone(),
                     None => SizePath::variable(name),
@@ -97,6 +98,8 @@ impl<'c> CostEstimator<'c> {
                 test: false,
             } => {
                 let mut cost = self.cost(operand);
+                // A selection from a dynamic operand costs nothing here, although it costs 1 at run time: cel-go's
+                // estimator only counts operands with a known structure.
                 if matches!(
                     self.checked.ty(operand.id).unwrapped(),
                     CelType::Map(_) | CelType::Object(_) | CelType::Message(_)
@@ -123,6 +126,7 @@ impl<'c> CostEstimator<'c> {
             ExprKind::List { elements, .. } => {
                 let mut cost = Bounds::exactly(LIST_COST);
                 let mut value = if elements.is_empty() {
+                    // The neutral element would invert the bounds of an empty list, so that one gets 0 instead.
                     Bounds::exactly(0)
                 } else {
                     EMPTY_BOUNDS
@@ -187,6 +191,7 @@ impl<'c> CostEstimator<'c> {
             self.set_size(e.id, size);
             return operand_costs.plus(Bounds::exactly(1));
         }
+        // The target is visited after the arguments: the order decides which paths share a buffer, see `SizePath`.
         let mut base = Bounds::exactly(0);
         if let Some(target) = target {
             base = self.cost(target);
@@ -220,6 +225,7 @@ impl<'c> CostEstimator<'c> {
             if let Some(segment) = index_segment(overload.estimate)
                 && let Some(container) = args.first()
             {
+                // An index replaces the size that an earlier overload has found, even by an unknown one, as in cel-go.
                 size = self.entries(container).map(|entries| entries.value);
                 let path = self.path(container).join(segment);
                 self.set_path(e.id, path);
@@ -247,6 +253,8 @@ impl<'c> CostEstimator<'c> {
                 factor,
                 result,
             } => {
+                // Without a size the cost is unbounded, so an operand that is missing by mistake could not make a rule
+                // cheap.
                 let size = operands.get(operand).map_or(Bounds::UNKNOWN, Operand::size);
                 CallEstimate {
                     cost: size.scaled(factor),
@@ -262,6 +270,7 @@ impl<'c> CostEstimator<'c> {
                 let size = operands
                     .iter()
                     .fold(Bounds::exactly(0), |sum, operand| sum.plus(operand.size()));
+                // The elements of a concatenation may be those of either side.
                 let entries = self.joint_entries(args.first(), args.get(1));
                 self.set_entries(id, entries);
                 let cost = match estimate {
@@ -292,6 +301,7 @@ impl<'c> CostEstimator<'c> {
             _ => Bounds::UNKNOWN,
         };
         let cost = match costs {
+            // The checker guarantees three operands; anything else must not look cheap.
             [condition, yes, no] => condition.plus(yes.or(*no)),
             _ => Bounds::UNKNOWN,
         };
@@ -306,6 +316,7 @@ impl<'c> CostEstimator<'c> {
         let outside = self.locals.len();
         self.push_value(&fold.accu_var, &fold.accu_init);
         let inside = self.locals.len();
+        // Only the accumulator carries entry sizes; loop variables get the sizes of their part of the range.
         match &fold.iter_var2 {
             Some(second) => {
                 self.push_part(&fold.iter_var, &fold.range, EntryPart::Key);
@@ -313,6 +324,7 @@ impl<'c> CostEstimator<'c> {
             }
             None => self.push_part(&fold.iter_var, &fold.range, EntryPart::Single),
         }
+        // Visited once although the loop runs often: the estimate assumes that every iteration costs the same.
         let each = self.cost(&fold.condition).plus(self.cost(&fold.step));
         self.locals.truncate(inside);
         cost = cost.plus(self.cost(&fold.result));
@@ -326,6 +338,7 @@ impl<'c> CostEstimator<'c> {
                 self.set_size(e.id, size);
             }
             ExprKind::List { .. } | ExprKind::Map(_) => {
+                // cel-go assumes at most one element or entry per iteration, and ignores filters.
                 self.set_size(e.id, Some(times));
                 let entries = self.entries(&fold.step);
                 self.set_entries(e.id, entries);
@@ -337,6 +350,7 @@ impl<'c> CostEstimator<'c> {
 
     /// `cel.bind(name, value, result)`, which expands to a comprehension over an empty list.
     fn binding(&mut self, e: &'c Expr, fold: &'c Comprehension) -> Bounds {
+        // The empty range costs 10 for its list literal. cel-go keeps this cost, although a binding needs no list.
         let cost = self.cost(&fold.range).plus(self.cost(&fold.accu_init));
         let outside = self.locals.len();
         self.push_value(&fold.accu_var, &fold.accu_init);
@@ -358,6 +372,7 @@ impl<'c> CostEstimator<'c> {
 
     fn push_part(&mut self, name: &Arc<str>, range: &Expr, part: EntryPart) {
         let entries = self.entries(range);
+        // A literal knows its kind even if the checker has found no element type.
         let container = entries.map_or_else(
             || match self.checked.ty(range.id).unwrapped() {
                 CelType::List(_) => ContainerKind::List,
@@ -376,6 +391,7 @@ impl<'c> CostEstimator<'c> {
             name: Arc::clone(name),
             path: self.path(range).join(segment),
             size: entries.map(|entries| if takes_value { entries.value } else { entries.key }),
+            // Sizes are tracked for one level only, so the elements of a list within a list literal have unknown sizes.
             entries: None,
         };
         self.locals.push(local);
@@ -394,6 +410,7 @@ impl<'c> CostEstimator<'c> {
         'c: 'a,
     {
         let ty = self.checked.ty(e.id);
+        // `elements` copies the path into a buffer of its own, so this look ahead does not disturb other paths.
         let elements = ty.first_param().is_some().then(|| self.path(e));
         Operand {
             ty,
@@ -419,6 +436,7 @@ impl<'c> CostEstimator<'c> {
         if let Some(size) = known.or_else(|| literal_size(e)) {
             return Some(size);
         }
+        // Kept, as in cel-go: a path that shares its buffer may point elsewhere when the size is needed again.
         if let Some(size) = self.schema_size(&self.path(e)) {
             self.set_size(e.id, Some(size));
             return Some(size);
@@ -498,11 +516,13 @@ fn index_segment(estimate: Estimate) -> Option<&'static str> {
 fn is_binding(fold: &Comprehension) -> bool {
     matches!(&fold.range.kind, ExprKind::List { elements, .. } if elements.is_empty())
         && matches!(fold.condition.kind, ExprKind::Literal(Literal::Bool(false)))
+        // UPSTREAM: cel-go compares with the former name of the accumulator, which no macro uses any more.
         && fold.accu_var.as_ref() != "__result__"
 }
 
 fn literal_size(e: &Expr) -> Option<Bounds> {
     let size = match &e.kind {
+        // Code points, like cel-go's `size()`; sizes from a schema are in bytes (4 per character) for strings.
         ExprKind::Literal(Literal::String(text)) => text.chars().count(),
         ExprKind::Literal(Literal::Bytes(bytes)) => bytes.len(),
         ExprKind::Literal(_) => 1,

@@ -13,12 +13,14 @@ fn operand<'a>(operands: &[Operand<'a>], n: usize) -> Operand<'a> {
         element_size: None,
         literal: None,
     };
+    // An operand of unknown size makes the estimate unbounded, so the fallback cannot let an expensive rule pass.
     operands.get(n).copied().unwrap_or(NOTHING)
 }
 
 /// `==`. Types of the Kubernetes libraries have a cost of their own; everything else costs what `!=` costs.
 pub fn equal(operands: &[Operand<'_>]) -> CallEstimate {
     let (left, right) = (operand(operands, 0), operand(operands, 1));
+    // kube-apiserver decides by the static type, so dynamic operands fall through to the general formula.
     let name = |t: &CelType| match t {
         CelType::Opaque(name, _) | CelType::Message(name) => Some(name.clone()),
         _ => None,
@@ -36,6 +38,7 @@ pub fn equal(operands: &[Operand<'_>]) -> CallEstimate {
         // A format's name has at most 64 characters.
         "kubernetes.NamedFormat" => CallEstimate::cost(Bounds { min: 1, max: 64 }.scaled(TEXT_FACTOR)),
         "kubernetes.URL" => {
+            // A URL without a known size counts as 1, although every other operand without one counts as unbounded.
             let most = right.size.map_or(1, |size| size.max);
             CallEstimate::cost(Bounds { min: 1, max: most }.scaled(TEXT_FACTOR))
         }
@@ -51,6 +54,8 @@ pub fn compare(operands: &[Operand<'_>]) -> CallEstimate {
         .min(operand(operands, 1).size().max);
     CallEstimate::cost(
         Bounds {
+            // At least 1 unless the size is certainly 0. Objects and numbers of a schema have size 0, so comparing them
+            // is free.
             min: most.min(1),
             max: most,
         }
@@ -100,6 +105,7 @@ pub fn string_to_bytes(operands: &[Operand<'_>]) -> CallEstimate {
         cost: size.scaled(TEXT_FACTOR),
         result: Some(Bounds {
             min: size.min,
+            // UPSTREAM: wraps around for huge sizes instead of saturating.
             max: size.max.wrapping_mul(4),
         }),
     }
@@ -123,6 +129,7 @@ pub fn quote(operands: &[Operand<'_>]) -> CallEstimate {
     CallEstimate {
         cost: size.scaled(TEXT_FACTOR),
         result: Some(Bounds {
+            // UPSTREAM: wraps around, so quoting a text of unknown size seems to give an empty one.
             min: size.min.wrapping_add(2),
             max: size.max.wrapping_mul(2).wrapping_add(2),
         }),
@@ -132,6 +139,7 @@ pub fn quote(operands: &[Operand<'_>]) -> CallEstimate {
 /// `isSorted`, `sum`, `min`, `max` of a list; `indexOf`, `lastIndexOf` of a list or a string.
 pub fn search(operands: &[Operand<'_>]) -> CallEstimate {
     let target = operand(operands, 0);
+    // A string, or a dynamic operand, which kube-apiserver estimates like a string.
     if target.ty.first_param().is_none() {
         return CallEstimate::cost(target.size().scaled(TEXT_FACTOR));
     }
@@ -146,6 +154,7 @@ pub fn includes(operands: &[Operand<'_>]) -> CallEstimate {
 fn search_elements(target: &Operand<'_>) -> CallEstimate {
     let mut each = Bounds::exactly(1);
     if matches!(target.ty.first_param(), Some(CelType::String | CelType::Bytes)) {
+        // An unknown element size makes the estimate unbounded; kube-apiserver then refuses the rule.
         each = each.plus(target.element_size().scaled(TEXT_FACTOR));
     }
     CallEstimate::cost(target.size().times(each))
@@ -191,6 +200,7 @@ pub fn replace(operands: &[Operand<'_>]) -> CallEstimate {
 
 /// The quotient, rounded up, computed with floats.
 fn ratio(a: u64, b: u64) -> u64 {
+    // kube-apiserver divides floats here, which rounds sizes beyond 53 bits. `b` is never 0: the caller handles it.
     (a as f64 / b as f64).ceil() as u64
 }
 
@@ -199,6 +209,7 @@ pub fn split(operands: &[Operand<'_>]) -> CallEstimate {
     let text = operand(operands, 0).size();
     // A negative limit wraps around and means no limit.
     let most = match operand(operands, 2).literal {
+        // The limit counts as the size of the result even if the text is shorter.
         Some(Literal::Int(limit)) => limit.cast_unsigned(),
         _ => text.max,
     };
@@ -213,6 +224,7 @@ pub fn join(operands: &[Operand<'_>]) -> CallEstimate {
     let list = operand(operands, 0);
     let mut size = Bounds::exactly(0);
     if list.ty.first_param().is_some() {
+        // A dynamic operand has no element type, so its elements count as empty, as on kube-apiserver.
         size = list.size().times(list.element_size());
     }
     if let Some(separator) = operands.get(1) {
@@ -280,6 +292,7 @@ pub fn slice(operands: &[Operand<'_>]) -> CallEstimate {
     let end = operand(operands, 2)
         .constant_index()
         .unwrap_or(operand(operands, 0).size().max);
+    // UPSTREAM: a start after the end wraps around to a huge size, so kube-apiserver refuses the rule.
     list_call(1.0, Bounds::exactly(end.wrapping_sub(start)))
 }
 
@@ -301,12 +314,14 @@ pub fn flatten(operands: &[Operand<'_>]) -> CallEstimate {
     let depth = operands
         .get(1)
         .map_or(1, |depth| depth.constant_index().unwrap_or(u64::MAX));
+    // The size of the result is that of the outer list, although flattening makes lists longer.
     list_call(depth as f64, operand(operands, 0).size())
 }
 
 /// `list.distinct()`, and `list.sort()` of anything but strings and bytes: quadratic.
 pub fn pairwise(operands: &[Operand<'_>]) -> CallEstimate {
     let size = operand(operands, 0).size();
+    // UPSTREAM: the square is also the size of the result, so chained calls soon exceed every limit.
     list_call(2.0, size.times(size))
 }
 
@@ -318,6 +333,7 @@ pub fn pairwise_text(operands: &[Operand<'_>]) -> CallEstimate {
 
 /// `list.sortBy(…)` by keys that are neither strings nor bytes; the keys are operand 1.
 pub fn pairwise_keys(operands: &[Operand<'_>]) -> CallEstimate {
+    // Without keys no operand is left, which makes the estimate unbounded.
     pairwise(operands.get(1..).unwrap_or_default())
 }
 

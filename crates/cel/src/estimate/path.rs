@@ -50,9 +50,11 @@ impl SizePath {
             }
         }
         let mut segments = self.segments();
+        // A full buffer is copied, as Go's `append` does: from here on, this path shares nothing with the shorter one.
         segments.push(segment.into());
         let storage = SegmentBuffer {
             segments,
+            // Go's `append` doubles small slices, so a path of three segments has room for a fourth.
             room: len.next_power_of_two(),
         };
         SizePath {
@@ -76,6 +78,7 @@ impl SizePath {
     /// The maximum size of the value, if the schema bounds it.
     pub(super) fn size_in(&self, root: &Shape, members: MapMembers) -> Option<u64> {
         let segments = self.segments();
+        // The first segment is the variable, `self` or `oldSelf`; both have the root shape.
         let (_, below) = segments.split_first()?;
         let mut place = SchemaCursor::Value(root);
         for segment in below {
@@ -107,6 +110,7 @@ impl<'s> SchemaCursor<'s> {
         };
         match (segment, &shape.kind) {
             ("@items" | "@values", ShapeKind::List { element, .. }) => Some(SchemaCursor::Value(element)),
+            // kube-apiserver does not compare the segment with the kind: both are "the element of the container".
             ("@items" | "@values", ShapeKind::Map { value }) => Some(SchemaCursor::Value(value)),
             ("@keys", ShapeKind::Map { .. }) => Some(SchemaCursor::Key),
             (_, ShapeKind::Map { value })
@@ -114,6 +118,7 @@ impl<'s> SchemaCursor<'s> {
             {
                 Some(SchemaCursor::Value(value))
             }
+            // A name that is no declared field, such as `@indices`, ends the path: the size is unknown.
             _ => shape
                 .field(segment)
                 .map(|field| SchemaCursor::Value(&field.shape)),

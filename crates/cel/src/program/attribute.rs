@@ -25,9 +25,12 @@ impl<'a> Interpreter<'a, '_> {
         }
         match self.declared_value(attribute) {
             Some((value, shape)) => {
+                // Charged before the conversion: kube-apiserver counts the attribute even if its value does not fit the
+                // schema.
                 self.charge(attribute.cost())?;
                 read(self.arena, value, shape)
             }
+            // Also if a field is absent, because the error and the cost then depend on how far the path got.
             None => self.any_attribute(attribute),
         }
     }
@@ -50,6 +53,7 @@ impl<'a> Interpreter<'a, '_> {
                 Some(LocalValue::Json(value, shape)) => Some((value, shape)),
                 _ => None,
             },
+            // A computed value must be evaluated, and its cost counted, before anything is selected from it.
             AttributeRoot::Value(_) => None,
         }
     }
@@ -64,6 +68,7 @@ impl<'a> Interpreter<'a, '_> {
             self.charge(1)?;
             return Ok(value);
         }
+        // The qualifiers have charged for themselves; 1 more is for the attribute as a whole.
         let value = self.resolve_attribute(attribute);
         self.charge_for(value, 1)
     }
@@ -73,6 +78,7 @@ impl<'a> Interpreter<'a, '_> {
     pub(super) fn presence(&mut self, attribute: &'a Attribute) -> Computed<bool> {
         if let Some((last, path)) = attribute.path.split_last()
             && let Some(start) = self.json_root(&attribute.root)
+            // Only the last qualifier may be absent. A missing parent is an error, which the general path reports.
             && let Some((value, shape)) = follow(start, path)
             && let Some(member) = last.member(value, shape)
         {
@@ -107,12 +113,15 @@ impl<'a> Interpreter<'a, '_> {
             AttributeRoot::Input(n) => match self.inputs.get(*n) {
                 Some(Input::Json(value, shape)) => Ok(AttributeCursor::Json(value, shape)),
                 Some(Input::Val(v)) => Ok(AttributeCursor::Val(*v)),
+                // For example `oldSelf` on a create request.
                 Some(Input::Absent) | None => {
                     let name = self.program.inputs.get(*n).map_or("", |name| name.as_ref());
                     Err(EvalError::message(format!("no such attribute(s): {name}")))
                 }
             },
             AttributeRoot::Local(n) => {
+                // Forced on the first read, like cel-go's accumulator, so that the cost arises where the variable is
+                // used.
                 if let Some(LocalValue::Lazy(op)) = self.local(*n) {
                     let op = *op;
                     self.force(*n, op);
@@ -122,6 +131,8 @@ impl<'a> Interpreter<'a, '_> {
                     Some(LocalValue::Val(v)) => Ok(AttributeCursor::Val(*v)),
                     Some(LocalValue::Error(e)) => Err(e.clone()),
                     Some(LocalValue::Absent | LocalValue::Lazy(_)) | None => {
+                        // Not reached for programs that the checker has accepted: a variable is set before its scope is
+                        // evaluated.
                         Err(EvalError::message("no such attribute(s): "))
                     }
                 }
@@ -137,6 +148,8 @@ impl<'a> Interpreter<'a, '_> {
         value: Val<'a>,
     ) -> Computed<Val<'a>> {
         let selected = self.qualify(AttributeCursor::Val(value), &conditional.path, conditional.mode);
+        // cel-go subtracts 1 for a presence test. Other attributes cost 1 themselves, so that the two cancel out; a
+        // conditional costs nothing itself.
         if conditional.mode == AttributeMode::Presence {
             self.refund(1);
         }
@@ -150,6 +163,7 @@ impl<'a> Interpreter<'a, '_> {
         mode: AttributeMode,
     ) -> Computed<Val<'a>> {
         let mut cursor = start;
+        // Once a qualifier is optional, so are all that follow, as in cel-go's `applyQualifiers`.
         let mut optional = false;
         // True if the cursor is an element of a list. kube-apiserver selects elements before it converts
         // them, so a conversion error costs differently there.
@@ -188,6 +202,7 @@ impl<'a> Interpreter<'a, '_> {
         }
         let value = self.read(cursor)?;
         match mode {
+            // The value has been read above, because a value that does not fit its shape is an error even here.
             AttributeMode::Presence => Ok(Val::TRUE),
             AttributeMode::Value if optional => self.arena.some(value),
             AttributeMode::Value => Ok(value),
@@ -232,6 +247,7 @@ impl<'a> Interpreter<'a, '_> {
         key: Val<'a>,
         lenient: bool,
     ) -> Computed<Option<AttributeCursor<'a>>> {
+        // Reached for names only if the container is no JSON object, or its shape has no members.
         let container = self.read(cursor)?;
         if let Some(map) = container.as_map() {
             return match map.get(self.arena, key) {
@@ -251,6 +267,7 @@ impl<'a> Interpreter<'a, '_> {
                 found => found.transpose(),
             };
         }
+        // kube-apiserver runs cel-go with lenient presence tests: a value without members has none.
         let may_have_none =
             self.program.semantics == Semantics::Kubernetes || matches!(container, Val::Optional(_));
         if lenient && may_have_none {
@@ -320,6 +337,8 @@ impl Qualifier {
             return None;
         };
         let known = name.field.as_ref()?;
+        // The checker's shape may differ from that of the value, for example behind `dyn` or a conditional. Comparing
+        // pointers is enough: equal shapes are shared, and a miss only takes the slow path.
         if !std::ptr::eq(known.within.as_ref(), shape) {
             return None;
         }
@@ -361,6 +380,7 @@ fn list_index(key: Val<'_>) -> Result<i64, EvalError> {
 )]
 fn lossless(d: f64) -> Option<i64> {
     let i = d as i64;
+    // `as` saturates: 2^63 and beyond become `i64::MAX`, which converts back to 2^63 and would look lossless.
     (i as f64 == d && i != i64::MAX).then_some(i)
 }
 
@@ -391,6 +411,7 @@ impl Name {
 
     #[inline]
     fn find<'a>(&self, object: &'a JsonObject, key: &str) -> Option<&'a Value> {
+        // Relaxed is enough: a stale hint only makes the lookup slower, because the key is always compared.
         let before = self.hint.load(Ordering::Relaxed);
         let mut hint = before;
         let value = object.get_near(key, &mut hint);

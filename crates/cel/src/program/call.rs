@@ -34,11 +34,13 @@ impl<'a> Interpreter<'a, '_> {
         let arg = match self.operand(&call.arg) {
             Ok(arg) => arg,
             Err(e) if e.is_final() => return Err(e),
+            // cel-go evaluates the argument of a unary call first and charges for the call whatever the result is.
             Err(e) => {
                 self.charge_failed_call(call.actual, &[None])?;
                 return Err(e);
             }
         };
+        // The common cases of `size` are computed here, without a call through a function pointer.
         let size = match (call.kind, arg) {
             (UnaryKind::Size, Val::JsonList(items, _)) => Some(items.len() as u64),
             (UnaryKind::Size, Val::JsonMap(object, _)) => Some(object.len() as u64),
@@ -47,6 +49,7 @@ impl<'a> Interpreter<'a, '_> {
         };
         let result = match size.map(i64::try_from) {
             Some(Ok(size)) => Ok(Val::Int(size)),
+            // Also for sizes beyond an `int`, which the implementation reports as an overflow.
             _ => (call.run)(self.arena, arg),
         };
         match call.actual {
@@ -62,6 +65,7 @@ impl<'a> Interpreter<'a, '_> {
         if let (Some(arithmetic), Actual::Fixed(cost)) = (call.arithmetic, call.actual)
             && let Some((a, left)) = self.int_operand(&call.left)
             && let Some((b, right)) = self.int_operand(&call.right)
+            // On overflow nothing has been charged yet, so the general path starts over and reports the error.
             && let Some(result) = arithmetic.result(a, b)
         {
             // Charged one by one: beyond the limit, the cost must be that of the operations that were reached.
@@ -128,6 +132,8 @@ impl<'a> Interpreter<'a, '_> {
             Op::Attribute(attribute) if attribute.mode == AttributeMode::Value => {
                 match self.declared_value(attribute)? {
                     (Value::Int(i), shape)
+                        // For any other shape the integer is read differently or is an error: `number` makes it a
+                        // double.
                         if matches!(shape.kind, ShapeKind::Int | ShapeKind::IntOrString) =>
                     {
                         Some((*i, attribute.cost()))
@@ -141,6 +147,7 @@ impl<'a> Interpreter<'a, '_> {
                     let size = match (value, &shape.kind) {
                         (Value::Array(items), ShapeKind::List { .. }) => items.len() as u64,
                         (Value::String(text), ShapeKind::String) => text_size(text),
+                        // Undeclared and null members count, as on kube-apiserver, whose map is the whole JSON object.
                         (Value::Object(object), ShapeKind::Object { .. } | ShapeKind::Map { .. }) => {
                             object.len() as u64
                         }
@@ -165,6 +172,7 @@ impl<'a> Interpreter<'a, '_> {
         match self.operand(&call.right) {
             Ok(right) => Ok((left, right)),
             Err(e) if e.is_final() => Err(e),
+            // The left error would win; here the left operand is a value, so the right error stands.
             Err(e) => Err(self.argument_error(call, [Some(left), None], e)),
         }
     }
@@ -183,6 +191,7 @@ impl<'a> Interpreter<'a, '_> {
     fn left_error(&mut self, call: &'a Binary, error: EvalError) -> EvalError {
         match self.eval(&call.right) {
             Err(e) if e.is_final() => e,
+            // The right operand has been evaluated for its cost only: the left error is the result.
             right => self.argument_error(call, [None, ok(&right)], error),
         }
     }
@@ -221,6 +230,7 @@ impl<'a> Interpreter<'a, '_> {
                 Err(e) => return Err(self.call_with_error(call, &args, e)),
             }
         }
+        // The cost formulas take absent arguments, because they are also applied to calls whose arguments failed.
         let known: SmallVec<[Option<Val<'a>>; 4]> = args.iter().copied().map(Some).collect();
         self.dispatch(call, &args, &known)
     }
@@ -240,6 +250,7 @@ impl<'a> Interpreter<'a, '_> {
     #[cold]
     fn call_with_error(&mut self, call: &'a CallOp, before: &[Val<'a>], error: EvalError) -> EvalError {
         let mut known: SmallVec<[Option<Val<'a>>; 4]> = before.iter().copied().map(Some).collect();
+        // The error itself counts as an argument of size 1.
         known.push(None);
         if call.order == ArgEvaluation::All {
             for arg in call.args.iter().skip(known.len()) {
@@ -249,6 +260,7 @@ impl<'a> Interpreter<'a, '_> {
                 }
             }
         }
+        // cel-go charges for a call only if it finds all arguments on its stack; the ones after the error are missing.
         if known.len() < call.args.len() {
             return error;
         }
@@ -296,6 +308,7 @@ pub(super) fn dispatch<'a>(
     args: &[Val<'a>],
 ) -> Res<'a> {
     let fitting = match candidates {
+        // The implementation checks its arguments itself, so a single candidate needs no comparison with its signature.
         [only] => Some(only),
         several => several.iter().find(|o| fits(arena, o, args)),
     };
@@ -326,6 +339,7 @@ fn run<'a>(
         (Run::Variadic(run), args) => run(arena, args),
         (Run::Pattern(run, complaint), args) => match (pattern, args.get(1)) {
             (Some(pattern), _) => run(arena, pattern, args),
+            // Compiled for every call, because the pattern is known only now.
             (None, Some(Val::Str(text))) => {
                 let pattern =
                     Pattern::new(text).map_err(|e| EvalError::message(format!("{complaint}{e}")))?;
@@ -372,6 +386,7 @@ fn is_a<'a>(arena: &'a Arena, v: Val<'a>, ty: Ty) -> bool {
             matches!(v, Val::Opaque(o) if o.type_name() == name)
         }
         Ty::List(element) => {
+            // An empty list fits every element type, and an element with an error fits none.
             let first = v.as_list().map(|list| list.get(arena, 0));
             first.is_some_and(|first| first.is_none_or(|v| v.is_ok_and(|v| is_a(arena, v, *element))))
         }
@@ -384,12 +399,14 @@ fn is_a<'a>(arena: &'a Arena, v: Val<'a>, ty: Ty) -> bool {
 #[cold]
 fn no_such_overload<'a>(arena: &'a Arena, overload: &Overload, args: &[Val<'a>]) -> EvalError {
     let function = overload.function;
+    // Only calls with arguments can be of wrong types.
     let Some(first) = args.first().copied() else {
         return EvalError::NoSuchOverload;
     };
     // Values that dispatch calls by name only report that they do not know this one.
     let answers = matches!(first, Val::Str(_) | Val::Timestamp(_) | Val::Duration(_));
     let has_operation = match function {
+        // cel-go binds these without a check of the operand's traits, so it always gives the bare error.
         "contains" | "startsWith" | "endsWith" | "@in" | "!_" | "_&&_" | "_||_" => true,
         "_+_" => {
             first.as_list().is_some()
@@ -414,6 +431,7 @@ fn no_such_overload<'a>(arena: &'a Arena, overload: &Overload, args: &[Val<'a>])
         }
         "matches" => answers,
         _ => {
+            // The signature fits but the implementation refused, for example because of an element: the bare error.
             if fits(arena, overload, args) {
                 return EvalError::NoSuchOverload;
             }

@@ -34,12 +34,15 @@ impl ConstantSet {
                     continue;
                 }
                 Owned::Int(i) => ints.iter_mut().for_each(|ints| ints.push(*i)),
+                // `1u` and `1.0` equal `1`, so a search among the integers alone would miss them.
                 Owned::Uint(_) | Owned::Double(_) => ints = None,
                 Owned::Bool(_) => {}
+                // cel-go builds sets of primitive types other than bytes, and searches all other lists at full cost.
                 _ => return None,
             }
             scalars.push(constant.clone());
         }
+        // By length first: most comparisons then end without touching the text.
         texts.sort_by(|a, b| (a.len(), a).cmp(&(b.len(), b)));
         scalars.sort_by(|a, b| key_order(a.key(), b.key()));
         if let Some(ints) = &mut ints {
@@ -81,6 +84,7 @@ impl ConstantSet {
     pub(super) fn contains(&self, value: Val<'_>) -> bool {
         match (value, &self.ints) {
             (Val::Str(text), _) => self.contains_text(text),
+            // Sound only while all numbers of the set are integers; booleans never equal one.
             (Val::Int(i), Some(ints)) => ints.binary_search(&i).is_ok(),
             _ => find_key(&self.scalars, value),
         }

@@ -22,6 +22,7 @@ impl fmt::Display for Program {
             text: String::new(),
             level: 0,
         };
+        // Recurses like the evaluation, so it needs as much stack.
         with_room(self.levels, || disassembly.op(&self.root));
         f.write_str(&disassembly.text)
     }

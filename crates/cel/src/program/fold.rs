@@ -40,6 +40,7 @@ type Entries<'a> = BTreeMap<MapKey<'a>, Val<'a>>;
 impl<'a> Interpreter<'a, '_> {
     #[inline(never)]
     pub(super) fn fold(&mut self, fold: &'a FoldOp) -> Computed<Val<'a>> {
+        // An error in the range is the result: neither the loop nor the result expression runs, as in cel-go.
         let range = self.eval(&fold.range)?;
         let result = match &fold.step {
             FoldStep::All { predicate } => {
@@ -57,6 +58,8 @@ impl<'a> Interpreter<'a, '_> {
                 return self.eval(&fold.result);
             }
             FoldStep::Append { filter, element } => {
+                // Collected outside the accumulator variable. This is sound because `lower` has made sure that neither
+                // the filter nor the element mentions the accumulator.
                 let mut items = Ok(Items::with_capacity(expected_len(filter.as_ref(), range)));
                 self.each(fold, range, |interpreter| {
                     if interpreter.passes(filter.as_ref(), &mut items)? {
@@ -67,6 +70,7 @@ impl<'a> Interpreter<'a, '_> {
                 items.and_then(|items| self.arena.list(items))
             }
             FoldStep::Insert { filter, entry } => {
+                // Sorted, so that a repeated key is found without comparing all entries.
                 let mut entries = Ok(Entries::new());
                 self.each(fold, range, |interpreter| {
                     if interpreter.passes(filter.as_ref(), &mut entries)? {
@@ -80,6 +84,7 @@ impl<'a> Interpreter<'a, '_> {
                 })
             }
         };
+        // The result expression reads the accumulator like any variable. It may be any expression, not just the name.
         self.set_result(fold.accumulator, result);
         self.eval(&fold.result)
     }
@@ -119,6 +124,8 @@ impl<'a> Interpreter<'a, '_> {
                     Some(item) => LocalValue::Val(*item),
                     None => break,
                 },
+                // An element that does not fit its schema is an error only where it is read, so that it cannot fail a
+                // loop that ignores it.
                 list => match list.get(self.arena, i) {
                     Some(Ok(item)) => LocalValue::Val(item),
                     Some(Err(e)) => LocalValue::Error(e),
@@ -148,6 +155,7 @@ impl<'a> Interpreter<'a, '_> {
         map: Map<'a>,
         mut step: impl FnMut(&mut Self) -> Computed<ControlFlow<()>>,
     ) -> Computed<()> {
+        // In key order, whereas Go's order is random: a repeated evaluation must give the same cost and error.
         for key in map.keys() {
             self.set(fold.first, LocalValue::Val(key));
             if let Some(second) = fold.second {
@@ -170,6 +178,7 @@ impl<'a> Interpreter<'a, '_> {
         match self.test(condition) {
             Ok(false) => return Ok(Break(())),
             Err(e) if e.is_final() => return Err(e),
+            // Any other error lets the loop go on: cel-go stops only at a condition that is a boolean and not `true`.
             _ => {}
         }
         match self.eval(step) {
@@ -198,15 +207,18 @@ impl<'a> Interpreter<'a, '_> {
             if decided {
                 return Ok(Break(()));
             }
+            // The read of the accumulator in `@result && predicate`.
             interpreter.charge(1)?;
             match interpreter.test(predicate) {
                 Ok(holds) => decided = holds == decisive,
                 Err(e) if e.is_final() => return Err(e),
+                // The first error stays in the accumulator, and later elements may still decide the result.
                 Err(e) => error = error.take().or(Some(e)),
             }
             Ok(Continue(()))
         })?;
         Ok(match error {
+            // A decisive element absorbs the errors of the others, wherever they are.
             Some(e) if !decided => Err(e),
             _ => Ok(Val::Bool(decided == decisive)),
         })
@@ -220,6 +232,8 @@ impl<'a> Interpreter<'a, '_> {
         match self.test(filter) {
             Err(e) if !e.is_final() => {
                 *result = Err(e);
+                // The conditional `filter ? … : @result` has the error of its condition, which replaces the
+                // accumulator.
                 Ok(false)
             }
             passes => passes,
@@ -290,6 +304,7 @@ impl<'a> Interpreter<'a, '_> {
 
 /// The capacity to reserve for a list. The length is unknown with a filter, and bounded for very long ranges.
 fn expected_len(filter: Option<&Op>, range: Val<'_>) -> usize {
+    // Reserving more would let an expensive loop take memory before its cost has been counted.
     const MAX_RESERVED: usize = 1024;
     match (filter, range.as_list()) {
         (None, Some(list)) => list.len().min(MAX_RESERVED),

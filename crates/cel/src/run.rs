@@ -144,6 +144,7 @@ impl Actual {
             | Actual::NamedFormula(_)
             | Actual::NamedSearch
             | Actual::SearchFor(_) => self,
+            // The overload's formula needs the overload's identifier, which kube-apiserver does not know here.
             Actual::EitherFormula { function, .. } => Actual::NamedFormula(function),
             Actual::Fixed(_)
             | Actual::Pass { .. }
@@ -158,6 +159,7 @@ impl Actual {
     pub(crate) fn given<'a>(self, constant: impl Fn(usize) -> Option<Val<'a>>) -> Actual {
         match self {
             Actual::Pass { arg, factor } | Actual::NamedPass { arg, factor } => match constant(arg) {
+                // The size of a constant never changes, so neither does the cost.
                 Some(value) => Actual::Fixed(scaled(value.cost_size(), factor)),
                 None => self,
             },
@@ -216,5 +218,6 @@ impl fmt::Debug for Actual {
 
 /// The size of an argument for the cost, see [`Val::cost_size`].
 pub fn size(arg: Option<Val<'_>>) -> u64 {
+    // cel-go's values for errors have no size, and everything without a size counts as 1.
     arg.map_or(1, Val::cost_size)
 }

@@ -114,6 +114,7 @@ impl Shape {
                 shape,
             })
             .collect();
+        // `field` searches by bisection.
         fields.sort_by(|a, b| a.name.cmp(&b.name));
         Shape::of_kind(ShapeKind::Object {
             fields: fields.into(),
@@ -143,6 +144,7 @@ impl Shape {
     /// Looks up a field by the name in a selection, which may be an unescaped reserved word (`namespace` for the field
     /// `__namespace__`).
     pub fn select(&self, name: &str) -> Option<&ShapeField> {
+        // The name as written wins, because shapes that are not from a schema have unescaped names.
         self.field(name).or_else(|| {
             is_reserved(name)
                 .then(|| self.field(&format!("__{name}__")))
@@ -162,6 +164,7 @@ impl Shape {
             ShapeKind::Date | ShapeKind::DateTime => CelType::Timestamp,
             ShapeKind::Duration => CelType::Duration,
             ShapeKind::Quantity => CelType::Message(crate::library::quantity::TYPE.into()),
+            // CEL has no union types, so the checker leaves an int-or-string open.
             ShapeKind::IntOrString | ShapeKind::Dyn => CelType::Dyn,
             ShapeKind::List { element, .. } => CelType::List(Arc::new(element.ty(&format!("{name}.@idx")))),
             ShapeKind::Map { value } => {

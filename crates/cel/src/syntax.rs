@@ -52,6 +52,7 @@ impl Default for ParseOptions {
 /// # Errors
 /// Returns the syntax errors.
 pub fn parse(source: &str, options: &ParseOptions) -> Result<Ast, Issues> {
+    // A source has at most as many code points as bytes, so short ones need not be counted.
     if source.len() > MAX_CODE_POINTS {
         let size = source.chars().count();
         if size > MAX_CODE_POINTS {
@@ -64,6 +65,7 @@ pub fn parse(source: &str, options: &ParseOptions) -> Result<Ast, Issues> {
     // of a macro per level, and, for nested chains of `&&` and `||`, by the size of the source.
     match with_room(nesting(source), || parser::parse(source, options)) {
         Ok(ast) => Ok(ast),
+        // The error of the fast parser says nothing about the cause. `diagnose` finds it, and decides.
         Err(_) => with_room(parser::MAX_DEPTH as usize, || diagnose::diagnose(source, options)),
     }
 }
@@ -79,6 +81,7 @@ fn nesting(source: &str) -> usize {
                 deepest = open.max(deepest);
             }
             b')' | b']' | b'}' => open = open.saturating_sub(1),
+            // Every `?` may begin a conditional, whose last branch nests in it without any bracket.
             b'?' => conditionals += 1,
             _ => {}
         }

@@ -84,6 +84,8 @@ impl<'a, 'c> Interpreter<'a, 'c> {
     pub(super) fn charge_for<T>(&mut self, computed: Computed<T>, cost: u64) -> Computed<T> {
         match computed {
             Err(e) if e.is_final() => Err(e),
+            // An error of the cost limit takes precedence over the computed one: cel-go checks the limit after every
+            // node.
             computed => self.charge(cost).and(computed),
         }
     }
@@ -102,6 +104,7 @@ impl<'a, 'c> Interpreter<'a, 'c> {
         // Interrupts are checked only in loops: the rest of an expression is bounded by its size and by the
         // cost of its calls.
         self.iterations = 0;
+        // The cost limit bounds one rule. The deadline also stops a request that runs many rules.
         deadline::tick_by(INTERRUPT_EVERY);
         if self.limits.interrupt.is_some_and(|interrupt| interrupt()) {
             return Err(EvalError::Interrupted);
@@ -115,6 +118,7 @@ impl<'a, 'c> Interpreter<'a, 'c> {
             // Grown on demand: most rules have no comprehension, and an empty `SmallVec` costs nothing.
             self.locals.resize_with(local + 1, || LocalValue::Absent);
         }
+        // Always there: the variables have just been extended to include it.
         if let Some(slot) = self.locals.get_mut(local) {
             *slot = value;
         }
@@ -183,6 +187,7 @@ impl<'a, 'c> Interpreter<'a, 'c> {
             Op::Attribute(attribute) if attribute.mode == AttributeMode::Presence => self.presence(attribute),
             Op::Unary(call) if call.kind == UnaryKind::Not => self.negation(call),
             Op::InSet(in_set) => self.in_set(in_set),
+            // With qualifiers, the branches are values that something is selected from.
             Op::Conditional(conditional) if conditional.path.is_empty() => self.test_conditional(conditional),
             Op::Const(Owned::Bool(constant)) => Ok(*constant),
             Op::NotStrictlyFalse(term) => self.not_strictly_false(term),
@@ -223,6 +228,7 @@ impl<'a, 'c> Interpreter<'a, 'c> {
         let [first, second] = terms;
         match self.test(first) {
             Ok(term) if term == decisive => Ok(decisive),
+            // The second term decides alone: with the neutral element on the left, `&&` and `||` are the identity.
             Ok(_) => self.test(second),
             Err(e) if e.is_final() => Err(e),
             Err(e) => self.junction_after_error(e, second, decisive),
@@ -262,6 +268,7 @@ impl<'a, 'c> Interpreter<'a, 'c> {
     #[inline(never)]
     fn test_conditional(&mut self, conditional: &'a Conditional) -> Computed<bool> {
         match self.branch(conditional)? {
+            // A branch that is an attribute costs only its qualifiers; `test` would charge 1 more.
             branch @ Op::Attribute(_) => self.resolve(branch).and_then(as_bool),
             branch => self.test(branch),
         }
@@ -289,6 +296,7 @@ impl<'a, 'c> Interpreter<'a, 'c> {
 
     #[inline(never)]
     fn in_set(&mut self, in_set: &'a InSet) -> Computed<bool> {
+        // Nothing has been charged or evaluated if this fails, so the general path can start over.
         if let Some((text, cost)) = self.string_operand(&in_set.value) {
             self.charge(cost)?;
             return Ok(in_set.set.contains_text(text));
@@ -304,6 +312,7 @@ impl<'a, 'c> Interpreter<'a, 'c> {
             Op::Attribute(attribute) if attribute.mode == AttributeMode::Value => {
                 match self.declared_value(attribute)? {
                     (Value::String(text), shape)
+                        // A string of any other shape is read as bytes, a timestamp or a duration, or does not fit.
                         if matches!(shape.kind, ShapeKind::String | ShapeKind::IntOrString) =>
                     {
                         Some((text, attribute.cost()))
@@ -346,6 +355,7 @@ impl<'a, 'c> Interpreter<'a, 'c> {
         let a = match self.operand(left) {
             Ok(a) => a,
             Err(e) if e.is_final() => return Err(e),
+            // cel-go evaluates the right operand even if the left one is an error, and its cost counts.
             left => {
                 let right = self.eval(right);
                 return self.equality_error(left, right, *negated);
@@ -375,6 +385,7 @@ impl<'a, 'c> Interpreter<'a, 'c> {
                     Err(e) if e.is_final() => return Err(e),
                     // Incomparable values are different.
                     equal if *negated => equal == Ok(true),
+                    // `==` of values that do not compare is an error; cel-go's `!=` only asks whether `==` is true.
                     equal => equal?,
                 }
             }
@@ -401,6 +412,7 @@ impl<'a, 'c> Interpreter<'a, 'c> {
     #[inline(never)]
     fn list(&mut self, elements: &'a [ElementOp]) -> Computed<Val<'a>> {
         let items = self.elements(elements);
+        // Charged even if an element is an error: cel-go counts the constructor whatever its elements give.
         let items = self.charge_for(items, LIST_COST)?;
         self.arena.list(items)
     }
@@ -425,6 +437,7 @@ impl<'a, 'c> Interpreter<'a, 'c> {
     fn map(&mut self, entries: &'a [(Op, ElementOp)]) -> Computed<Val<'a>> {
         let entries = self.entries(entries);
         let entries = self.charge_for(entries, MAP_COST)?;
+        // kube-apiserver lets the last of several equal keys win.
         if self.program.semantics == Semantics::Specification {
             check_keys(entries.iter().map(|(key, _)| *key))?;
         }
@@ -450,6 +463,7 @@ impl<'a, 'c> Interpreter<'a, 'c> {
     fn message(&mut self, literal: &'a MessageLiteral) -> Computed<Val<'a>> {
         let fields = self.fields(&literal.fields);
         let fields = self.charge_for(fields, STRUCT_COST)?;
+        // Object types of a schema check, but kube-apiserver cannot construct them.
         let Some(message) = literal.message else {
             return Err(EvalError::message(format!("unknown type '{}'", literal.name)));
         };
@@ -477,6 +491,7 @@ impl<'a, 'c> Interpreter<'a, 'c> {
     #[inline(never)]
     fn block(&mut self, block: &'a BlockOp) -> Computed<Val<'a>> {
         for (i, value) in block.values.iter().enumerate() {
+            // Lazy, so that a value that is never used costs nothing and its error does not surface.
             self.set(block.first + i, LocalValue::Lazy(value));
         }
         self.eval(&block.result)
@@ -515,6 +530,7 @@ pub(super) fn check_keys<'a>(keys: impl Iterator<Item = Val<'a>>) -> Result<(), 
     {
         return Err(EvalError::message("unsupported key type"));
     }
+    // Sorted, so that equal keys are adjacent even if one is an `int` and the other a `uint`.
     keys.sort_by(|a, b| val::key_order(*a, *b));
     let repeated = |pair: &[Val<'a>]| matches!(pair, [a, b] if val::is_same_key(*a, *b));
     if keys.windows(2).any(repeated) {

@@ -36,10 +36,12 @@ pub(super) fn lower(env: &Env, checked: &CheckedExpr) -> Result<Program, EvalErr
         locals: 0,
         depth: 0,
         deepest: 0,
+        // For constants that exist only while lowering: the program gets owned copies.
         scratch: Arena::new(),
         semantics,
     };
     let root = with_room(checked.ast.depth, || lowerer.expr(&checked.ast.root))?;
+    // The depth of the program may differ from that of the expression, because folding removes levels.
     let levels = lowerer.deepest;
     Ok(Program {
         root,
@@ -86,6 +88,7 @@ impl Lowerer<'_> {
 
     fn ident(&self, id: ExprId, name: &str) -> Op {
         let root = match self.checked.reference(id) {
+            // The checker has resolved the name to a local, so an input of the same name does not count.
             Some(Reference::Local(name)) => self.local(name),
             Some(Reference::Variable(name)) => self
                 .inputs
@@ -103,6 +106,7 @@ impl Lowerer<'_> {
                 path: Vec::new(),
                 mode: AttributeMode::Value,
             })),
+            // Only unchecked expressions get here: cel-go reports an unknown name when it is evaluated.
             None => Op::Unresolved(EvalError::message(format!("no such attribute(s): {name}"))),
         }
     }
@@ -126,6 +130,7 @@ impl Lowerer<'_> {
     /// Resolves a field name, if the checker knows the shape of the operand.
     fn name(&self, operand: &Expr, field: &Arc<str>) -> Name {
         let ty = self.checked.ty(operand.id);
+        // A selection from an optional selects from its value.
         let known = match ty.optional_value().unwrap_or(ty) {
             CelType::Object(object) => object.shape.select(field).map(|found| KnownField {
                 within: Arc::clone(&object.shape),
@@ -142,6 +147,7 @@ impl Lowerer<'_> {
     }
 
     fn call(&mut self, id: ExprId, function: &str, target: Option<&Expr>, args: &[Expr]) -> LowerResult {
+        // The receiver is evaluated before the arguments, although the checker visits it after them.
         let operands: Vec<&Expr> = target.into_iter().chain(args).collect();
         match (function, operands.as_slice()) {
             ("_&&_", [a, b]) => Ok(Op::And(Box::new([self.expr(a)?, self.expr(b)?]))),
@@ -161,6 +167,8 @@ impl Lowerer<'_> {
             }))),
             ("_[_]" | "_[?_]" | "_?._", [operand, key]) => self.index(operand, key, function != "_[_]"),
             ("cel.@block", [values, result]) => self.block(values, result),
+            // Only if it is certain that this is the function on optionals: an environment may have others of this
+            // name.
             ("or", [optional, otherwise]) if self.is_only(id, "optional_or_optional") => {
                 self.optional_or(optional, otherwise, OrResult::Optional)
             }
@@ -193,6 +201,7 @@ impl Lowerer<'_> {
             Op::Const(Owned::Str(name)) => QualifierKey::Name(self.name(operand, &name)),
             Op::Const(value) if self.may_select(&value) => QualifierKey::Const(value),
             Op::Const(value) => {
+                // Fails the compilation, as on kube-apiserver, which rejects such qualifiers when it plans the program.
                 let kind = go_kind(value.val(&self.scratch)?);
                 return Err(EvalError::message(format!("invalid qualifier type: {kind}")));
             }
@@ -224,6 +233,7 @@ impl Lowerer<'_> {
         let mut lowered = Vec::with_capacity(elements.len());
         for (i, element) in elements.iter().enumerate() {
             lowered.push(self.expr(element)?);
+            // After its own lowering: a value sees only the values before it.
             self.scope.push((format!("@index{i}").into(), first + i));
         }
         let result = self.expr(result)?;
@@ -243,11 +253,14 @@ impl Lowerer<'_> {
             ))));
         };
         if let [Op::Const(value)] = args.as_slice()
+            // Not any pure function may be folded: kube-apiserver folds conversions only, and all other calls keep
+            // their cost.
             && is_conversion(function)
         {
             return self.convert(candidates, value);
         }
         if let ([overload], [_, Op::Const(Owned::List(set))]) = (candidates, args.as_slice())
+            // Only if the overload is certain: for a dynamic right operand kube-apiserver keeps the search.
             && overload.id == "in_list"
             && let Some(set) = ConstantSet::new(set)
         {
@@ -259,6 +272,8 @@ impl Lowerer<'_> {
         }
         let pattern = match (first.run, args.get(1)) {
             (Run::Pattern(..), Some(Op::Const(Owned::Str(pattern)))) => {
+                // An invalid constant pattern fails the compilation, like kube-apiserver's optimizer for regular
+                // expressions.
                 Some(Pattern::deferred(pattern).map_err(|e| EvalError::message(e.to_string()))?)
             }
             _ => None,
@@ -271,6 +286,7 @@ impl Lowerer<'_> {
         let arena = &self.scratch;
         let value = value.val(arena)?;
         Ok(Op::Const(
+            // A conversion that fails, fails the compilation, as on kube-apiserver.
             dispatch(arena, candidates, None, &[value])?.into_owned(arena)?,
         ))
     }
@@ -286,6 +302,7 @@ impl Lowerer<'_> {
                 })
             })
             .collect::<Result<Vec<_>, EvalError>>()?;
+        // Elements marked with `?` are never constant, so that absent ones are dropped at run time.
         let constants: Option<Vec<Owned>> = elements.iter().map(ElementOp::constant).collect();
         Ok(match constants {
             Some(items) => Op::Const(Owned::List(items.into())),
@@ -378,9 +395,11 @@ impl Lowerer<'_> {
     /// expression.
     fn step(&mut self, fold: &Comprehension) -> Result<FoldStep, EvalError> {
         let accumulator = fold.accu_var.as_ref();
+        // A predicate that reads the accumulator needs its current value, which the special steps keep in no variable.
         let free = |e: &Expr| !mentions(e, accumulator);
         let is_accumulator = |e: &Expr| matches!(&e.kind, ExprKind::Ident(n) if n.as_ref() == accumulator);
         let constant = |e: &Expr, b: bool| matches!(e.kind, ExprKind::Literal(Literal::Bool(v)) if v == b);
+        // The whole shape is compared, not only the operator: other loops with the same step have other costs.
         if let Some(("_&&_", [left, predicate])) = called(&fold.step)
             && let Some(("@not_strictly_false", [going])) = called(&fold.condition)
             && is_accumulator(left)
@@ -409,6 +428,7 @@ impl Lowerer<'_> {
                 Some(("_?_:_", [filter, adding, otherwise])) if is_accumulator(otherwise) && free(filter) => {
                     (Some(filter), adding)
                 }
+                // Without a filter, the step itself must be the one that adds.
                 _ => (None, &fold.step),
             };
             if let Some((left, element)) = appended(adding)
@@ -504,6 +524,8 @@ fn mentions(e: &Expr, name: &str) -> bool {
         ExprKind::Struct { fields, .. } => fields.iter().any(|f| mentions(&f.value, name)),
         ExprKind::Comprehension(fold) => {
             let outside = mentions(&fold.range, name) || mentions(&fold.accu_init, name);
+            // An inner macro usually has an accumulator of the same name, which is not the outer one. The range and the
+            // initial value of the inner loop are still in the outer scope.
             let hides = fold.accu_var.as_ref() == name;
             let parts = [&fold.condition, &fold.step, &fold.result];
             outside || (!hides && parts.into_iter().any(|part| mentions(part, name)))
@@ -542,6 +564,7 @@ fn runtime_name(ty: &CelType) -> Arc<str> {
 /// Adds a qualifier. It extends an existing attribute, as kube-apiserver does, which costs less than a new one.
 fn qualify(op: Op, qualifier: Qualifier, mode: AttributeMode) -> Op {
     match op {
+        // After a presence test the value is a boolean, so nothing can be added to the path.
         Op::Attribute(mut attribute) if attribute.mode == AttributeMode::Value => {
             attribute.path.push(qualifier);
             attribute.mode = mode;
@@ -586,6 +609,7 @@ fn call(
     } else {
         first.actual.undecided()
     };
+    // Costs that depend on constants only are computed once, not for every evaluation.
     let actual = actual.given(|arg| match args.get(arg) {
         Some(Op::Const(value)) => Some(value.key()),
         _ => None,
@@ -617,6 +641,8 @@ fn call(
                         overload: first,
                     };
                     return match Relation::from_function(first.function) {
+                        // Also if the overload is open: two integers at run time are common there (int-or-string), and
+                        // cost the same.
                         Some(relation) if of_ints || !decided => {
                             Op::Comparison(Box::new(Comparison { relation, call }))
                         }
@@ -629,6 +655,8 @@ fn call(
         }
     }
     let order = match first.run {
+        // cel-go plans calls with one or two arguments as unary and binary nodes, which evaluate all of them. Calls
+        // with more arguments, or without a known implementation, stop at the first error.
         Run::Pattern(..) if pattern.is_none() && decided && args.len() <= 2 => ArgEvaluation::All,
         _ => ArgEvaluation::UntilError,
     };

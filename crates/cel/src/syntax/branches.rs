@@ -31,6 +31,7 @@ pub fn branches(source: &str) -> Vec<Branch> {
             Lexeme::Token(token) if token.kind == TokenKind::End => break,
             Lexeme::Token(token) if matches!(token.kind, TokenKind::Whitespace | TokenKind::Comment) => {}
             Lexeme::Token(token) => tokens.push(token),
+            // The caller passes expressions that parse, so this only guards against misuse.
             Lexeme::Unrecognized(_) => return Vec::new(),
         }
     }
@@ -76,6 +77,7 @@ impl BranchFinder {
     fn expression(&mut self) {
         self.depth += 1;
         if self.depth > MAX_DEPTH {
+            // Ends the search instead of the thread's stack, for sources that do not parse.
             self.at = self.tokens.len();
         }
         self.operands();
@@ -130,6 +132,7 @@ impl BranchFinder {
     }
 
     fn end_operands(&mut self, operands: Vec<Range<usize>>, last: usize) {
+        // A single operand is no alternative to anything.
         if operands.is_empty() {
             return;
         }

@@ -47,6 +47,7 @@ impl Builder {
     /// Releases the identifier of a call that a macro has replaced.
     pub(crate) fn release(&mut self, id: ExprId) {
         let index = id.0 as usize;
+        // The next node then gets the number again, as in cel-go: the numbers of all later nodes depend on it.
         if index + 1 == self.offsets.len() {
             self.offsets.pop();
         } else if let Some(offset) = self.offsets.get_mut(index) {
@@ -64,6 +65,7 @@ impl Builder {
         if let Some(known) = self.names.iter().find(|n| n.as_ref() == name) {
             return Arc::clone(known);
         }
+        // Operators and field names repeat within a rule, so most names are shared.
         let new: Arc<str> = name.into();
         if self.names.len() < MAX_SHARED_NAMES {
             self.names.push(Arc::clone(&new));
@@ -110,6 +112,8 @@ impl Builder {
     /// Builds a balanced tree from a chain of one commutative operator. Every operand but the first comes with the
     /// identifier of the operator before it.
     pub(crate) fn balance(&mut self, function: &str, first: Expr, mut rest: Vec<(ExprId, Expr)>) -> Expr {
+        // The split follows cel-go's `balancedTree`, because the lower bound of the estimated cost depends on the shape
+        // of the tree.
         let after = rest.split_off((rest.len() / 2 + 1).min(rest.len()));
         let Some((id, middle)) = rest.pop() else {
             return first;

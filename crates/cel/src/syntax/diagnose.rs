@@ -37,6 +37,7 @@ use crate::issue::Issues;
 pub(crate) fn diagnose(source: &str, options: &ParseOptions) -> Result<Ast, Issues> {
     let mut reporter = Reporter::new(source);
     let tree = recognize::recognize(source, &mut reporter);
+    // cel-go leaves its visitor out once the parser has given up, so no further errors are found.
     let ast = if reporter.stopped {
         None
     } else {
@@ -71,6 +72,7 @@ impl Reporter {
         if self.stopped {
             return;
         }
+        // The error that exceeds the limit is replaced by the message about the limit.
         if self.syntax_errors == MAX_SYNTAX_ERRORS {
             let message = format!("Syntax error: More than {MAX_SYNTAX_ERRORS} syntax errors");
             self.issues.report(Some(offset), message);

@@ -150,6 +150,7 @@ impl Atn {
     fn build() -> Atn {
         let mut atn = Atn { states: Vec::new() };
         for rule in GrammarRule::ALL {
+            // Two states per rule come first, in the order of the rules: `start` and `stop` compute their identifiers.
             atn.add(StateKind::RuleStart, rule);
             atn.add(StateKind::RuleStop, rule);
         }
@@ -157,8 +158,10 @@ impl Atn {
             let first = atn.sequence(rule, items(rule), Self::stop(rule));
             atn.connect(Self::start(rule), first);
         }
+        // Only after all rules are built: a call may be to a rule that comes later.
         atn.connect_returns();
         for id in 0..atn.states.len() as StateId {
+            // Within a rule the search always succeeds; only beyond it precedence can make it fail.
             let (next, may_end) = atn.first_tokens(id, LookScope::Nothing).unwrap_or_default();
             let alts = atn.alts(id);
             if let Some(state) = atn.states.get_mut(usize::from(id)) {
@@ -188,6 +191,7 @@ impl Atn {
         items
             .iter()
             .rev()
+            // Backwards, because each item needs the state that follows it.
             .fold(next, |next, item| self.item(rule, item, next))
     }
 
@@ -212,6 +216,8 @@ impl Atn {
                 let (start, end) = self.block(rule, StateKind::BlockStart, next);
                 let alt = self.sequence(rule, items, end);
                 self.connect(start, alt);
+                // The order of the edges is the order of the alternatives: entering the optional part is 1, skipping it
+                // is 2.
                 self.connect(start, end);
                 start
             }
@@ -290,6 +296,7 @@ impl Atn {
             })
             .collect();
         for (rule, precedence, follow_state) in calls {
+            // A call with precedence 0 accepts every suffix; ANTLR marks these as the outermost returns of the rule.
             let outermost = (rule.is_recursive() && precedence == 0).then_some(rule);
             self.label(Self::stop(rule), follow_state, EdgeLabel::Return { outermost });
         }
@@ -298,6 +305,7 @@ impl Atn {
     /// The first tokens of each alternative, if they are disjoint and do not depend on precedence.
     fn alts(&self, id: StateId) -> Option<Vec<TokenSet>> {
         let edges = &self.state(id).edges;
+        // The edges of a stop state lead to callers and are no alternatives.
         if edges.len() < 2 || self.state(id).kind == StateKind::RuleStop {
             return None;
         }
@@ -308,6 +316,7 @@ impl Atn {
             if !seen.is_disjoint(alt) {
                 return None;
             }
+            // Overlapping alternatives need more than one token, which is the predictor's work.
             seen = seen.union(alt);
             alts.push(alt);
         }

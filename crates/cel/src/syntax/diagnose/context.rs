@@ -48,6 +48,7 @@ impl Contexts {
             states: HashMap::new(),
             merged: HashMap::new(),
         };
+        // The first context gets the identifier 0, which `EMPTY` relies on.
         contexts.intern(vec![(Return::Nowhere, Self::EMPTY)]);
         contexts
     }
@@ -85,12 +86,15 @@ impl Contexts {
         if empty_stack == EmptyStack::AnyCaller && (a == Self::EMPTY || b == Self::EMPTY) {
             return Self::EMPTY;
         }
+        // Merging is commutative, so both orders share an entry.
         let key = (a.min(b), a.max(b), empty_stack);
         if let Some(states) = self.merged.get(&key) {
             return *states;
         }
         let mut entries = self.entries(a).to_vec();
         for (to, parent) in self.entries(b).to_vec() {
+            // Entries are kept sorted by return state, so that equal sets are equal slices and intern to one
+            // identifier.
             match entries.binary_search_by_key(&to, |(to, _)| *to) {
                 Ok(at) => {
                     let Some(entry) = entries.get(at).copied() else {

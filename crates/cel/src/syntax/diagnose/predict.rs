@@ -111,6 +111,8 @@ impl Predictor {
         loop {
             let index = stream.index(ahead, reporter);
             let token = stream.get(index).kind;
+            // No configuration accepts the token. An alternative that could already have ended is still a valid choice,
+            // as in ANTLR's `getSynValidOrSemInvalidAltThatFinishedDecisionEntryRule`.
             let Some(next) = self.transition(decision, current, token) else {
                 let configs = self.states.get(current).map_or(&[][..], |states| &states.configs);
                 let offending = index;
@@ -122,6 +124,8 @@ impl Predictor {
                 None | Some(Prediction::Open) => {}
                 Some(Prediction::Alt(alt)) => return Ok(*alt),
                 Some(Prediction::PredicatedAlt(alts)) => {
+                    // ANTLR reports a failed predicate at the decision itself, not at the token that it has looked
+                    // ahead to.
                     let allowed = allowed(alts, decision.precedence).next();
                     return allowed.ok_or(NoViableAlt {
                         start,
@@ -132,6 +136,7 @@ impl Predictor {
                     let allowed: Vec<Alt> = allowed(alts, decision.precedence).collect();
                     return match allowed.as_slice() {
                         [only] => Ok(*only),
+                        // Full-context results depend on the callers, so they are never cached.
                         _ => self.predict_with_callers(decision, stream, reporter),
                     };
                 }
@@ -162,6 +167,7 @@ impl Predictor {
         loop {
             let token = stream.ahead(ahead, reporter).kind;
             let Some(reach) = self.reach(decision, &configs, token, EmptyStack::NoCaller) else {
+                // UPSTREAM: ANTLR resets its input before it reports this error, so the error is at the decision.
                 let offending = start;
                 return self
                     .alt_that_finished(decision, &configs)
@@ -179,6 +185,7 @@ impl Predictor {
 
     fn start(&mut self, decision: &Decision<'_>) -> usize {
         let suffixes = self.is_suffix_loop(decision);
+        // Only the start states of suffix loops depend on precedence; all other decisions share one.
         let precedence = if suffixes { decision.precedence } else { 0 };
         let key = (decision.decision, precedence);
         if let Some(states) = self.starts.get(&key) {
@@ -218,6 +225,7 @@ impl Predictor {
         if let Some(next) = states.transition.get(&token) {
             return *next;
         }
+        // Cloned because computing the reach may intern contexts and states.
         let configs = states.configs.clone();
         let reach = self.reach(decision, &configs, token, EmptyStack::AnyCaller);
         let next = reach.map(|reach| {
@@ -233,6 +241,7 @@ impl Predictor {
     fn prediction(&self, reach: &[AtnConfig]) -> Prediction {
         let (alts, conflict) = match unique_alt(reach) {
             Some(alt) => (vec![alt], false),
+            // A conflict ends the simulation without callers: more lookahead would only reproduce it.
             None if self.is_conflict(reach) => (alts_of(reach), true),
             None => return Prediction::Open,
         };
@@ -270,6 +279,8 @@ impl Predictor {
         }
         let mut by_state: BTreeMap<StateId, Vec<Alt>> = BTreeMap::new();
         for config in configs {
+            // A state that only one alternative reaches may still lead to a decision, so such sets are not a conflict
+            // yet.
             insert(by_state.entry(config.state).or_default(), config.alt);
         }
         by_place(configs).values().any(|alts| alts.len() > 1) && by_state.values().all(|alts| alts.len() > 1)
@@ -308,6 +319,7 @@ impl Predictor {
                 left_rule: false,
                 outermost: false,
             };
+            // Predicates count only here: behind the first token, the precedence of the decision no longer applies.
             Closure::new(self, decision, &mut set, false).add(config, true, 0);
         }
         set.configs
@@ -328,6 +340,8 @@ impl Predictor {
             }
         }
         for config in configs.iter().filter(|c| c.alt != 1) {
+            // Leaving the loop is dropped where another iteration reaches the same place, which resolves the ambiguity
+            // between the loop of this rule and that of its caller.
             if config.outermost || from_first.get(&config.state) != Some(&config.context) {
                 set.add(&mut self.contexts, *config);
             }
@@ -349,6 +363,8 @@ impl Predictor {
         for config in configs {
             let state = self.atn.state(config.state);
             if state.kind == StateKind::RuleStop {
+                // With a known caller a finished alternative is a result of its own. Without one it continues in some
+                // caller.
                 if empty_stack == EmptyStack::NoCaller || at_end {
                     stopped.push(*config);
                 }
@@ -380,6 +396,7 @@ impl Predictor {
         if at_end {
             reach.configs.retain(is_stop);
         }
+        // With callers, ANTLR keeps finished configurations only if no longer match finishes as well.
         if empty_stack == EmptyStack::AnyCaller || !reach.configs.iter().any(is_stop) {
             for config in stopped {
                 reach.add(&mut self.contexts, config);
@@ -451,6 +468,8 @@ impl AtnConfigSet {
 
     fn add(&mut self, contexts: &mut Contexts, config: AtnConfig) {
         let same = |c: &&mut AtnConfig| {
+            // The set is small, so a search is cheaper than hashing, and the order of insertion decides between
+            // alternatives.
             c.state == config.state && c.alt == config.alt && c.precedence == config.precedence
         };
         match self.configs.iter_mut().find(same) {
@@ -531,6 +550,8 @@ impl<'c, 'q> Closure<'c, 'q> {
             self.set.add(&mut self.predictor.contexts, config);
         }
         for (n, edge) in state.edges.iter().enumerate() {
+            // ANTLR's shortcut for nested suffix loops. It changes the configurations and so the errors, not only the
+            // speed.
             if n == 0 && self.repeats_in_caller(config) {
                 continue;
             }
@@ -549,6 +570,7 @@ impl<'c, 'q> Closure<'c, 'q> {
                     depth -= 1;
                 }
                 EdgeLabel::Tokens(..) if !self.is_new(&next) => continue,
+                // Once the rule of the decision has ended, calls no longer count, so that predicates stay out.
                 EdgeLabel::Call { .. } if depth >= 0 => depth += 1,
                 _ => {}
             }
@@ -578,6 +600,8 @@ impl<'c, 'q> Closure<'c, 'q> {
                 next.context = self.predictor.contexts.push(config.context, follow_state);
             }
             EdgeLabel::Precedence(precedence, _) if condition_counts => match self.set.empty_stack {
+                // With callers, the predicate is evaluated at once. Without, it becomes part of the cached
+                // configuration.
                 EmptyStack::NoCaller if precedence < self.decision.precedence => return None,
                 EmptyStack::NoCaller => {}
                 EmptyStack::AnyCaller => next.precedence = Some(precedence),

@@ -82,6 +82,7 @@ impl Recognizer<'_, '_> {
             let id = frame.next;
             if self.atn.state(id).kind == StateKind::RuleStop {
                 self.leave();
+            // A rule with an error ends: its caller goes on behind it, as in the methods that ANTLR generates.
             } else if let Err(error) = self.step(id) {
                 self.report(&error);
                 self.recover();
@@ -232,6 +233,7 @@ impl Recognizer<'_, '_> {
         if let Some(alts) = &state.alts {
             let kind = self.kind_ahead(0);
             let alt = alts.iter().position(|alt| alt.contains(kind));
+            // An optional part or loop may be skipped if nothing fits, but one of several alternatives must be chosen.
             let is_alternatives = state
                 .edges
                 .iter()
@@ -267,6 +269,7 @@ impl Recognizer<'_, '_> {
             }
             _ => AltLabel::Plain,
         };
+        // Reads the first token of the rule, as ANTLR's `EnterRule` does: lexer errors in front of it are reported now.
         let offset = self.current().offset;
         let node = self.tree.add(ParseNode {
             rule,
@@ -311,6 +314,7 @@ impl Recognizer<'_, '_> {
             return;
         };
         self.state = caller;
+        // Errors between this rule and the next token are reported from the caller.
         let role = match self.atn.state(caller).edge(0).map(|edge| edge.label) {
             Some(EdgeLabel::Call { role, .. }) => role,
             _ => ChildRole::Mark,
@@ -323,6 +327,7 @@ impl Recognizer<'_, '_> {
     fn enter_depth(&mut self, rule: GrammarRule) {
         if let Some(depth) = self.depth.get_mut(rule as usize) {
             *depth += 1;
+            // Counted per rule, like cel-go's `recursionListener`.
             if *depth > MAX_DEPTH {
                 self.reporter
                     .fatal(&format!("expression recursion limit exceeded: {MAX_DEPTH}"));

@@ -37,6 +37,7 @@ impl Recognizer<'_, '_> {
             return Ok(());
         }
         let state = self.atn.state(self.state);
+        // A rule that may end here leaves the check to its caller.
         if state.may_end || state.next.contains(self.kind_ahead(0)) {
             return Ok(());
         }
@@ -50,7 +51,9 @@ impl Recognizer<'_, '_> {
             },
             StateKind::PlusLoopBack | StateKind::LoopBack => {
                 self.report_extraneous();
+                // Within a loop, ANTLR consumes until another iteration or something behind the loop fits.
                 let stop = self.expected().union(self.recovery_set());
+                // cel-go limits the tokens of `Recover` and `RecoverInline` only, not those of `Sync`.
                 self.skip_until(stop, &mut SkipBudget::Free);
                 Ok(())
             }
@@ -75,6 +78,7 @@ impl Recognizer<'_, '_> {
                 self.reporter.syntax_error(token.offset, &message);
             }
             RecognitionError::NoViableAlt(no_viable_alt) => {
+                // The message quotes everything from the decision to the offending token.
                 let start = self.stream.get(no_viable_alt.start);
                 let input = match start.kind {
                     TokenKind::End => "<EOF>".to_owned(),
@@ -119,6 +123,7 @@ impl Recognizer<'_, '_> {
                 missing: false,
             });
         }
+        // Only tokens that fit right behind the missing one justify inserting it.
         let behind = self.atn.state(self.state).target();
         let kind = self.kind_ahead(0);
         if behind.is_some_and(|behind| self.expected_at(behind).contains(kind)) {
@@ -135,6 +140,7 @@ impl Recognizer<'_, '_> {
             let message = format!("error recovery attempt limit exceeded: {MAX_ATTEMPTS}");
             self.reporter.syntax_error(offset, &message);
             self.reporter.stopped = true;
+            // cel-go panics here, which ends parsing at once.
             return false;
         }
         self.recovery.attempts += 1;
@@ -158,6 +164,7 @@ impl Recognizer<'_, '_> {
         if let SkipBudget::Counted(count) = budget {
             if *count >= MAX_SKIPPED {
                 let message = format!("error recovery token lookahead limit exceeded: {MAX_SKIPPED}");
+                // Reported without a position, because cel-go turns this panic into an internal error.
                 self.reporter.fatal(&message);
             }
             *count += 1;
@@ -168,6 +175,7 @@ impl Recognizer<'_, '_> {
     fn skip_until(&mut self, stop: TokenSet, budget: &mut SkipBudget) {
         while !self.reporter.stopped {
             let kind = self.kind_ahead(0);
+            // The end is never skipped, so recovery always terminates.
             if kind == TokenKind::End || stop.contains(kind) {
                 return;
             }
@@ -204,6 +212,7 @@ impl Recognizer<'_, '_> {
             Some(previous) if current.kind == TokenKind::End => previous,
             _ => current,
         };
+        // ANTLR takes the first kind of the interval set, so the order of `TokenKind` matters.
         let kind = self.expected().iter().next().unwrap_or(TokenKind::End);
         let token = Token { kind, ..at };
         Leaf { token, missing: true }
@@ -223,8 +232,10 @@ impl Recognizer<'_, '_> {
             .iter()
             .rev()
             .map_while(|frame| self.atn.follow_state(frame.caller?));
+        // Where a rule may end, what follows its call may come as well, and so on outwards.
         while state.may_end {
             let Some(follow_state) = callers.next() else {
+                // Behind the outermost rule only the end is left.
                 return expected.union(TokenSet::from_kinds(&[TokenKind::End]));
             };
             state = self.atn.state(follow_state);
@@ -265,6 +276,8 @@ fn quoted(text: &str) -> String {
 /// The message of a missing alternative. One character and a literal keyword, such as `.true`, is reported as
 /// a keyword in place of a name.
 fn no_viable_alternative(input: &str) -> String {
+    // cel-go rewrites ANTLR's message with the regular expression `no viable alternative at input
+    // '.(true|false|null)'`.
     let input = quoted(input);
     let mut rest = input.chars();
     if rest.next() == Some('\'') && rest.next().is_some_and(|c| c != '\n') {

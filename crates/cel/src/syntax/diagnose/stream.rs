@@ -35,6 +35,7 @@ impl<'s> TokenStream<'s> {
     fn fill(&mut self, index: TokenIndex, reporter: &mut Reporter) {
         while self.visible.len() <= index {
             let last = self.tokens.last().map(|t| t.kind);
+            // The lexer repeats the end token; it must appear only once.
             if last == Some(TokenKind::End) {
                 return;
             }

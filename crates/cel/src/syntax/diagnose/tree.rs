@@ -18,6 +18,7 @@ pub(super) struct Leaf {
 impl Leaf {
     pub(super) fn text(self, source: &str) -> &str {
         if self.missing {
+            // ANTLR's text of an inserted token without a literal name. Only names are read from inserted tokens.
             "<missing undefined>"
         } else {
             self.token.text(source)

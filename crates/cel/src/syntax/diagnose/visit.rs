@@ -61,6 +61,7 @@ impl<'t> Visitor<'t, '_> {
                     return Some(node);
                 }
                 (GrammarRule::Relation | GrammarRule::Calc, AltLabel::Binary) => {
+                    // A binary node without its operator comes from error recovery and is reported as unknown.
                     return node.leaf(ChildRole::Operator).map(|_| node);
                 }
                 (
@@ -87,6 +88,8 @@ impl<'t> Visitor<'t, '_> {
             return Ok(self.unknown());
         };
         match (node.rule, node.label) {
+            // cel-go counts the depth for exactly these kinds; chains, unary operators, literals and lists do not
+            // count.
             (GrammarRule::Expr, _) => self.with_depth(|visitor| visitor.conditional(node)),
             (GrammarRule::Or, _) => self.chain(node, "_||_", "unexpected character, wanted '||'"),
             (GrammarRule::And, _) => self.chain(node, "_&&_", "unexpected character, wanted '&&'"),
@@ -95,6 +98,8 @@ impl<'t> Visitor<'t, '_> {
             (GrammarRule::Unary, AltLabel::Negate) => self.unary(node, "-_"),
             (GrammarRule::Unary, _) => Ok(self
                 .builder
+                // cel-go's placeholder for a unary rule without an alternative, which only a syntax error leaves
+                // behind.
                 .literal(node.offset, Literal::String("<<error>>".into()))),
             (_, AltLabel::Select) => self.with_depth(|visitor| visitor.select(node)),
             (_, AltLabel::MemberCall) => self.with_depth(|visitor| visitor.member_call(node)),
@@ -128,6 +133,7 @@ impl<'t> Visitor<'t, '_> {
 
     /// A placeholder for a node that error recovery has left incomplete.
     fn unknown(&mut self) -> Expr {
+        // Reported only if nothing else is: usually the syntax error that caused it is already known.
         if self.reporter.issues.is_empty() {
             self.reporter
                 .error(None, "unknown parse element encountered: <<nil>>");
@@ -146,6 +152,7 @@ impl<'t> Visitor<'t, '_> {
     }
 
     fn conditional(&mut self, node: &'t ParseNode) -> VisitResult {
+        // The order of visits is cel-go's, here and below, because it assigns the numbers of nodes.
         let condition = self.expr(node.node(ChildRole::First))?;
         let id = self.id(node.leaf(ChildRole::Operator));
         let yes = self.expr(node.node(ChildRole::Second))?;
@@ -180,6 +187,7 @@ impl<'t> Visitor<'t, '_> {
 
     fn unary(&mut self, node: &'t ParseNode, function: &str) -> VisitResult {
         let member = node.node(ChildRole::First);
+        // The grammar collects repeated operators in one node, and an even number of them cancels out.
         if node.leaves(ChildRole::Operator).count().is_multiple_of(2) {
             return self.expr(member);
         }
@@ -196,6 +204,7 @@ impl<'t> Visitor<'t, '_> {
         ) else {
             return Ok(self.broken(node.offset));
         };
+        // cel-go goes on with an empty name, so that its operand is still expanded.
         let name = self.field_name(Some(field)).unwrap_or_else(|message| {
             self.reporter.error(Some(field.offset), message);
             ""
@@ -392,6 +401,7 @@ impl<'t> Visitor<'t, '_> {
                 let name = match self.field_name(self.get(field.node(ChildRole::Name))) {
                     Ok(name) => self.builder.name(name),
                     Err(message) => {
+                        // UPSTREAM: at the start of the whole list, not at the field.
                         self.reporter.error(Some(list.offset), message);
                         continue;
                     }

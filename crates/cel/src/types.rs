@@ -130,6 +130,7 @@ impl fmt::Display for CelType {
         match self {
             CelType::Dyn => f.write_str("dyn"),
             CelType::Error => f.write_str("!error!"),
+            // Messages of the checker use cel-go's short names; at run time the type is called `null_type`.
             CelType::Null => f.write_str("null"),
             CelType::Bool => f.write_str("bool"),
             CelType::Int => f.write_str("int"),
@@ -144,6 +145,7 @@ impl fmt::Display for CelType {
             CelType::Type(Some(of)) => write!(f, "type({of})"),
             CelType::Type(None) => f.write_str("type"),
             CelType::Wrapper(of) => write!(f, "wrapper({of})"),
+            // The names that cel-go gives to its type variables; they appear in messages about mismatches.
             CelType::Var(n) => write!(f, "_var{n}"),
             CelType::Param(name) | CelType::Message(name) => f.write_str(name),
             CelType::Opaque(name, params) => {
@@ -170,6 +172,7 @@ pub struct ObjectType {
 
 impl PartialEq for ObjectType {
     fn eq(&self, other: &Self) -> bool {
+        // Names are unique within an environment, and comparing shapes would walk whole schemas.
         self.name == other.name
     }
 }

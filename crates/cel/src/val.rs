@@ -79,6 +79,7 @@ pub enum Val<'a> {
     Opaque(&'a dyn Opaque),
 }
 
+// A larger value would slow down every op, because values and results are copied all the time.
 const _: () = assert!(size_of::<Val<'_>>() == 24);
 const _: () = assert!(size_of::<Res<'_>>() == 24);
 
@@ -229,6 +230,7 @@ impl<'a> Val<'a> {
             Val::JsonMap(object, _) => object.len(),
             Val::Map(entries) => entries.len(),
             Val::OwnedMap(entries) => entries.len(),
+            // cel-go looks through optionals; an empty one has no size and counts as 1.
             Val::Optional(Some(v)) => return v.cost_size(),
             Val::Opaque(o) => return o.size().unwrap_or(1),
             _ => 1,

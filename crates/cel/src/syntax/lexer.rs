@@ -59,6 +59,7 @@ impl<'s> Lexer<'s> {
         let (kind, end) = match self.scan() {
             Ok(found) => found,
             Err(stuck) => {
+                // ANTLR drops the character that does not fit together with the text before it.
                 let end = stuck + self.char_len(stuck);
                 let error = Unrecognized {
                     offset: self.offset,
@@ -133,6 +134,7 @@ impl<'s> Lexer<'s> {
             // These only begin tokens of two characters.
             b'=' | b'&' | b'|' => Err(start + 1),
             b'/' if second == Some(b'/') => Ok((K::Comment, self.skip(start, |b| b != b'\n'))),
+            // The longest token wins, so `.5` is a number, although a dot alone is a token, too.
             b'.' if second.is_some_and(|b| b.is_ascii_digit()) => Ok((K::Float, self.fraction(start))),
             b'!' => one(K::Not),
             b'<' => one(K::Less),
@@ -165,12 +167,14 @@ impl<'s> Lexer<'s> {
     fn number(&self, start: usize) -> (TokenKind, usize) {
         let digits = if self.byte(start) == Some(b'0')
             && self.byte(start + 1) == Some(b'x')
+            // Without a digit after it, `0x` is the number `0` and the name `x`.
             && self.byte(start + 2).is_some_and(|b| b.is_ascii_hexdigit())
         {
             self.skip(start + 2, |b| b.is_ascii_hexdigit())
         } else {
             let digits = self.skip(start, |b| b.is_ascii_digit());
             let end = if self.byte(digits) == Some(b'.')
+                // A dot without a digit after it is a selection: `1.size()`.
                 && self.byte(digits + 1).is_some_and(|b| b.is_ascii_digit())
             {
                 self.fraction(digits)
@@ -205,6 +209,7 @@ impl<'s> Lexer<'s> {
                 1
             };
         match self.skip(digits, |b| b.is_ascii_digit()) {
+            // An incomplete exponent (`1e+`) belongs to the next token.
             end if end > digits => end,
             _ => at,
         }
@@ -216,6 +221,7 @@ impl<'s> Lexer<'s> {
         let end = self.skip(start, |b| b.is_ascii_alphanumeric() || b == b'_');
         let word = self.bytes.get(start..end).unwrap_or_default();
         if matches!(self.byte(end), Some(b'"' | b'\'')) {
+            // An unterminated string is no error here: the prefix is then a name, and the quote begins the next token.
             let literal = match word {
                 [b'r' | b'R'] => self.raw(end).map(|end| (K::String, end)),
                 [b'b' | b'B'] => self.quoted(end).ok().map(|end| (K::Bytes, end)),
@@ -262,6 +268,7 @@ impl<'s> Lexer<'s> {
                     ScanResult::Ends(end) => at = end,
                     stuck @ ScanResult::Stuck(_) => return stuck,
                 },
+                // Line breaks are allowed in long strings only.
                 Some(b'\n' | b'\r') | None => return ScanResult::Stuck(at),
                 Some(_) => at += 1,
             }
@@ -312,6 +319,7 @@ impl<'s> Lexer<'s> {
             Some(b'x' | b'X') => (2, hex),
             Some(b'u') => (4, hex),
             Some(b'U') => (8, hex),
+            // Three octal digits up to `\377`, the largest byte.
             Some(b'0'..=b'3') => (2, |b| matches!(b, b'0'..=b'7')),
             _ => return ScanResult::Stuck(at),
         };
@@ -326,6 +334,7 @@ impl<'s> Lexer<'s> {
         let end = self.skip(start + 1, |b| {
             b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'-' | b'/' | b' ')
         });
+        // An empty name is no token: the grammar asks for at least one character.
         if end > start + 1 && self.byte(end) == Some(b'`') {
             Ok(end + 1)
         } else {

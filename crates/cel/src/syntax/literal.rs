@@ -22,6 +22,7 @@ pub(crate) enum Sign {
 
 /// The value of an integer.
 pub(crate) fn int(sign: Sign, text: &str) -> Result<Literal, LiteralError> {
+    // Parsed without its sign, because the magnitude of the smallest integer does not fit an `int`.
     let magnitude = magnitude(text).ok_or(INVALID_INT)?;
     let value = match sign {
         Sign::None => i64::try_from(magnitude).ok(),
@@ -47,6 +48,7 @@ fn magnitude(text: &str) -> Option<u64> {
 pub(crate) fn double(sign: Sign, text: &str) -> Result<Literal, LiteralError> {
     let value: f64 = text.parse().map_err(|_| INVALID_DOUBLE)?;
     match sign {
+        // Go's `ParseFloat` reports numbers out of range; Rust's parser returns infinity.
         _ if value.is_infinite() => Err(INVALID_DOUBLE),
         Sign::None => Ok(Literal::Double(value)),
         Sign::Minus => Ok(Literal::Double(-value)),
@@ -74,6 +76,7 @@ pub(crate) fn string(text: &str) -> Result<Literal, LiteralError> {
 
 /// The value of a byte string with its quotes and prefixes.
 pub(crate) fn bytes(text: &str) -> Result<Literal, LiteralError> {
+    // The grammar has the prefix `b` before `r`, so what is left is a string literal.
     let body = QuotedText::parse(text.strip_prefix(['b', 'B']).unwrap_or(text))?;
     if !body.has_escapes() {
         return Ok(Literal::Bytes(body.text.as_bytes().into()));
@@ -83,6 +86,7 @@ pub(crate) fn bytes(text: &str) -> Result<Literal, LiteralError> {
         match piece {
             EscapeUnit::Char(c) => value.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),
             EscapeUnit::Byte(b) => value.push(b),
+            // Code points have no meaning in bytes; cel-go accepts `\x` and octal escapes only.
             EscapeUnit::CodePoint(_) => return Err(CANNOT_UNESCAPE),
         }
         Ok(())
@@ -111,6 +115,7 @@ impl<'s> QuotedText<'s> {
             Some(quoted) => (true, quoted),
             None => (false, text),
         };
+        // Long quotes first, because a long string also begins with a short quote.
         let inner = ["\"\"\"", "'''", "\"", "'"]
             .iter()
             .find_map(|quote| quoted.strip_prefix(quote)?.strip_suffix(quote))
@@ -172,6 +177,7 @@ fn digits(rest: &mut std::str::Chars<'_>, first: u32, count: usize, radix: u32) 
     (0..count).try_fold(first, |value, _| {
         Some(
             value
+                // At most eight hexadecimal digits, so the number never wraps.
                 .wrapping_mul(radix)
                 .wrapping_add(rest.next()?.to_digit(radix)?),
         )

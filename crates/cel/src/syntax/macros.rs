@@ -113,6 +113,7 @@ const fn namespaced(macros: Macros, namespace: &'static str, name: &'static str,
     }
 }
 
+// The parser takes the first row that matches. Rows of one name differ in their arity or call style.
 static ROWS: &[MacroDef] = &[
     macro_def(Macros::STANDARD, "has", Expand::Global1(fold::has)),
     macro_def(Macros::STANDARD, "all", Expand::Member2(fold::all)),
@@ -212,8 +213,10 @@ impl MacroDef {
         };
         self.name == name
             && macros.contains(self.macros)
+            // Another number of arguments is not an error of the macro but a call of a function of that name.
             && arity.is_none_or(|n| n == args)
             && match target {
+                // With another receiver, `x.bind(…)` is an ordinary call.
                 Some(target) => member && self.namespace.is_none_or(|n| ident(target) == Some(n)),
                 None => !member,
             }
@@ -242,6 +245,7 @@ pub(crate) fn call_or_macro(
         offset: builder.offset(id),
         builder,
     };
+    // The nodes are built before the number of the call is released, as in cel-go: they must not reuse it.
     let expanded = expander.expand(&row.expand, target, args);
     builder.release(id);
     expanded
@@ -352,6 +356,7 @@ impl Expander<'_> {
     }
 
     fn copy(&mut self, expr: &Expr) -> ExpandResult {
+        // cel-go has no such limit. Without it, a short expression could exhaust the memory of the server.
         if self.builder.copy_exceeds(expr, MAX_NODES) {
             let message = format!("the expansion of macros makes more than {MAX_NODES} nodes");
             return Err(self.error(expr.id, message));
@@ -378,6 +383,7 @@ impl Expander<'_> {
         let step = self.ident(&var);
         self.fold(FoldParts {
             range,
+            // No expression can name the variable, because `#` is no character of an identifier.
             iter_var: UNUSED.into(),
             iter_var2: None,
             accu_var: var,

@@ -105,6 +105,7 @@ pub(crate) fn parse(source: &str, options: &ParseOptions) -> ParseResult<Ast> {
     let mut parser = ExprParser {
         source,
         options,
+        // All tokens at once: any lexer error makes the source not well-formed, wherever it is.
         tokens: tokens(source)?,
         next: 0,
         builder: Builder::new(),
@@ -119,6 +120,7 @@ pub(crate) fn parse(source: &str, options: &ParseOptions) -> ParseResult<Ast> {
 
 fn tokens(source: &str) -> ParseResult<Vec<Token>> {
     let mut lexer = Lexer::new(source);
+    // A guess, so that most sources need no second allocation.
     let mut tokens = Vec::with_capacity(source.len() / 3 + 2);
     loop {
         match lexer.next() {
@@ -196,10 +198,12 @@ impl<'s> ExprParser<'s> {
     }
 
     fn expr(&mut self) -> ParseResult {
+        // Not decremented on errors, because the first error ends this parser.
         self.exprs = check_depth(self.exprs)?;
         let mut node = self.operators(Precedence::Or)?;
         if let Some(question) = self.take_if(TokenKind::Question) {
             let id = self.builder.id(question.offset);
+            // The grammar allows a conditional in the last branch only; in the middle one it needs parentheses.
             let yes = self.operators(Precedence::Or)?;
             self.expect(TokenKind::Colon)?;
             let no = self.expr()?;
@@ -233,6 +237,7 @@ impl<'s> ExprParser<'s> {
                 self.relations -= 1;
             }
             left = match binds {
+                // Chains take all operators of their level at once, because cel-go balances them afterwards.
                 Precedence::Or => self.chain(left, TokenKind::Or, "_||_", Precedence::And)?,
                 Precedence::And => self.chain(left, TokenKind::And, "_&&_", Precedence::Relation)?,
                 Precedence::Relation => self.binary(left, Precedence::Sum)?,
@@ -291,6 +296,7 @@ impl<'s> ExprParser<'s> {
         while self.take_if(kind).is_some() {
             count += 1;
         }
+        // An even number of them cancels out, as in cel-go, which leaves no trace of the operators in the tree.
         if count % 2 == 0 {
             return self.member();
         }
@@ -316,6 +322,7 @@ impl<'s> ExprParser<'s> {
         let dot = self.advance()?;
         let optional = self.optional_mark()?;
         let name = self.advance()?;
+        // The grammar has no optional calls (`a.?f()`), and backticks are for fields only.
         if name.kind == TokenKind::Identifier && !optional && self.kind() == TokenKind::LeftParen {
             return self.member_call(operand, name);
         }
@@ -352,6 +359,7 @@ impl<'s> ExprParser<'s> {
         let open = self.expect(TokenKind::LeftParen)?;
         let id = self.builder.id(open.offset);
         let (args, height) = self.args()?;
+        // Global calls do not count towards the depth, but member calls do, as in cel-go.
         let height = check_depth(height.max(target.height))?;
         let expr = self.call_or_macro(id, self.token_text(name), Some(target.expr), args)?;
         Ok(MeasuredExpr { expr, height })
@@ -423,9 +431,12 @@ impl<'s> ExprParser<'s> {
         while self.kind_at(last + 1) == TokenKind::Dot && self.kind_at(last + 2) == TokenKind::Identifier {
             last += 2;
         }
+        // Only a brace makes this a message literal, so the whole name must be looked over first. Otherwise the dots
+        // are selections, which `member` handles.
         if self.kind_at(last + 1) == TokenKind::LeftBrace {
             return self.structure(leading_dots, last);
         }
+        // Reserved words are refused as variables and functions only: they may name fields and message types.
         let token = self.expect(TokenKind::Identifier)?;
         if RESERVED.contains(&self.token_text(token)) {
             return Err(NotWellFormed);

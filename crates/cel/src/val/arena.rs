@@ -68,6 +68,7 @@ impl Arena {
 
     /// Returns an error if `bytes` more would exceed the limit. Call it before large computations.
     pub fn check_room(&self, bytes: usize) -> Result<(), EvalError> {
+        // Only a bound for a single value: the allocator checks the sum when the value is stored.
         if bytes < LIMIT {
             Ok(())
         } else {
@@ -77,6 +78,7 @@ impl Arena {
 
     /// Stores a string.
     pub fn keep_str(&self, s: &str) -> Result<&str, EvalError> {
+        // Copying takes time in proportion to the text, which no other step counts.
         deadline::tick_over(s);
         match self.bump.try_alloc_str(s) {
             Ok(s) => Ok(s),
@@ -109,6 +111,7 @@ impl Arena {
             head.copy_from_slice(left.as_bytes());
             tail.copy_from_slice(right.as_bytes());
         }
+        // Cannot fail, because both parts are UTF-8; the check avoids unsafe code.
         std::str::from_utf8(joined).map_err(|_| EvalError::message("joined text is not UTF-8"))
     }
 
@@ -165,6 +168,7 @@ impl Arena {
             })
             .collect::<Result<Vec<_>, _>>()?;
         if whole {
+            // The usual case: without errors the elements need no wrapper.
             return self.list(items.into_iter().flatten().collect::<Vec<_>>());
         }
         let items = self.keep_slice(&items)?;
@@ -174,6 +178,7 @@ impl Arena {
     /// Concatenates two lists in constant time.
     pub fn concat_lists<'a>(&'a self, left: List<'a>, right: List<'a>) -> Res<'a> {
         let len = left.len().saturating_add(right.len());
+        // Copying would make a loop that appends quadratic, although each addition costs only 1.
         Ok(Val::List(self.keep(ListData::Concat { left, right, len })?))
     }
 

@@ -14,6 +14,7 @@ use std::cmp::Ordering;
 /// elements, and comparing an object with anything else is an error.
 pub fn equal<'a>(arena: &'a Arena, left: Val<'a>, right: Val<'a>) -> Result<bool, EvalError> {
     if matches!(left, Val::Null) || matches!(right, Val::Null) {
+        // cel-go compares null before it asks either value, so that null never is incomparable.
         return Ok(matches!((left, right), (Val::Null, Val::Null)));
     }
     equal_to(arena, left, &Ok(right))
@@ -39,6 +40,7 @@ pub(super) fn equal_to<'a>(arena: &'a Arena, left: Val<'a>, right: &Res<'a>) -> 
         (Val::Bytes(a), Val::Bytes(b)) => a == b,
         (Val::Duration(a), Val::Duration(b)) => a == b,
         (Val::Timestamp(a), Val::Timestamp(b)) => a == b,
+        // Opaque values decide themselves: for most, another type on the right is an error.
         (Val::Opaque(a), b) => return a.equals(b),
         (Val::Optional(a), Val::Optional(b)) => match (a, b) {
             (Some(a), Some(b)) => return equal_to(arena, *a, &Ok(*b)),
@@ -56,6 +58,7 @@ fn has_schema(shape: &Shape) -> bool {
 fn mismatch(strict: bool, right: &Res<'_>) -> Result<bool, EvalError> {
     match right {
         Err(e) if strict || e.is_final() => Err(e.clone()),
+        // kube-apiserver's values with a schema refuse other types, whereas cel-go's own are just unequal.
         _ if strict => Err(EvalError::NoSuchOverload),
         _ => Ok(false),
     }
@@ -81,6 +84,8 @@ fn equal_lists<'a>(arena: &'a Arena, left: List<'a>, right: &Res<'a>) -> Result<
                 };
                 match equal {
                     Ok(true) => {}
+                    // cel-go's own lists compare as unequal only if an element is definitely unequal; an error counts
+                    // as equal.
                     Err(e) if !schema && !e.is_final() => {}
                     unequal => return unequal,
                 }
@@ -94,6 +99,7 @@ fn equal_parts<'a>(arena: &'a Arena, a: &Res<'a>, b: &Res<'a>) -> Result<bool, E
     match (a, b) {
         (Ok(a), Ok(b)) => equal(arena, *a, *b),
         (Err(e), _) => Err(e.clone()),
+        // Null is equal to null only, whatever the other element would have been.
         (Ok(Val::Null), Err(_)) => Ok(false),
         (Ok(a), b) => equal_to(arena, *a, b),
     }
@@ -102,6 +108,7 @@ fn equal_parts<'a>(arena: &'a Arena, a: &Res<'a>, b: &Res<'a>) -> Result<bool, E
 /// Returns whether two lists have the same elements. An element that cannot be read equals nothing.
 fn equal_sets<'a>(arena: &'a Arena, left: List<'a>, right: List<'a>) -> Result<bool, EvalError> {
     let mut keys = Vec::with_capacity(left.len());
+    // An unreadable element is a key of its own, which nothing on the right can match.
     let mut all_readable = true;
     for item in left.iter(arena) {
         match item {
@@ -110,6 +117,7 @@ fn equal_sets<'a>(arena: &'a Arena, left: List<'a>, right: List<'a>) -> Result<b
             Err(_) => all_readable = false,
         }
     }
+    // Exact: in a set of kube-apiserver `1` and `1.0` are different keys, although `1 == 1.0`.
     keys.sort_by(|a, b| exact_order(*a, *b));
     keys.dedup_by(|a, b| exact_order(*a, *b).is_eq());
     let mut met = vec![false; keys.len()];
@@ -200,6 +208,7 @@ fn equal_map_lists<'a>(
     let distinct = left
         .chunk_by(|(a, _), (b, _)| keys_order(a.as_deref(), b.as_deref()).is_eq())
         .count();
+    // Elements with repeated keys on the left count once, because kube-apiserver keeps one element per key.
     Ok(met.iter().filter(|m| **m).count() == distinct)
 }
 
@@ -242,6 +251,7 @@ fn equal_objects<'a>(
 ) -> Result<bool, EvalError> {
     let is_object = matches!(shape.kind, ShapeKind::Object { .. });
     for (key, value) in object.iter() {
+        // An undeclared member has no conversion, so the JSON values are compared.
         let Some(field) = json_field_shape(shape, key) else {
             let Map::Json(other, _) = other else {
                 return Err(EvalError::NoSuchOverload);
@@ -251,11 +261,14 @@ fn equal_objects<'a>(
             }
             continue;
         };
+        // A null member of an object counts as absent, but a null value of a map does not.
         let mine = (!is_object || !value.is_null()).then(|| read(arena, value, field));
         let theirs = member(arena, other, key);
         match (mine, theirs) {
             (None, None) => {}
             (Some(mine), Some(theirs)) => {
+                // An unreadable value of the left side is the result, one of the right side is only unequal to a
+                // scalar.
                 if !equal_to(arena, mine?, &theirs)? {
                     return Ok(false);
                 }

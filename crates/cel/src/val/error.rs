@@ -69,6 +69,7 @@ impl fmt::Display for EvalError {
             EvalError::Interrupted => "operation interrupted",
             EvalError::OutOfMemory => "operation cancelled: memory limit exceeded",
             EvalError::NoCost => {
+                // The text of the Go panic that cel-go recovers from.
                 "internal error: interface conversion: *types.Err is not traits.Lister: missing method Add"
             }
             EvalError::DivisionByZero => "division by zero",

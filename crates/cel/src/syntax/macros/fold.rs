@@ -19,6 +19,7 @@ struct IterVars {
 impl IterVars {
     fn one(x: &Expander<'_>, var: Expr, otherwise: &'static str) -> Result<Self, MacroError> {
         let id = var.id;
+        // The errors and their order are cel-go's: first the form of the names, then their meaning.
         let first = into_ident(var).map_err(|id| x.error(id, otherwise))?;
         if is_accumulator(&first) {
             return Err(x.error(id, OVERWRITES));
@@ -53,6 +54,7 @@ fn is_accumulator(name: &str) -> bool {
 /// `has(operand.field)`
 pub(super) fn has(x: &mut Expander<'_>, [arg]: [Expr; 1]) -> ExpandResult {
     match arg.kind {
+        // A new node at the position of the call: errors about the field point to the call of `has`.
         ExprKind::Select { operand, field, .. } => Ok(x.node(ExprKind::Select {
             operand,
             field,
@@ -75,6 +77,7 @@ pub(super) fn all2(x: &mut Expander<'_>, range: Expr, [key, value, predicate]: [
 }
 
 fn all_of(x: &mut Expander<'_>, range: Expr, vars: IterVars, predicate: Expr) -> Expr {
+    // Nodes are numbered in the order in which they are built, so the order of these statements is cel-go's.
     let init = x.bool(true);
     let accu = x.accu();
     let condition = x.call("@not_strictly_false", vec![accu]);
@@ -297,6 +300,7 @@ fn map_of(
         MapInsertion::ValueOfKey(value) => vec![accu, x.ident(&vars.first), value],
         MapInsertion::Entries(entries) => vec![accu, entries],
     };
+    // Unlike the standard macros, cel-go builds the step before the other parts here.
     let step = x.call("cel.@mapInsert", args);
     let step = only_if(x, predicate, step);
     let init = x.node(ExprKind::Map(Vec::new()));
@@ -308,6 +312,7 @@ fn map_of(
 /// `list.sortBy(var, key)`: the list, sorted by the list of its keys.
 pub(super) fn sort_by(x: &mut Expander<'_>, list: Expr, args: [Expr; 2]) -> ExpandResult {
     let name = x.builder.name("@__sortBy_input__");
+    // Built first although it is used last: cel-go makes this node before it looks at the arguments.
     let input = x.ident(&name);
     match list.kind {
         ExprKind::List { .. }

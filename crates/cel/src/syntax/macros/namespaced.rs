@@ -92,6 +92,7 @@ fn extreme(
 ) -> ExpandResult {
     match args.as_slice() {
         [] => Err(x.error(math.id, format!("{display} requires at least one argument"))),
+        // Only literals can be refused here; everything else is left to the checker.
         [one] if is_numeric_list(one) || may_be_numeric(one) => Ok(x.call(function, args)),
         [one] => Err(x.error(one.id, format!("{display} invalid single argument value"))),
         [..] => {
@@ -101,6 +102,7 @@ fn extreme(
                     format!("{display} simple literal arguments must be numeric"),
                 ));
             }
+            // There are overloads for one and two numbers; more are passed as a list.
             let args = if args.len() == 2 { args } else { vec![x.list(args)] };
             Ok(x.call(function, args))
         }

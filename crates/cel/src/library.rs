@@ -28,11 +28,13 @@ use crate::val::{Arena, Val};
 /// The cost of traversing a value: a tenth of the bytes of text, 1 for any other scalar, and the sum of the
 /// members for lists and maps. `None` stands for an error.
 pub(crate) fn traversal_cost(value: Option<Val<'_>>) -> u64 {
+    // An arena of its own: values that are read only to count them must not use up that of the evaluation.
     let arena = Arena::new();
     let mut cost: u64 = 0;
     let mut pending = vec![value];
     while let Some(value) = pending.pop() {
         let text = match value {
+            // Bytes, not characters: kube-apiserver's `traversalCost` uses Go's `len`.
             Some(Val::Str(s)) => s.len(),
             Some(Val::Bytes(b)) => b.len(),
             other => {
@@ -53,6 +55,7 @@ pub(crate) fn traversal_cost(value: Option<Val<'_>>) -> u64 {
                 continue;
             }
         };
+        // Rounded down for each text, unlike most costs, so that a list of short texts is free.
         cost = cost.saturating_add((text as f64 * TEXT_FACTOR) as u64);
     }
     cost

@@ -60,6 +60,7 @@ impl Validator<'_> {
                 target,
                 args,
             } if self.constants => {
+                // By name, whichever overload it is, as kube-apiserver's validators do.
                 self.constant_argument(function, args);
                 if function.as_ref() == "format" {
                     inside = Within::Format;
@@ -111,6 +112,7 @@ impl Validator<'_> {
                 },
             )
         });
+        // The first element sets the type: the errors are about those that differ from it.
         let Some((_, first)) = types.next() else {
             return;
         };
@@ -137,6 +139,7 @@ impl Validator<'_> {
         let Some((_, first_key, first_value)) = types.next() else {
             return;
         };
+        // Unlike in lists, every entry that differs is reported, as in cel-go.
         for (entry, key, value) in types {
             if !same(first_key, key) {
                 self.mismatch(entry.key.id, first_key, key);
@@ -159,6 +162,7 @@ impl Validator<'_> {
                 },
             ],
         ) = (&target.kind, args)
+            // Another library may have a function of that name with other clauses.
             && overloads.iter().any(|o| o.id == "string_format")
             && let Err((at, message)) = format::check(self.checked, e.id, text, elements)
         {

@@ -100,6 +100,7 @@ pub static AUTHORIZATION_SELECTORS: Library = Library {
 
 /// A selector is parsed into a list of requirements, each at least two characters long.
 fn selector(operands: &[Operand<'_>]) -> CallEstimate {
+    // Two roundings, as kube-apiserver has them: first the number of requirements, then their cost.
     let text = operands.get(1).map_or(Bounds::UNKNOWN, Operand::size);
     let requirements = text.scaled(0.5).scaled((LIST_COST + STRUCT_COST) as f64);
     CallEstimate::cost(

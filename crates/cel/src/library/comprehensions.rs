@@ -31,6 +31,7 @@ pub static COMPREHENSIONS: Library = Library {
 };
 
 fn insert<'a>(arena: &'a Arena, map: Val<'a>, key: Val<'a>, value: Val<'a>) -> Res<'a> {
+    // Copies the map, because values are immutable. The interpreter collects the entries of the macros itself.
     let mut entries = entries(arena, map.map()?)?;
     add(&mut entries, arena, map.map()?, key, value)?;
     arena.map(entries)
@@ -57,6 +58,7 @@ fn add<'a>(
     key: Val<'a>,
     value: Val<'a>,
 ) -> Result<(), EvalError> {
+    // By equality of numbers, so that `1` and `1u` collide.
     if map.get(arena, key).is_some() {
         return Err(EvalError::message(format!(
             "insert failed: key {key} already exists"

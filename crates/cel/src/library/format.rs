@@ -85,6 +85,7 @@ impl Opaque for NamedFormat {
 /// The cost of matching the text with the regular expression of the format.
 fn validate_cost(args: &[Option<Val<'_>>], _: Option<Val<'_>>) -> u64 {
     let arg = |i: usize| args.get(i).copied().flatten();
+    // A format that is an error has no regular expression, so the default cost of a call applies.
     let Some(Ok(format)) = arg(0).map(Val::opaque::<NamedFormat>) else {
         return 1;
     };

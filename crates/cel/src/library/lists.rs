@@ -293,6 +293,7 @@ fn is_sorted<'a>(arena: &'a Arena, list: Val<'a>) -> Res<'a> {
     let mut previous = None;
     for item in list.list()?.iter(arena) {
         let item = comparable(item)?;
+        // The rest of the list is not read, so errors behind this element do not surface.
         if previous.is_some_and(|p| order(p, item).is_gt()) {
             return Ok(Val::FALSE);
         }
@@ -305,6 +306,7 @@ fn extreme<'a>(arena: &'a Arena, list: Val<'a>, better: Ordering, name: &str) ->
     let mut best = None;
     for item in list.list()?.iter(arena) {
         let item = comparable(item)?;
+        // Of equal elements the first stays.
         if best.is_none_or(|best| order(best, item) == better) {
             best = Some(item);
         }
@@ -363,6 +365,7 @@ fn sum_durations<'a>(arena: &'a Arena, list: Val<'a>) -> Res<'a> {
 
 /// Returns whether two values are equal; incomparable values are not.
 fn same<'a>(arena: &'a Arena, item: &Res<'a>, value: Val<'a>) -> Result<bool, EvalError> {
+    // The element is on the left: its list type and schema decide how the two compare.
     let equal = item.clone().and_then(|item| val::equal(arena, item, value));
     equal.or_else(|e| if e.is_final() { Err(e) } else { Ok(false) })
 }
@@ -394,6 +397,7 @@ fn first_index<'a>(
 
 fn includes<'a>(arena: &'a Arena, target: Val<'a>, value: Val<'a>) -> Res<'a> {
     let Some(list) = target.as_list() else {
+        // `includes` is also defined for a target that is no list, which then is its own only element.
         return same(arena, &Ok(target), value).map(Val::Bool);
     };
     for item in list.iter(arena) {

@@ -461,6 +461,7 @@ fn of_list<'a>(arena: &'a Arena, list: Val<'a>, wrong: Ordering, name: &str) -> 
         });
     }
     match best {
+        // A list of one element has been compared with nothing, so its type is checked here.
         Some(Val::Int(_) | Val::Uint(_) | Val::Double(_)) => best.ok_or(EvalError::NoSuchOverload),
         Some(_) => Err(EvalError::message(format!("no such overload: {name}"))),
         None => Err(EvalError::message(format!(
@@ -515,6 +516,7 @@ fn is_finite<'a>(_: &'a Arena, x: Val<'a>) -> Res<'a> {
 fn abs<'a>(_: &'a Arena, x: Val<'a>) -> Res<'a> {
     match x {
         Val::Double(x) => Ok(Val::Double(x.abs())),
+        // The smallest integer has no positive counterpart.
         Val::Int(x) => x.checked_abs().map(Val::Int).ok_or(EvalError::IntOverflow),
         Val::Uint(_) => Ok(x),
         _ => Err(EvalError::NoSuchOverload),
@@ -524,6 +526,7 @@ fn abs<'a>(_: &'a Arena, x: Val<'a>) -> Res<'a> {
 fn sign<'a>(_: &'a Arena, x: Val<'a>) -> Res<'a> {
     Ok(match x {
         Val::Double(x) if x.is_nan() => Val::Double(x),
+        // Matches -0.0 as well, whose sign is dropped.
         Val::Double(0.0) => Val::Double(0.0),
         Val::Double(x) => Val::Double(x.signum()),
         Val::Int(x) => Val::Int(x.signum()),
@@ -566,6 +569,7 @@ fn shift<'a>(x: Val<'a>, by: Val<'a>, name: &str, op: fn(u64, u32) -> Option<u64
     if by < 0 {
         return Err(EvalError::message(format!("{name}() negative offset: {by}")));
     }
+    // Shifting by the width or more gives 0, as in Go, whereas Rust's operators do not allow it.
     let shifted = |bits: u64| u32::try_from(by).ok().and_then(|by| op(bits, by)).unwrap_or(0);
     match x {
         Val::Int(x) => Ok(Val::Int(shifted(x.cast_unsigned()).cast_signed())),

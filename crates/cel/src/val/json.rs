@@ -31,6 +31,7 @@ pub fn read<'a>(arena: &'a Arena, value: &'a Value, shape: &'a Shape) -> Res<'a>
         )]
         (ShapeKind::Double, Value::Int(i)) => Ok(Val::Double(*i as f64)),
         (ShapeKind::Dyn, value) => Ok(read_dyn(value)),
+        // After the common types, because few values are null. Without `nullable`, null fits no shape with a type.
         (_, Value::Null) if shape.nullable => Ok(Val::Null),
         _ => read_format(arena, value, shape),
     }
@@ -53,6 +54,7 @@ fn read_format<'a>(arena: &'a Arena, value: &'a Value, shape: &'a Shape) -> Res<
     let Value::String(text) = value else {
         return Err(type_mismatch(value, shape));
     };
+    // Validation has not necessarily checked the format: stored objects may be older than the schema.
     let bad = |what: &str, why: String| EvalError::message(format!("Invalid {what} {text}: {why}"));
     match shape.kind {
         ShapeKind::Duration => duration::parse_format(text)
@@ -74,6 +76,7 @@ fn read_format<'a>(arena: &'a Arena, value: &'a Value, shape: &'a Shape) -> Res<
 #[cold]
 fn type_mismatch(value: &Value, shape: &Shape) -> EvalError {
     if value.is_null() {
+        // kube-apiserver checks for null before the type, so the message is the same for all types.
         return EvalError::message("invalid data, got null for schema with nullable=false");
     }
     let expected = match shape.kind {

@@ -89,6 +89,7 @@ impl<'a> List<'a> {
                     return items.get(index).map(|item| item.map_err(Clone::clone));
                 }
                 List::Owned(items) => return items.get(index).map(|o| o.val(arena)),
+                // Iterates instead of recursing: a loop that appends builds a chain as deep as it has iterations.
                 List::Data(ListData::Concat { left, right, .. }) => match index.checked_sub(left.len()) {
                     Some(rest) => (list, index) = (*right, rest),
                     None => list = *left,
@@ -99,6 +100,7 @@ impl<'a> List<'a> {
 
     /// The elements; each is a value or an error.
     pub fn iter(self, arena: &'a Arena) -> impl Iterator<Item = Res<'a>> {
+        // Elements are read one by one, so a caller that stops early pays only for what it has read.
         (0..self.len()).map_while(move |i| self.get(arena, i))
     }
 
@@ -139,6 +141,7 @@ pub fn contains<'a>(arena: &'a Arena, list: List<'a>, value: Val<'a>) -> Result<
             Ok(true) => return Ok(true),
             Ok(false) => {}
             Err(e) if e.is_final() => return Err(e),
+            // The first error is kept, because a later element may still be equal.
             Err(e) => error = error.or(Some(e)),
         }
     }
@@ -149,18 +152,24 @@ pub fn contains<'a>(arena: &'a Arena, list: List<'a>, value: Val<'a>) -> Result<
 pub fn add<'a>(arena: &'a Arena, left: List<'a>, right: List<'a>) -> Res<'a> {
     match left.list_type() {
         ListType::Atomic => match left {
+            // kube-apiserver makes a new list here, even if one side is empty: the result loses the schema of the left
+            // list.
             List::Json(..) => arena.concat_lists(left, right),
+            // cel-go returns the other list as it is, including its list type.
             _ if left.is_empty() => Ok(right.into()),
             _ if right.is_empty() => Ok(left.into()),
             _ => arena.concat_lists(left, right),
         },
         list_type @ ListType::Set => {
             let mut items = left.to_vec(arena)?;
+            // Repeated elements on the left stay: only the elements of the right list are checked.
             let mut seen = items
                 .iter()
                 .map(|v| set_key(*v))
                 .collect::<Result<Vec<_>, EvalError>>()?;
+            // Sorted for a binary search; comparing all pairs would be quadratic, although the addition costs only 1.
             seen.sort_by(|a, b| exact_order(*a, *b));
+            // Apart from `seen`, so that an insertion moves only the elements added so far.
             let mut added: Vec<Val<'a>> = Vec::new();
             for item in right.iter(arena) {
                 let item = set_key(item?)?;
@@ -186,6 +195,8 @@ pub fn add<'a>(arena: &'a Arena, left: List<'a>, right: List<'a>) -> Res<'a> {
             for item in right.iter(arena) {
                 let item = item?;
                 let key = merge_key(arena, item, keys)?;
+                // Only the keys of the left list: repeated keys on the right are appended each time, as on
+                // kube-apiserver.
                 let at = index.partition_point(|(k, _)| key_order(k, &key).is_lt());
                 match index.get(at) {
                     Some((k, i)) if key_order(k, &key).is_eq() => {

@@ -38,10 +38,12 @@ impl<'a> Map<'a> {
         match self {
             Map::Json(object, shape) => {
                 let Val::Str(name) = key else {
+                    // Members of JSON have string names; kube-apiserver reports any other key as found, but an error.
                     return Some(Err(EvalError::NoSuchOverload));
                 };
                 match &shape.kind {
                     ShapeKind::Object { .. } => {
+                        // By the name in expressions, which is escaped, and not by the name in JSON.
                         let field = shape.field(name)?;
                         // A null member of an object counts as absent.
                         let value = object.get(&field.json).filter(|v| !v.is_null())?;
@@ -94,6 +96,8 @@ impl<'a> Map<'a> {
                 },
             ) => {
                 let field = fields.get(place)?;
+                // A null member has a key although it cannot be found: kube-apiserver iterates over the names of all
+                // members.
                 object.contains_key(&field.json).then_some(Val::Str(&field.name))
             }
             Map::Json(object, _) => object.entries().get(place).map(|(k, _)| Val::Str(k)),
@@ -121,6 +125,7 @@ pub(super) fn sort_entries<E>(entries: &mut Vec<E>, order: impl Fn(&E, &E) -> Or
     entries.dedup_by(|later, earlier| {
         let same = order(later, earlier).is_eq();
         if same {
+            // `dedup_by` removes the later entry, so its content is moved to the earlier one.
             std::mem::swap(later, earlier);
         }
         same
@@ -146,6 +151,7 @@ pub(super) fn find<'a, E>(
             high = middle;
         }
     }
+    // Numbers of different types that are equal may be keys of their own, next to each other.
     let equal = || entries.iter().skip(low).take_while(|e| loose(e).is_eq());
     equal()
         .find(|e| exact_order(key_of(e), key).is_eq())

@@ -36,6 +36,7 @@ pub(super) fn number_order(a: Val<'_>, b: Val<'_>) -> Option<Ordering> {
         (Val::Int(a), Val::Int(b)) => Some(a.cmp(&b)),
         (Val::Uint(a), Val::Uint(b)) => Some(a.cmp(&b)),
         (Val::Double(a), Val::Double(b)) => a.partial_cmp(&b),
+        // Both types fit 128 bits, so no bound needs a special case.
         (Val::Int(a), Val::Uint(b)) => Some(i128::from(a).cmp(&i128::from(b))),
         (Val::Uint(a), Val::Int(b)) => Some(i128::from(a).cmp(&i128::from(b))),
         (Val::Int(a), Val::Double(b)) => int_double(a, b),
@@ -66,6 +67,7 @@ fn uint_double(a: u64, b: f64) -> Option<Ordering> {
 /// A total order. Values of different types are never equal; all lists are equal, and so are all maps.
 pub(super) fn exact_order(a: Val<'_>, b: Val<'_>) -> Ordering {
     match (a, b) {
+        // Total also for NaN, because sorting and bisection require a consistent order.
         (Val::Double(a), Val::Double(b)) => a.total_cmp(&b),
         (Val::Type(a), Val::Type(b)) => a.cmp(b),
         _ if rank(a) == rank(b) => compare(a, b).unwrap_or(Ordering::Equal),

@@ -53,6 +53,7 @@ impl OwnedMap {
 impl Owned {
     /// A map from entries in any order. The last of equal keys wins.
     pub fn map(mut entries: Vec<(Owned, Owned)>) -> Self {
+        // The only place that makes an `OwnedMap` from unsorted entries, which is what the invariant relies on.
         sort_entries(&mut entries, |a, b| super::key_order(a.0.key(), b.0.key()));
         Owned::Map(OwnedMap(entries.into()))
     }
@@ -111,6 +112,7 @@ impl<'a> Val<'a> {
                 Owned::Optional(value.map(|v| v.into_owned(arena)).transpose()?.map(Arc::new))
             }
             Val::OwnedList(items) => Owned::List(items.into()),
+            // Already sorted, because it was borrowed from an `OwnedMap`.
             Val::OwnedMap(entries) => Owned::Map(OwnedMap(entries.into())),
             Val::JsonList(..) | Val::List(_) => {
                 let items = self.list()?.iter(arena);

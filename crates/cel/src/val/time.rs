@@ -48,6 +48,7 @@ impl Timestamp {
     }
 
     fn total(self) -> i128 {
+        // 128 bits, because the range of a timestamp in nanoseconds exceeds 64 bits.
         i128::from(self.seconds) * NANOS + i128::from(self.nanos)
     }
 
@@ -92,6 +93,7 @@ impl From<Timestamp> for Moment {
 
 impl PartialEq for Timestamp {
     fn eq(&self, other: &Self) -> bool {
+        // Without the offset: the same moment is equal however it was written.
         self.total() == other.total()
     }
 }

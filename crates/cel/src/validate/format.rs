@@ -18,12 +18,14 @@ pub(super) fn check(checked: &CheckedExpr, id: ExprId, text: &str, args: &[Expr]
             continue;
         }
         match rest {
+            // The texts are those of the evaluation, because cel-go's validator runs the same parser without values.
             [] => return Err((id, "unexpected end of string".into())),
             [b'%', after @ ..] => rest = after,
             _ => {
                 let arg = args
                     .get(used)
                     .ok_or_else(|| (id, format!("index {used} out of range")))?;
+                // The missing argument is reported before the clause is parsed, as in the evaluation.
                 let (clause, after) = template::clause(rest, None)
                     .map_err(|e| (id, format!("could not parse formatting clause: {e}")))?;
                 accepts(checked, clause, arg)
@@ -58,6 +60,7 @@ fn accepts(checked: &CheckedExpr, clause: Clause, arg: &Expr) -> Result<(), Mist
             )
         }
     };
+    // The type of a dynamic argument is checked when it is formatted.
     if valid || matches!(ty, CelType::Dyn) {
         Ok(())
     } else {

@@ -207,6 +207,7 @@ fn pairwise(args: &[Option<Val<'_>>], list: usize) -> u64 {
 fn slice<'a>(arena: &'a Arena, list: Val<'a>, start: Val<'a>, end: Val<'a>) -> Res<'a> {
     let (list, start, end) = (list.list()?, start.int()?, end.int()?);
     let fail = |why: &str| Err(EvalError::message(format!("cannot slice({start}, {end}), {why}")));
+    // The order of the checks is cel-go's, because several of them may fail.
     let (Ok(from), Ok(to)) = (usize::try_from(start), usize::try_from(end)) else {
         return fail("negative indexes not supported");
     };
@@ -216,6 +217,7 @@ fn slice<'a>(arena: &'a Arena, list: Val<'a>, start: Val<'a>, end: Val<'a>) -> R
     if list.len() < to {
         return fail(&format!("list is length {}", list.len()));
     }
+    // Copied without failing at elements that cannot be read: their errors surface when they are used.
     arena.list_of((from..to).filter_map(|i| list.get(arena, i)))
 }
 
@@ -232,6 +234,7 @@ fn flatten_to<'a>(arena: &'a Arena, list: Val<'a>, depth: Val<'a>) -> Res<'a> {
     // The open lists: the position in each, and the levels left to flatten below it.
     let mut open = vec![(list, 0, depth)];
     while let Some((list, next, depth)) = open.last_mut() {
+        // A stack instead of recursion: the nesting of lists is up to the caller.
         let Some(item) = list.get(arena, *next) else {
             open.pop();
             continue;
@@ -277,9 +280,11 @@ fn sorted<'a>(arena: &'a Arena, list: List<'a>, keys: List<'a>) -> Res<'a> {
             (_, Some(_)) => return Err(EvalError::message("list elements must have the same type")),
         }
     }
+    // cel-go returns the list itself, so it keeps its list type and its schema.
     if sorted.is_empty() {
         return Ok(list.into());
     }
+    // The elements may have errors of their own; only the keys must be readable.
     let mut items: Vec<_> = sorted.into_iter().zip(list.iter(arena)).collect();
     sort_pairs(&mut items);
     arena.list_of(items.into_iter().map(|(_, item)| item))
@@ -310,6 +315,7 @@ fn sort_pairs<T>(items: &mut [(Val<'_>, T)]) {
 }
 
 /// The maximum number of elements of a range.
+// cel-go's limit: the cost is known only after the list has been built.
 const MAX_RANGE: i64 = 1_000_000;
 
 fn range<'a>(arena: &'a Arena, n: Val<'a>) -> Res<'a> {
@@ -338,6 +344,7 @@ fn distinct<'a>(arena: &'a Arena, list: Val<'a>) -> Res<'a> {
     if list.is_empty() {
         return Ok(list.into());
     }
+    // `take` succeeds at the first occurrence only, so the order of the list is kept.
     if let Some(mut scalars) = ScalarSet::of_list(arena, list) {
         return arena.list_of(list.iter(arena).filter(|item| match item {
             Ok(item) => scalars.take(*item),
@@ -347,6 +354,7 @@ fn distinct<'a>(arena: &'a Arena, list: Val<'a>) -> Res<'a> {
     // Elements that cannot be read are equal to nothing.
     let mut items: Vec<Res<'a>> = Vec::new();
     for item in list.iter(arena) {
+        // Quadratic for values without a hash, and the cost is charged only afterwards.
         deadline::tick_for(items.len());
         let mut seen = false;
         for other in items.iter().flatten() {

@@ -207,6 +207,7 @@ impl Opaque for Cidr {
     }
 
     fn size(&self) -> Option<u64> {
+        // The bytes of the prefix, not of the address: kube-apiserver compares only these.
         Some(u64::from(self.prefix_length()).div_ceil(8))
     }
 
@@ -217,6 +218,7 @@ impl Opaque for Cidr {
 
 /// The cost of comparing the bytes of the network's prefix.
 fn contains_ip_cost(args: &[Option<Val<'_>>]) -> u64 {
+    // Twice the network: kube-apiserver charges both sides of the comparison with the length of the prefix.
     text_cost(size(args.first().copied().flatten()) * 2)
 }
 
@@ -253,6 +255,7 @@ fn is_ip<'a>(_: &'a Arena, text: Val<'a>) -> Res<'a> {
 
 fn is_canonical<'a>(_: &'a Arena, text: Val<'a>) -> Res<'a> {
     let text = text.str()?;
+    // An invalid address is an error, not merely not canonical.
     Ok(Val::Bool(parse_ip(text)?.to_string() == text))
 }
 
@@ -299,6 +302,8 @@ fn cidr_to_string<'a>(arena: &'a Arena, cidr: Val<'a>) -> Res<'a> {
 fn contains_ip<'a>(_: &'a Arena, cidr: Val<'a>, ip: Val<'a>) -> Res<'a> {
     let cidr = cidr.opaque::<Cidr>()?;
     let ip = match ip {
+        // UPSTREAM: an invalid address is reported as a missing overload, although `ip` and `containsCIDR` name the
+        // problem.
         Val::Str(text) => parse_ip(text).map_err(|_| EvalError::NoSuchOverload)?,
         _ => *ip.opaque::<Ip>()?,
     };

@@ -147,6 +147,7 @@ fn of_non_zero<'a>(arena: &'a Arena, value: Val<'a>) -> Res<'a> {
         Val::Str(s) => s.is_empty(),
         Val::Bytes(b) => b.is_empty(),
         Val::Duration(d) => d.nanos == 0,
+        // Go's zero time is the beginning of year 1, not of 1970.
         Val::Timestamp(t) => t.seconds == Timestamp::MIN_SECONDS && t.nanos == 0,
         // UPSTREAM: input lists and objects are never zero values.
         Val::JsonList(..) | Val::JsonMap(..) | Val::Type(_) | Val::Optional(_) | Val::Opaque(_) => false,
@@ -180,6 +181,7 @@ fn unwrap<'a>(arena: &'a Arena, list: Val<'a>) -> Res<'a> {
     let mut items = Vec::new();
     for (i, item) in list.list()?.iter(arena).enumerate() {
         match item? {
+            // Empty optionals are dropped.
             Val::Optional(value) => items.extend(value.copied()),
             // The first element decides whether this is a list of optionals.
             _ if i == 0 => return Err(EvalError::NoSuchOverload),

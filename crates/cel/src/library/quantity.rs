@@ -101,6 +101,7 @@ impl Opaque for QuantityValue {
     }
 
     fn equals(&self, other: Val<'_>) -> Result<bool, EvalError> {
+        // Only the right side decides, so `a == b` may fail where `b == a` holds.
         let other = other.opaque::<QuantityValue>()?;
         match other.origin {
             QuantityOrigin::Text => Ok(self.quantity == other.quantity),

@@ -46,6 +46,7 @@ fn find<'a>(_: &'a Arena, pattern: &Pattern, args: &[Val<'a>]) -> Res<'a> {
     let &[text, _] = args else {
         return Err(EvalError::NoSuchOverload);
     };
+    // No match and an empty match give the same result.
     Ok(Val::Str(pattern.find(text.str()?).unwrap_or("")))
 }
 

@@ -43,9 +43,11 @@ impl<'a> ScalarSet<'a> {
         if list.len() < WORTHWHILE {
             return None;
         }
+        // Doubles are no keys: NaN is not equal to itself, and 0.0 equals -0.0.
         let sample = ScalarKey::from_val(list.get(arena, 0)?.ok()?)?;
         let members = list
             .iter(arena)
+            // Any element of another type ends the attempt, because `1 == 1u` would need a comparison across types.
             .map(|item| ScalarKey::from_val(item.ok()?).filter(|s| s.is_like(sample)))
             .collect::<Option<_>>()?;
         Some(Self { members, sample })

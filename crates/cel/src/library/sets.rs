@@ -52,6 +52,7 @@ pub static SETS: Library = Library {
 /// The cost of comparing every element of one list with every element of the other.
 fn pairs(args: &[Option<Val<'_>>], factor: f64) -> u64 {
     let n = |i: usize| size(args.get(i).copied().flatten());
+    // Wraps around like Go's multiplication of unsigned integers; real lists are too short for that.
     ((n(0).wrapping_mul(n(1)) as f64 * factor) as u64).saturating_add(1)
 }
 
@@ -60,6 +61,7 @@ fn contains<'a>(arena: &'a Arena, list: Val<'a>, part: Val<'a>) -> Res<'a> {
 }
 
 fn contains_all<'a>(arena: &'a Arena, list: List<'a>, part: List<'a>) -> Result<bool, EvalError> {
+    // Built once for all elements of the other list.
     let scalars = ScalarSet::of_list(arena, list);
     for item in part.iter(arena) {
         if !is_in(arena, list, scalars.as_ref(), item?)? {

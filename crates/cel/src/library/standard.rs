@@ -155,6 +155,7 @@ fn size_of<'a>(_: &'a Arena, v: Val<'a>) -> Res<'a> {
 /// Opaque values compare in one step, everything else in a pass over the shorter operand.
 pub(crate) fn equal_cost<'a>(args: &[Option<Val<'a>>], result: Option<Val<'a>>) -> u64 {
     match args.first() {
+        // Only the left operand counts, as in kube-apiserver's `CallCost`.
         Some(Some(Val::Opaque(_))) => 1,
         _ => shorter_pass(args, result),
     }
@@ -188,6 +189,7 @@ fn shorter_text(a: &str, b: &str) -> u64 {
 pub(crate) fn shorter_pass<'a>(args: &[Option<Val<'a>>], _: Option<Val<'a>>) -> u64 {
     match args {
         [Some(Val::Str(a)), Some(Val::Str(b))] => shorter_text_cost(a, b),
+        // An argument that is an error has size 1, so comparing with one is cheap.
         _ => text_cost(args.iter().copied().map(size).min().unwrap_or(1)),
     }
 }

@@ -218,6 +218,7 @@ fn char_at<'a>(_: &'a Arena, s: Val<'a>, index: Val<'a>) -> Res<'a> {
     let rest = byte_at(s, index)
         .and_then(|at| s.get(at..))
         .ok_or_else(|| out_of_range(index))?;
+    // The index of the end is allowed and gives the empty string.
     let n = rest.chars().next().map_or(0, char::len_utf8);
     Ok(Val::Str(rest.get(..n).unwrap_or("")))
 }
@@ -231,6 +232,7 @@ fn index_of_from<'a>(_: &'a Arena, s: Val<'a>, part: Val<'a>, from: Val<'a>) -> 
     if from < 0 {
         return Err(out_of_range(from));
     }
+    // A start behind the end is no error: cel-go finds the empty string at the end, and nothing else.
     let Some(start) = byte_at(s, from) else {
         return Ok(if part.is_empty() {
             index_at(s, s.len())
@@ -260,6 +262,7 @@ fn last_index_of_from<'a>(_: &'a Arena, s: Val<'a>, part: Val<'a>, from: Val<'a>
     let Some(start) = place.filter(|at| *at < s.len()) else {
         return Ok(Val::Int(-1));
     };
+    // Bytes may be cut within a character here; a match of valid text still begins and ends between characters.
     let end = start.saturating_add(part.len()).min(s.len());
     let found = s
         .as_bytes()
@@ -270,6 +273,7 @@ fn last_index_of_from<'a>(_: &'a Arena, s: Val<'a>, part: Val<'a>, from: Val<'a>
 
 fn lower_ascii<'a>(arena: &'a Arena, s: Val<'a>) -> Res<'a> {
     let s = s.str()?;
+    // Most texts need no change, and then nothing is copied.
     if s.bytes().any(|b| b.is_ascii_uppercase()) {
         arena.str(s.to_ascii_lowercase())
     } else {
@@ -297,6 +301,7 @@ fn replace_some<'a>(arena: &'a Arena, args: &[Val<'a>]) -> Res<'a> {
     let (s, old, new, limit) = (s.str()?, old.str()?, new.str()?, limit.int()?);
     // A negative limit means no limit.
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+    // Checked before replacing: a result of many gigabytes must not be built first.
     let most = if old.is_empty() {
         s.len() + 1
     } else {
@@ -320,6 +325,7 @@ fn split_some<'a>(arena: &'a Arena, s: Val<'a>, separator: Val<'a>, limit: Val<'
     }
     let mut parts = Vec::new();
     let mut rest = s;
+    // Go splits around characters for an empty separator, whereas Rust's `split` adds empty parts at both ends.
     while let Some(c) = rest.chars().next().filter(|_| parts.len() < limit) {
         let n = if parts.len() + 1 == limit {
             rest.len()
@@ -349,6 +355,7 @@ fn substring<'a>(_: &'a Arena, s: Val<'a>, start: Val<'a>, end: Val<'a>) -> Res<
     let rest = byte_at(s, start)
         .and_then(|at| s.get(at..))
         .ok_or_else(|| out_of_range(start))?;
+    // `start` is not negative here, so the difference cannot overflow.
     let part = byte_at(rest, end - start).and_then(|at| rest.get(..at));
     part.map(Val::Str).ok_or_else(|| out_of_range(end))
 }

@@ -97,5 +97,6 @@ fn query<'a>(arena: &'a Arena, url: Val<'a>) -> Res<'a> {
         Ok((arena.str(name)?, arena.list(values?)?))
     };
     let entries: Result<Vec<_>, EvalError> = url.opaque::<Url>()?.query().into_iter().map(entry).collect();
+    // Sorted by name, because Go's map of query parameters has no order.
     arena.map(entries?)
 }

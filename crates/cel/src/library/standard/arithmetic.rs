@@ -101,6 +101,7 @@ pub(crate) fn add<'a>(arena: &'a Arena, a: Val<'a>, b: Val<'a>) -> Res<'a> {
         (Val::Timestamp(t), Val::Duration(d)) | (Val::Duration(d), Val::Timestamp(t)) => {
             t.shifted(i128::from(d.nanos)).map(Val::Timestamp)
         }
+        // Also refuses everything else: whatever is no list has no such overload.
         _ => val::add(arena, a.list()?, b.list()?),
     }
 }
@@ -111,6 +112,7 @@ fn subtract<'a>(_: &'a Arena, a: Val<'a>, b: Val<'a>) -> Res<'a> {
         (Val::Uint(a), Val::Uint(b)) => a.checked_sub(b).map(Val::Uint).ok_or(EvalError::UintOverflow),
         (Val::Double(a), Val::Double(b)) => Ok(Val::Double(a - b)),
         (Val::Duration(a), Val::Duration(b)) => duration(a.nanos.checked_sub(b.nanos)),
+        // Negated in 128 bits, where the smallest duration has a counterpart.
         (Val::Timestamp(t), Val::Duration(d)) => t.shifted(-i128::from(d.nanos)).map(Val::Timestamp),
         (Val::Timestamp(a), Val::Timestamp(b)) => a.since(b).map(Val::Duration),
         _ => Err(EvalError::NoSuchOverload),
@@ -129,6 +131,7 @@ fn multiply<'a>(_: &'a Arena, a: Val<'a>, b: Val<'a>) -> Res<'a> {
 fn divide<'a>(_: &'a Arena, a: Val<'a>, b: Val<'a>) -> Res<'a> {
     match (a, b) {
         (Val::Int(_), Val::Int(0)) | (Val::Uint(_), Val::Uint(0)) => Err(EvalError::DivisionByZero),
+        // Only the smallest integer divided by -1 overflows.
         (Val::Int(a), Val::Int(b)) => a.checked_div(b).map(Val::Int).ok_or(EvalError::IntOverflow),
         (Val::Uint(a), Val::Uint(b)) => Ok(Val::Uint(a / b)),
         (Val::Double(a), Val::Double(b)) => Ok(Val::Double(a / b)),
@@ -149,6 +152,7 @@ fn negate<'a>(_: &'a Arena, v: Val<'a>) -> Res<'a> {
     match v {
         Val::Int(i) => i.checked_neg().map(Val::Int).ok_or(EvalError::IntOverflow),
         Val::Double(d) => Ok(Val::Double(-d)),
+        // The checker has no such overload; at run time cel-go negates durations, which `dyn` makes possible.
         Val::Duration(d) => duration(d.nanos.checked_neg()),
         _ => Err(EvalError::NoSuchOverload),
     }

@@ -121,6 +121,7 @@ fn to_dyn<'a>(_: &'a Arena, v: Val<'a>) -> Res<'a> {
 fn to_bool<'a>(_: &'a Arena, v: Val<'a>) -> Res<'a> {
     match v {
         Val::Bool(_) => Ok(v),
+        // The texts that Go's `strconv.ParseBool` accepts.
         Val::Str("1" | "t" | "T" | "true" | "TRUE" | "True") => Ok(Val::TRUE),
         Val::Str("0" | "f" | "F" | "false" | "FALSE" | "False") => Ok(Val::FALSE),
         Val::Str(_) => Err(unreadable("bool")),
@@ -192,6 +193,7 @@ fn to_uint<'a>(_: &'a Arena, v: Val<'a>) -> Res<'a> {
             .map_err(|_| EvalError::UintOverflow),
         Val::Double(d) if (0.0..BOUND).contains(&d) => Ok(Val::Uint(d as u64)),
         Val::Double(_) => Err(EvalError::UintOverflow),
+        // Rust's parser accepts the sign, Go's `ParseUint` does not.
         Val::Str(s) if s.starts_with('+') => Err(unreadable("uint")),
         Val::Str(s) => s.parse().map(Val::Uint).map_err(|_| unreadable("uint")),
         _ => Err(EvalError::NoSuchOverload),
@@ -204,6 +206,7 @@ fn to_string<'a>(arena: &'a Arena, v: Val<'a>) -> Res<'a> {
         Val::Bool(b) => Ok(Val::Str(if b { "true" } else { "false" })),
         Val::Int(i) => arena.str(i.to_string()),
         Val::Uint(u) => arena.str(u.to_string()),
+        // As Go's `%g` prints it; Rust writes large and small numbers without an exponent.
         Val::Double(d) => arena.str(go::float_v(d)),
         Val::Bytes(b) => std::str::from_utf8(b)
             .map(Val::Str)
@@ -220,6 +223,7 @@ fn to_timestamp<'a>(_: &'a Arena, v: Val<'a>) -> Res<'a> {
         Val::Int(seconds) => Timestamp::new(seconds, 0).map(Val::Timestamp),
         Val::Str(s) => timestamp::parse(s)
             .ok_or_else(|| unreadable("google.protobuf.Timestamp"))
+            // The notation has offsets, so a valid text may still denote a moment before year 1 or after year 9999.
             .and_then(|moment| Timestamp::from(moment).in_range().map(Val::Timestamp)),
         _ => Err(EvalError::NoSuchOverload),
     }

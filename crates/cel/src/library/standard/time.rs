@@ -51,6 +51,7 @@ pub(super) static TIME: Library = Library {
             "getDayOfMonth",
             "timestamp_to_day_of_month",
             "timestamp_to_day_of_month_with_tz",
+            // `getDayOfMonth` counts from 0 and `getDate` from 1.
             |f, _| f.day - 1
         ),
         (
@@ -91,6 +92,7 @@ fn at<'a>(time: Val<'a>, zone: Val<'a>, field: fn(CivilTime, Timestamp) -> i64) 
     let Val::Timestamp(time) = time else {
         return Err(EvalError::NoSuchOverload);
     };
+    // The offset of the value itself does not matter: without a zone, fields are those in UTC.
     let offset = timestamp::offset_in(zone.str()?, time.seconds).map_err(EvalError::message)?;
     Ok(Val::Int(field(CivilTime::at(time.seconds, offset), time)))
 }

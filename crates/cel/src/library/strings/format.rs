@@ -44,9 +44,11 @@ fn format<'a>(
     // An error that ends the evaluation must not become text.
     let mut last = None;
     let out = interpolate(template, args.len(), max_precision, |out, index, clause| {
+        // The index is below the number of arguments, so the fallback is never used.
         let arg = args.get(arena, index).unwrap_or(Err(EvalError::NoSuchOverload));
         let written = arg.and_then(|arg| {
             let written = write_clause(arena, out, clause, arg).map_err(EvalError::message);
+            // After every clause: a few clauses can repeat a long argument many times.
             arena.check_room(out.len())?;
             written
         });
@@ -58,6 +60,7 @@ fn format<'a>(
     });
     match (out, last) {
         (_, Some(e)) => Err(e),
+        // Bytes as arguments may not be UTF-8. Go's strings can hold them; here invalid parts are replaced.
         (Ok(out), None) => arena.str(String::from_utf8_lossy(&out)),
         (Err(message), None) => Err(EvalError::message(message)),
     }
@@ -173,6 +176,7 @@ fn power_of_ten(number: f64, width: usize) -> String {
             let (mantissa, exponent) = digits.split_once('e').unwrap_or((&digits, "0"));
             let exponent: i32 = exponent.parse().unwrap_or(0);
             let sign = if exponent < 0 { "\u{207b}" } else { "" };
+            // At least two digits of exponent, as Go's `golang.org/x/text` writes them.
             let raised: String = format!("{:02}", exponent.unsigned_abs())
                 .chars()
                 .map(superscript)

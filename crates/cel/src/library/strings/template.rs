@@ -96,10 +96,12 @@ fn precision(text: &[u8], max: Option<usize>) -> Result<(Option<usize>, &[u8]), 
         return Ok((None, text));
     };
     let n = after.iter().take_while(|b| b.is_ascii_digit()).count();
+    // Digits up to the end of the text have no letter behind them that would end the precision.
     let Some((digits, rest)) = after.split_at_checked(n).filter(|(_, rest)| !rest.is_empty()) else {
         return Err("could not find end of precision specifier".to_owned());
     };
     let digits = String::from_utf8_lossy(digits);
+    // As Go's `Atoi`: a number beyond 64 bits is out of range.
     let precision = digits.parse::<i64>().ok().and_then(|n| usize::try_from(n).ok());
     let Some(precision) = precision else {
         let why = if digits.is_empty() {
@@ -138,6 +140,7 @@ pub(crate) fn interpolate(
                 out.push(b'%');
                 rest = after;
             }
+            // Before the clause is parsed, so that a missing argument is reported even for an invalid clause.
             (b'%', _) if index >= n_args => return Err(format!("index {index} out of range")),
             (b'%', []) => return Err("unexpected end of string".to_owned()),
             (b'%', text) => {

@@ -118,7 +118,7 @@ impl<'s> SchemaCursor<'s> {
             {
                 Some(SchemaCursor::Value(value))
             }
-            // A name that is no declared field, such as `@indices`, ends the path: the size is unknown.
+            // A name that is not a declared field, such as `@indices`, ends the path: the size is unknown.
             _ => shape
                 .field(segment)
                 .map(|field| SchemaCursor::Value(&field.shape)),

@@ -397,7 +397,7 @@ fn first_index<'a>(
 
 fn includes<'a>(arena: &'a Arena, target: Val<'a>, value: Val<'a>) -> Res<'a> {
     let Some(list) = target.as_list() else {
-        // `includes` is also defined for a target that is no list, which then is its own only element.
+        // `includes` is also defined for a target that is not a list and then is its own only element.
         return same(arena, &Ok(target), value).map(Val::Bool);
     };
     for item in list.iter(arena) {

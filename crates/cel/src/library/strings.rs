@@ -232,7 +232,7 @@ fn index_of_from<'a>(_: &'a Arena, s: Val<'a>, part: Val<'a>, from: Val<'a>) -> 
     if from < 0 {
         return Err(out_of_range(from));
     }
-    // A start behind the end is no error: cel-go finds the empty string at the end, and nothing else.
+    // A start behind the end does not fail: cel-go finds the empty string at the end, and nothing else.
     let Some(start) = byte_at(s, from) else {
         return Ok(if part.is_empty() {
             index_at(s, s.len())

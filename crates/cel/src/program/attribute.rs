@@ -247,7 +247,7 @@ impl<'a> Interpreter<'a, '_> {
         key: Val<'a>,
         lenient: bool,
     ) -> Computed<Option<AttributeCursor<'a>>> {
-        // Reached for names only if the container is no JSON object, or its shape has no members.
+        // Reached for names only if the container is not a JSON object, or its shape has no members.
         let container = self.read(cursor)?;
         if let Some(map) = container.as_map() {
             return match map.get(self.arena, key) {

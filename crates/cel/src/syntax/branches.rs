@@ -132,7 +132,7 @@ impl BranchFinder {
     }
 
     fn end_operands(&mut self, operands: Vec<Range<usize>>, last: usize) {
-        // A single operand is no alternative to anything.
+        // A single operand is not an alternative to anything.
         if operands.is_empty() {
             return;
         }

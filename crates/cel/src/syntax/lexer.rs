@@ -221,7 +221,8 @@ impl<'s> Lexer<'s> {
         let end = self.skip(start, |b| b.is_ascii_alphanumeric() || b == b'_');
         let word = self.bytes.get(start..end).unwrap_or_default();
         if matches!(self.byte(end), Some(b'"' | b'\'')) {
-            // An unterminated string is no error here: the prefix is then a name, and the quote begins the next token.
+            // An unterminated string does not fail here: the prefix is then a name, and the quote begins the next
+            // token.
             let literal = match word {
                 [b'r' | b'R'] => self.raw(end).map(|end| (K::String, end)),
                 [b'b' | b'B'] => self.quoted(end).ok().map(|end| (K::Bytes, end)),
@@ -334,7 +335,7 @@ impl<'s> Lexer<'s> {
         let end = self.skip(start + 1, |b| {
             b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'-' | b'/' | b' ')
         });
-        // An empty name is no token: the grammar asks for at least one character.
+        // An empty name is not a token: the grammar asks for at least one character.
         if end > start + 1 && self.byte(end) == Some(b'`') {
             Ok(end + 1)
         } else {

@@ -76,7 +76,7 @@ pub(crate) fn string(text: &str) -> Result<Literal, LiteralError> {
 
 /// The value of a byte string with its quotes and prefixes.
 pub(crate) fn bytes(text: &str) -> Result<Literal, LiteralError> {
-    // The grammar has the prefix `b` before `r`, so what is left is a string literal.
+    // The grammar has the prefix `b` before `r`, so the rest is a string literal.
     let body = QuotedText::parse(text.strip_prefix(['b', 'B']).unwrap_or(text))?;
     if !body.has_escapes() {
         return Ok(Literal::Bytes(body.text.as_bytes().into()));

@@ -383,7 +383,7 @@ impl Expander<'_> {
         let step = self.ident(&var);
         self.fold(FoldParts {
             range,
-            // No expression can name the variable, because `#` is no character of an identifier.
+            // No expression can name the variable, because identifiers have no `#`.
             iter_var: UNUSED.into(),
             iter_var2: None,
             accu_var: var,

@@ -101,7 +101,7 @@ pub(crate) fn add<'a>(arena: &'a Arena, a: Val<'a>, b: Val<'a>) -> Res<'a> {
         (Val::Timestamp(t), Val::Duration(d)) | (Val::Duration(d), Val::Timestamp(t)) => {
             t.shifted(i128::from(d.nanos)).map(Val::Timestamp)
         }
-        // Also refuses everything else: whatever is no list has no such overload.
+        // Also refuses everything else: a value that is not a list has no such overload.
         _ => val::add(arena, a.list()?, b.list()?),
     }
 }

@@ -60,6 +60,7 @@ impl Drop for Ast {
                 id: ExprId(0),
                 kind: ExprKind::Literal(Literal::Null),
             };
+            // Moved out, because fields are dropped only after this function, on the thread's own stack.
             let root = std::mem::replace(&mut self.root, nothing);
             with_room(self.depth, || drop(root));
         }

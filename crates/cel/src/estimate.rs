@@ -25,6 +25,7 @@ pub fn estimate_selector(checked: &CheckedExpr, device: &Shape) -> Bounds {
 
 fn estimate_with(checked: &CheckedExpr, root: Option<&Shape>, members: MapMembers) -> Bounds {
     with_room(checked.ast.depth, || {
+        // The estimator recurses over the expression, so a deep one needs a stack of its own.
         estimator::CostEstimator::new(checked, root, members).cost(&checked.ast.root)
     })
 }

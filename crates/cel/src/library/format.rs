@@ -94,6 +94,7 @@ fn validate_cost(args: &[Option<Val<'_>>], _: Option<Val<'_>>) -> u64 {
 
 fn named<'a>(arena: &'a Arena, name: Val<'a>) -> Res<'a> {
     match NamedFormat::by_name(name.str()?) {
+        // An unknown name does not fail, so that a rule can test whether the server has a format.
         Some(format) => arena.some(arena.opaque(format)?),
         None => Ok(Val::NONE),
     }

@@ -325,6 +325,7 @@ fn min<'a>(arena: &'a Arena, list: Val<'a>) -> Res<'a> {
 fn sum_ints<'a>(arena: &'a Arena, list: Val<'a>) -> Res<'a> {
     let mut sum: i64 = 0;
     for item in list.list()?.iter(arena) {
+        // Each element must have the type of the sum: the checker cannot guarantee it for dynamic lists.
         sum = sum.checked_add(item?.int()?).ok_or(EvalError::IntOverflow)?;
     }
     Ok(Val::Int(sum))

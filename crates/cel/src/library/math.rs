@@ -439,6 +439,7 @@ fn preferred<'a>(first: Val<'a>, second: Val<'a>, wrong: Ordering, name: &str) -
     match val::compare(first, second) {
         Ok(order) if order == wrong => Ok(second),
         Ok(_) => Ok(first),
+        // cel-go adds the function to the message of the comparison.
         Err(e) => Err(EvalError::message(format!("{e}: {name}"))),
     }
 }
@@ -494,6 +495,7 @@ fn floor<'a>(_: &'a Arena, x: Val<'a>) -> Res<'a> {
 }
 
 fn round<'a>(_: &'a Arena, x: Val<'a>) -> Res<'a> {
+    // Halves away from zero, in Rust as in Go.
     Ok(Val::Double(double(x)?.round()))
 }
 

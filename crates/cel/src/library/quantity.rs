@@ -147,6 +147,7 @@ fn as_approximate_float<'a>(_: &'a Arena, q: Val<'a>) -> Res<'a> {
 }
 
 fn as_integer<'a>(_: &'a Arena, q: Val<'a>) -> Res<'a> {
+    // A fraction, or a number beyond 64 bits, is an error; `isInteger` tells in advance.
     let integer = get(q)?.as_integer();
     integer
         .map(Val::Int)
@@ -159,6 +160,7 @@ fn is_integer<'a>(_: &'a Arena, q: Val<'a>) -> Res<'a> {
 
 fn operand(value: Val<'_>) -> Result<Quantity, EvalError> {
     match value {
+        // `add` and `sub` have overloads for quantities and integers, which share an implementation.
         Val::Int(n) => Ok(Quantity::from_int(n)),
         _ => get(value).cloned(),
     }

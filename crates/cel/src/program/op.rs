@@ -109,6 +109,7 @@ pub(super) struct Name {
     /// The field, if the checker knows the shape of the object.
     pub(super) field: Option<KnownField>,
     /// The position of the last match. Objects of a kind tend to have the same members in the same positions.
+    // Atomic, because a program is evaluated on several threads at once.
     pub(super) hint: AtomicUsize,
 }
 
@@ -116,6 +117,7 @@ pub(super) struct Name {
 #[derive(Debug)]
 pub(super) struct KnownField {
     /// The shape of the object.
+    // Held as a reference of its own: while the program lives, no other shape can get the same address.
     pub(super) within: Arc<Shape>,
     /// The field's name in JSON.
     pub(super) json: Box<str>,

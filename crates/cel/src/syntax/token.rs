@@ -171,6 +171,7 @@ impl TokenSet {
         let mut bits = 0;
         let mut rest = kinds;
         while let [kind, others @ ..] = rest {
+            // All kinds fit the 64 bits of the set: there are fewer than 40.
             bits |= 1 << *kind as u8;
             rest = others;
         }
@@ -202,6 +203,7 @@ impl TokenSet {
 impl std::fmt::Display for TokenSet {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let several = self.0.count_ones() > 1;
+        // ANTLR writes a set of one token without braces.
         f.write_str(if several { "{" } else { "" })?;
         for (n, kind) in self.iter().enumerate() {
             f.write_str(if n > 0 { ", " } else { "" })?;

@@ -34,6 +34,7 @@ impl EvalError {
     /// Creates an error with a message.
     #[cold]
     pub fn message(text: impl Into<Cow<'static, str>>) -> Self {
+        // Boxed, so that an error does not make results larger than values.
         EvalError::Text(Box::new(text.into()))
     }
 

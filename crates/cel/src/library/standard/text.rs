@@ -65,6 +65,7 @@ fn ends_with<'a>(_: &'a Arena, text: Val<'a>, end: Val<'a>) -> Res<'a> {
 }
 
 fn matches<'a>(_: &'a Arena, pattern: &Pattern, args: &[Val<'a>]) -> Res<'a> {
+    // One implementation for both call styles: the receiver of `text.matches(regex)` is the first argument.
     let text = args.first().ok_or(EvalError::NoSuchOverload)?.str()?;
     Ok(Val::Bool(pattern.is_match(text)))
 }
@@ -74,5 +75,6 @@ fn arg_size<'a>(args: &[Option<Val<'a>>], n: usize) -> u64 {
 }
 
 fn contains_cost<'a>(args: &[Option<Val<'a>>], _: Option<Val<'a>>) -> u64 {
+    // As expensive as comparing everywhere, although the search is linear: kube-apiserver counts the product.
     text_cost(arg_size(args, 0)).saturating_mul(text_cost(arg_size(args, 1)))
 }

@@ -195,6 +195,7 @@ pub(super) const fn items(of: GrammarRule) -> &'static [GrammarItem] {
                             T::In,
                         ],
                     ),
+                    // A precedence above that of the operator makes it left-associative.
                     Call(ChildRole::Second, GrammarRule::Relation, 2),
                 ],
             )]),
@@ -221,6 +222,8 @@ pub(super) const fn items(of: GrammarRule) -> &'static [GrammarItem] {
             ]),
         ],
         GrammarRule::Unary => &[Either(&[
+            // The order of alternatives is that of `CEL.g4`: if several match, ANTLR takes the first. A number with a
+            // sign is therefore a member, not a negation.
             (AltLabel::Plain, &[Call(ChildRole::First, GrammarRule::Member, 0)]),
             (
                 AltLabel::Not,
@@ -273,6 +276,7 @@ pub(super) const fn items(of: GrammarRule) -> &'static [GrammarItem] {
             ]),
         ],
         GrammarRule::Primary => &[Either(&[
+            // A name, a call and a message begin alike, so the prediction looks ahead to the parenthesis or brace.
             (AltLabel::Ident, &[LEADING_DOT, NAME]),
             (
                 AltLabel::GlobalCall,
@@ -373,6 +377,7 @@ pub(super) const fn items(of: GrammarRule) -> &'static [GrammarItem] {
         ])],
         GrammarRule::OptExpr => &[OPTIONAL, Call(ChildRole::First, GrammarRule::Expr, 0)],
         GrammarRule::Literal => &[Either(&[
+            // The sign belongs to the literal, because the smallest integer has no positive counterpart.
             (AltLabel::Int, &[SIGN, Token(ChildRole::Literal, &[T::Int])]),
             (AltLabel::Uint, &[Token(ChildRole::Literal, &[T::Uint])]),
             (AltLabel::Double, &[SIGN, Token(ChildRole::Literal, &[T::Float])]),

@@ -231,9 +231,9 @@ impl<'a> Interpreter<'a, '_> {
         };
         match self.test(filter) {
             Err(e) if !e.is_final() => {
-                *result = Err(e);
                 // The conditional `filter ? … : @result` has the error of its condition, which replaces the
                 // accumulator.
+                *result = Err(e);
                 Ok(false)
             }
             passes => passes,

@@ -73,7 +73,7 @@ impl CheckedExpr {
         let mut pending = vec![&self.ast.root];
         while let Some(e) = pending.pop() {
             if let (ExprKind::Ident(name), Some(Reference::Type(ty))) = (&e.kind, self.reference(e.id))
-                // An alias such as `duration` is not the name at run time, and only the checker knows the types of a schema.
+                // An alias such as `duration` is not the name at run time, and only the checker knows schema types.
                 && (name.as_ref() != ty.name() || matches!(ty, CelType::Object(_)))
             {
                 return Some(name);

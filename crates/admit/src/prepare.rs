@@ -53,6 +53,7 @@ fn changes(resource: &Resource, object: &Map, old: &Map, gates: Gates) -> Change
         return immutable::changes(resource.plan.root(), old, object);
     }
     let status = resource.status;
+    // Members are sorted by name, so equal objects have equal sequences.
     let members = |object| members_with_generation(object, status);
     Changes {
         any: members(object).ne(members(old)),

@@ -58,6 +58,7 @@ impl Conflicts {
 
 impl fmt::Display for Conflicts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // structured-merge-diff writes a single conflict on one line, and several as a list by manager.
         if let [one] = self.0.as_slice() {
             return write!(f, "Apply failed with 1 conflict: {}: {}", one.message(), one.path);
         }

@@ -136,6 +136,7 @@ fn read(fields: &Value) -> Result<(Set, bool), FieldsError> {
         set.push(element, is_member, below);
     }
     let set = set.finish();
+    // The encoding omits the `.` of leaves.
     member |= set.is_empty();
     Ok((set, member))
 }

@@ -97,6 +97,7 @@ impl ListGroup<'_> {
             Some(Value::Array(_)) => return Err(LIST_OF_LISTS),
             Some(first) => first,
         };
+        // Go compares types, so integers and floats do not mix.
         let same = |item: &Value| std::mem::discriminant(first) == std::mem::discriminant(item);
         if !items.all(same) {
             let all = self.0.iter().map(|l| Value::Array(l.to_vec())).collect();

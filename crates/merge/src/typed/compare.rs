@@ -201,6 +201,7 @@ fn lists(
     if kind.is_atomic() || (old_items.is_empty() && new_items.is_empty()) {
         return (true, whole(old, new));
     }
+    // Most lists of an update are equal, which is cheaper to find out than to sort their elements.
     if let (Some(old), Some(new)) = (old, new)
         && equal(old, new)
     {

@@ -34,6 +34,7 @@ fn collect<'w>(
     let shape = ty.kinds().shape(None).0;
     match shape {
         Some(ChosenType::Map(kind)) => {
+            // structured-merge-diff does not reconcile deduced types, which cannot be atomic.
             if kind.is_deduced() {
                 return;
             }

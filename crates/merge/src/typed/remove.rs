@@ -44,6 +44,7 @@ pub(crate) fn remove(value: &mut Value, fields: &Set, ty: TypeRef<'_>) {
             });
             items.len()
         }
+        // As in structured-merge-diff, nothing remains of an atomic value if something inside it is removed.
         _ => 0,
     };
     if left == 0 {

@@ -28,6 +28,7 @@ impl EnumSet {
                 Value::Null => {}
                 Value::String(s) => texts.push(Box::from(s.as_str())),
                 Value::Int(i) => ints.push(*i),
+                // Adding zero removes the sign of a negative zero, which `total_cmp` distinguishes.
                 Value::Float(f) => floats.push(f + 0.0),
                 Value::Bool(b) => {
                     let [no, yes] = &mut bools;

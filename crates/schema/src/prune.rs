@@ -197,6 +197,7 @@ impl Pruner<'_> {
             return false;
         }
         if resource && is_meta(name) {
+            // Nothing is pruned in these fields, but their nulls are dropped.
             if let Some(child) = child
                 && drops_nulls
             {

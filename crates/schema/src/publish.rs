@@ -204,6 +204,7 @@ fn children(schema: &mut Map, mut each: impl FnMut(&mut Map)) {
 
 /// Expresses int-or-string and unions in standard keywords, in a schema and all schemas below it.
 fn unfold(mut schema: Map) -> Map {
+    // First, before the steps below add junctors of their own.
     junctors(&mut schema, plain_nested);
     unfold_int_or_string(&mut schema);
     unfold_unions(&mut schema);
@@ -248,6 +249,7 @@ fn unfold_int_or_string(schema: &mut Map) {
     let types = ["integer", "string"].map(|t| Value::from(object([("type", t.into())])));
     let types = Value::Array(types.into());
     if schema.contains_key("anyOf") {
+        // kube-apiserver puts this condition first; unions are unknown to it and come last.
         require(schema, object([("anyOf", types)]), InsertAt::First);
     } else {
         schema.insert("anyOf", types);

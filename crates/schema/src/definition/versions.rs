@@ -9,6 +9,7 @@ pub fn compare_versions(a: &str, b: &str) -> Ordering {
         (Some(x), Some(y)) => x.cmp(&y),
         (Some(_), None) => Ordering::Greater,
         (None, Some(_)) => Ordering::Less,
+        // Any other versions are in reverse alphabetical order.
         (None, None) => b.cmp(a),
     }
 }

@@ -59,6 +59,7 @@ impl<'d> PropertiesCache<'d> {
         let hash = self.hash(properties);
         let allowance = &mut self.allowance;
         let is_it = |fields: &CachedProperties<'d>| {
+            // Only failures are charged: a comparison that succeeds saves more than it costs.
             let mut left = *allowance;
             let same = fields.hash == hash && same_fields(fields.properties, properties, &mut left);
             if !same {
@@ -83,6 +84,7 @@ impl<'d> PropertiesCache<'d> {
         };
         let place = fields.range();
         self.slots.extend(slots);
+        // Once the allowance is exhausted, equal properties may be stored twice, which is harmless.
         self.known
             .insert_unique(fields.hash, fields, |fields| fields.hash);
         place

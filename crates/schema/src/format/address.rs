@@ -43,6 +43,7 @@ fn decimal(s: &str) -> Option<u32> {
         let digit = byte.is_ascii_digit().then(|| u32::from(byte - b'0'))?;
         number = number.saturating_mul(10).saturating_add(digit);
     }
+    // Go's parser refuses greater numbers.
     (!s.is_empty() && number < 0xff_ffff).then_some(number)
 }
 

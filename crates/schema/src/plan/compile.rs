@@ -154,6 +154,7 @@ impl PlanCompiler {
             below.add(property.within);
         }
         // kube-apiserver compiles no rules below a value that expressions cannot see.
+        // Before the other children are added, because this concerns only fields.
         if !rules::shows_fields(schema) {
             below.remove(Features::RULES);
         }
@@ -187,6 +188,7 @@ impl PlanCompiler {
             pruned_default: None,
         };
         node.weight = weight::weight_of_node(&node);
+        // Last, because pruning walks the finished node.
         node.pruned_default = pruned_default(&node, metadata);
         node
     }

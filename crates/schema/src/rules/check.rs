@@ -123,6 +123,7 @@ impl RuleChecker<'_> {
         let properties = at.field("properties");
         let here;
         let below_properties = match location.uncorrelatable {
+            // As on kube-apiserver, only the known map types correlate.
             None if schema.map_type() == Some(MapType::Unsupported) => {
                 here = at.to_string();
                 Some(here.as_str())
@@ -167,6 +168,7 @@ impl RuleChecker<'_> {
             };
             self.node(values, &at.field("additionalProperties"), &location);
         }
+        // kube-apiserver reports the rules of a schema after those below it.
         if !schema.rules.is_empty() && !(self.is_flawed)(at) {
             self.rules(schema, &at.field("x-kubernetes-validations"), location);
         }
@@ -213,6 +215,7 @@ impl RuleChecker<'_> {
             Some(Ok(expression)) => expression.max_cost,
             _ => 0,
         };
+        // Below an unbounded list or map, the size of a request limits the number of evaluations.
         let times = location.cardinality.unwrap_or(compiled.max_cardinality);
         self.cost(&rule_at, "estimated rule cost", max_cost.saturating_mul(times));
         if let Some(Err(problem)) = &compiled.rule {
@@ -223,6 +226,7 @@ impl RuleChecker<'_> {
         let message_at = at.field("messageExpression");
         match &compiled.message {
             Some(Ok(expression)) => {
+                // UPSTREAM: not multiplied by the number of evaluations, unlike the cost of the rule.
                 self.cost(
                     &message_at,
                     "estimated messageExpression cost",

@@ -164,6 +164,7 @@ impl<'a> RuleCompiler<'a> {
         let old_self = if rule.optional_old_self == Some(true) {
             CelType::optional(self_type.clone())
         } else if rule.applies_on_create {
+            // A wrapper type can be compared with null.
             CelType::Wrapper(Arc::new(self_type.clone()))
         } else {
             self_type.clone()

@@ -270,6 +270,7 @@ impl Interner {
         }
         kept.reverse();
         nodes.0 = kept;
+        // The slots have changed.
         self.types = Default::default();
         slots.clear();
         for (slot, (hash, _)) in (0..).zip(&nodes.0) {

@@ -136,6 +136,7 @@ impl BuiltinResource {
         let mut members = match with_metadata(hub) {
             Ok(members) => members,
             Err(other) => {
+                // Put back, because a rejection carries the object.
                 *object = other;
                 let kind = self.hub.name;
                 let why = format!("a {kind} without members or metadata that are an object");
@@ -340,7 +341,7 @@ fn restore_metadata(metadata: &mut Map, old: &Value) {
         Some(generation) => metadata.insert("generation", generation.clone()),
         None => metadata.remove("generation"),
     };
-    // A patch carries no version, and validation requires one.
+    // A write without a version is unconditional, but validation requires one.
     if let Some(version) = old.get("resourceVersion") {
         metadata.get_or_insert_with("resourceVersion", || version.clone());
     }

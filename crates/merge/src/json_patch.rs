@@ -89,6 +89,7 @@ impl JsonPatch {
                 other => return malformed(go::json_kind(&other), "Operation"),
             }
         }
+        // Only `test` needs the text.
         let tests = |operation: &Map| operation.get("op").and_then(Value::as_str) == Some("test");
         Ok(JsonPatch {
             text: (out.iter().any(tests)).then(|| String::from_utf8_lossy(text).into_owned()),
@@ -120,7 +121,8 @@ impl JsonPatch {
         let mut copied = 0;
         for operation in &self.operations {
             deadline::tick();
-            // `None` means that the operation cannot be executed; then `apply` fails and reports the reason.
+            // An operation that cannot be executed on the text counts as successful here; `apply` reports its
+            // error.
             let holds = texts.as_deref_mut().and_then(TextPatcher::step).unwrap_or(true);
             apply(operation, &mut document, holds, &mut copied).map_err(JsonPatchError::Failed)?;
         }

@@ -92,6 +92,7 @@ pub fn spent(document: &Value, mut patch: Value) -> Value {
 }
 
 fn spend(original: &Map, patch: &mut Map) {
+    // The directive decides about the whole object, so nothing below it is executed.
     if let Some(directive) = patch.get(PATCH) {
         if directive.as_str() == Some("replace") {
             patch.remove(PATCH);

@@ -73,6 +73,7 @@ impl Filler {
             }
         }
         map.insert_all(absent);
+        // A default that was just added may contain objects with defaults of their own.
         let mut filled = Ok(());
         node.all_members(map.iter_mut(), Features::DEFAULT, |member| {
             filled = if member.declared {

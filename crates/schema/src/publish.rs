@@ -142,6 +142,7 @@ fn identify(out: &mut Map, definition: &Definition, version: &CrdVersion, kind: 
     let fields = spec.selectable_fields_of(version);
     if !fields.is_empty() {
         let fields = fields.iter().map(|path| {
+            // Field selectors have no leading dot.
             let path = path.strip_prefix('.').unwrap_or(path);
             object([("fieldPath", path.into())]).into()
         });
@@ -258,6 +259,7 @@ fn unfold_int_or_string(schema: &mut Map) {
 
 /// Expresses unions: exactly one member is set, and the discriminator names it.
 fn unfold_unions(schema: &mut Map) {
+    // Copied, because the loop edits the schema.
     let unions = schema
         .get("x-kubernetes-unions")
         .and_then(Value::as_array)
@@ -286,6 +288,7 @@ fn unfold_unions(schema: &mut Map) {
         edit_properties(schema, |properties| {
             let property = properties.get_or_insert_with(discriminator, || Map::new().into());
             if let Some(property) = property.as_object_mut() {
+                // What the CRD says about the discriminator takes precedence.
                 property.get_or_insert_with("type", || "string".into());
                 property.get_or_insert_with("enum", || Value::Array(fields.values().cloned().collect()));
             }

@@ -59,6 +59,7 @@ impl UnionChecker<'_> {
             && let (Some(ratchet), Some(old)) = (self.ratchet, old)
             && ratchet.unchanged(node, old, value)
         {
+            // Only the errors of this object's own unions are dropped, not those of values below it.
             self.errors.truncate(before);
         }
     }

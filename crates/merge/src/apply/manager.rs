@@ -101,8 +101,8 @@ impl fmt::Debug for FieldManager<'_> {
 
 /// Fields that are never owned: they identify the object or belong to the server.
 static UNOWNED: LazyLock<Set> = LazyLock::new(|| {
-    // `clusterName` no longer exists, but kube-apiserver still lists it.
     let root = ["apiVersion", "kind", "metadata"].map(|name| FieldPath::from_names([name]));
+    // `clusterName` no longer exists, but kube-apiserver still lists it.
     let metadata = [
         "name",
         "namespace",

@@ -451,6 +451,7 @@ pub(super) fn arrange(
     let mut out = Vec::with_capacity(named.len() + others.len());
     let (mut named, mut others) = (named.into_iter().peekable(), others.into_iter().peekable());
     loop {
+        // As on kube-apiserver, another element comes first only if the original list has both.
         let other_first = match (others.peek(), named.peek()) {
             (None, None) => return Ok(out),
             (Some(_), None) => true,

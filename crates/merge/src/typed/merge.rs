@@ -22,8 +22,8 @@ pub(super) fn merge(left: Option<Value>, right: Option<&Value>, ty: TypeRef<'_>)
         }
         Some(ChosenType::List(kind)) if !kind.is_atomic() => {
             let left = match left {
-                // Validation accepts null for any type; it has no elements.
                 Some(Value::Array(items)) => items,
+                // Validation accepts null for any type; it has no elements.
                 _ => Vec::new(),
             };
             match right.as_array() {

@@ -45,6 +45,7 @@ fn collect<'w>(
                 return;
             }
             for (key, below) in node.steps() {
+                // As in structured-merge-diff, fields that the schema no longer declares are ignored.
                 if let Some(ty) = key.field().and_then(|name| kind.member(name)) {
                     step(key, below, ty, path, whole);
                 }

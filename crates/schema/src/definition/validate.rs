@@ -149,6 +149,7 @@ impl Definition {
         let metadata = |d: &Definition| Value::from(d.metadata.clone());
         let at = Path::ROOT.field("metadata");
         let mut errors = meta::check_update(Some(&metadata(self)), Some(&metadata(old)), &at);
+        // The stored versions are not checked, so clients can remove versions after a storage migration.
         names::check(
             &self.status.accepted_names,
             &Path::ROOT.field("status").field("acceptedNames"),

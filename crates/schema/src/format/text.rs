@@ -81,6 +81,7 @@ pub(super) fn is_rgb_color(s: &str) -> bool {
     let part = |text: &str| {
         let digits = text.trim_matches(['\t', '\n', '\x0c', '\r', ' ']);
         let plain = !digits.is_empty() && digits.len() <= 3 && all(digits, |b| b.is_ascii_digit());
+        // kube-apiserver's pattern refuses leading zeros.
         plain && (digits == "0" || !digits.starts_with('0')) && digits.parse::<u8>().is_ok()
     };
     let inner = s.strip_prefix("rgb(").and_then(|s| s.strip_suffix(')'));

@@ -113,6 +113,7 @@ impl PlanCompiler {
             None => self.child(s, None),
         };
         let properties = schema.properties.iter().map(property).collect::<Box<[_]>>();
+        // Any key and any index do: only the types along the path matter.
         let entry = metadata.map(|at| at.key("*"));
         let additional = schema.additional_schema();
         let additional = additional.map(|s| self.child(s, entry.as_ref()));

@@ -91,6 +91,7 @@ impl RulePresence {
         if !schema.rules.is_empty() || children().next().is_none() {
             return !schema.rules.is_empty();
         }
+        // No schema is dropped during the walk, so an address identifies it.
         let address = Arc::as_ptr(schema).addr();
         if let Some(known) = self.known.get(&address) {
             return *known;

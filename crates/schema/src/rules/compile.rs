@@ -138,6 +138,7 @@ impl<'a> RuleCompiler<'a> {
         };
         let env = self.env(rule, is_stored(|e| &e.rules, &rule.rule));
         let expression = self.checked(&env, &rule.rule, &RULE).and_then(|checked| {
+            // Set even if no program can be made: the use of `oldSelf` is checked in any case.
             compiled.uses_old_self = checked.mentions("oldSelf");
             Ok(make(program(&env, &checked, &RULE)?, &checked))
         });

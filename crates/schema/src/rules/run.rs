@@ -281,6 +281,7 @@ impl RuleRunner<'_> {
         let RuleTarget { node, ratchet, .. } = *target;
         let old = target.old.and_then(Value::as_object);
         let mut result = Ok(());
+        // kube-apiserver iterates over Go maps; the sorted order makes an exhausted budget reproducible.
         node.all_members(map.iter(), Features::RULES, |member| {
             let at = member.at(target.at);
             let before = old.and_then(|old| old.get(member.name));

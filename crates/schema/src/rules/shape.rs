@@ -40,6 +40,7 @@ impl Shapes {
     /// The shape of a schema below the root; `None` if expressions cannot see such values.
     pub fn of_schema(&mut self, schema: &Arc<Structural>) -> Option<Arc<Shape>> {
         let address = Arc::as_ptr(schema).addr();
+        // The address of a dropped schema may belong to another one.
         if let Some((known, shape)) = self.known.get(&address)
             && known.strong_count() > 0
         {

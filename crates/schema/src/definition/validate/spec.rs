@@ -25,8 +25,8 @@ pub(super) fn check(spec: &Spec, requirements: &Requirements<'_>, errors: &mut E
     schemas_present(spec, requirements, &at, errors);
     let has_defaults = requirements.schema.no_defaults.is_none() && spec.schemas().any(has_default);
     if has_defaults && spec.preserve_unknown_fields != Some(false) {
-        // The value is a constant in kube-apiserver: `true` is shown even if the field is unset.
         let detail = "must be false in order to use defaults in the schema";
+        // The value is a constant in kube-apiserver: `true` is shown even if the field is unset.
         errors.push_with(|| FieldError::invalid(&at.field("preserveUnknownFields"), true, detail));
     }
     let structural = requirements.structural

@@ -49,6 +49,7 @@ pub(crate) fn update(resource: &Resource, object: &mut Map, old: &Map, gates: Ga
 }
 
 fn changes(resource: &Resource, object: &Map, old: &Map, gates: Gates) -> Changes {
+    // This comparison also finds out whether anything changed.
     if restricts_updates(resource, gates) {
         return immutable::changes(resource.plan.root(), old, object);
     }

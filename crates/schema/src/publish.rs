@@ -288,7 +288,7 @@ fn unfold_unions(schema: &mut Map) {
         edit_properties(schema, |properties| {
             let property = properties.get_or_insert_with(discriminator, || Map::new().into());
             if let Some(property) = property.as_object_mut() {
-                // What the CRD says about the discriminator takes precedence.
+                // A type or enumeration that the CRD declares takes precedence.
                 property.get_or_insert_with("type", || "string".into());
                 property.get_or_insert_with("enum", || Value::Array(fields.values().cloned().collect()));
             }

@@ -38,6 +38,7 @@ impl Conflicts {
         let conflicts = self.0.iter().take(MAX_LISTED);
         let with_path = conflicts.map(|conflict| (conflict, conflict.path.to_string()));
         with_path
+            // Ends at the first path that does not fit, so that the listed conflicts are the first ones.
             .take_while(|(_, path)| match room.checked_sub(path.len()) {
                 Some(left) => {
                     room = left;

@@ -134,6 +134,7 @@ fn apply(document: &mut TextNode, operation: &mut BTreeMap<Str, TextNode>) -> Op
             } else {
                 // Copies by encoding and decoding.
                 let mut copy = String::new();
+                // Copying an absent member copies a null.
                 source.step(&name).unwrap_or(&mut null()).write(&mut copy);
                 TextNode::Text(copy)
             };

@@ -90,6 +90,7 @@ fn copy_to_versions<T: Clone>(
 }
 
 fn keep_first<T>(top: &mut Option<T>, own: Option<T>, i: usize) {
+    // All versions agree, so the first one represents them.
     if i == 0 {
         *top = own;
     }

@@ -144,6 +144,7 @@ fn same_fields(a: &Map, b: &Map, left: &mut usize) -> bool {
 fn same_schema(a: &Map, b: &Map, left: &mut usize) -> bool {
     spend(left)
         && same_members(a, b, |keyword, x, y| match (x, y) {
+            // Structural schemas have no descriptions, so these may differ.
             (Value::String(x), Value::String(y)) => is_prose(keyword) || same_text(x, y),
             (Value::Object(x), Value::Object(y)) => match keyword.as_str() {
                 "properties" => same_fields(x, y, left),

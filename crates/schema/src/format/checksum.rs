@@ -11,6 +11,7 @@ pub(super) fn is_isbn10(s: &str) -> bool {
         sum += weight
             * match b {
                 b'0'..=b'9' => u32::from(b - b'0'),
+                // Only the check digit can be ten.
                 b'X' if weight == 10 => 10,
                 _ => return false,
             };

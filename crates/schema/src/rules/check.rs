@@ -147,6 +147,7 @@ impl RuleChecker<'_> {
             let view = self.entry(location, items);
             let list;
             let uncorrelatable = match location.uncorrelatable {
+                // kube-apiserver does not correlate the elements of sets, either.
                 None if schema.list_type() != Some(ListType::Map) => {
                     list = at.to_string();
                     Some(list.as_str())

@@ -126,6 +126,7 @@ impl BuiltinResource {
         options: &AdmitOptions<'_>,
     ) -> Result<Option<Value>, AdmissionError> {
         let internal = |e: DecodeError| AdmissionError::Internal(e.to_string());
+        // The stored object arrives in the version of the request.
         let converted = match stored(operation) {
             Some(old) if !self.is_hub => Some(self.version_to_hub(old.clone()).map_err(internal)?),
             _ => None,
@@ -135,6 +136,7 @@ impl BuiltinResource {
         let mut members = match with_metadata(hub) {
             Ok(members) => members,
             Err(other) => {
+                // Put back, because a rejection carries the object.
                 *object = other;
                 let kind = self.hub.name;
                 let why = format!("a {kind} without members or metadata that are an object");
@@ -145,6 +147,7 @@ impl BuiltinResource {
             match (operation, old) {
                 (WriteOperation::Create(meta), _) if self.facts.names == NameRule::Own => {
                     let suffix = Str::default();
+                    // The kind validates the prefix as the name, so no suffix may follow it.
                     NewObjectMeta {
                         suffix,
                         ..meta.clone()
@@ -177,6 +180,8 @@ impl BuiltinResource {
         if let Some(behavior) = self.behavior {
             behavior.validate(&object, &write, &mut own);
         }
+        // On a create, kube-apiserver checks metadata after the kind's own validation, and only if that
+        // succeeds. A kind may include it in its own validation.
         let mut errors = match self.facts.validates_metadata || old.is_some() || own.is_empty() {
             true => self.check_metadata(&object, old, write.subresource),
             false => ErrorList::new(),
@@ -331,10 +336,12 @@ fn restore_metadata(metadata: &mut Map, old: &Value) {
         return;
     };
     keep_system_fields(metadata, old);
+    // The kind increments the generation later; a request cannot set it.
     match old.get("generation") {
         Some(generation) => metadata.insert("generation", generation.clone()),
         None => metadata.remove("generation"),
     };
+    // A write without a version is unconditional, but validation requires one.
     if let Some(version) = old.get("resourceVersion") {
         metadata.get_or_insert_with("resourceVersion", || version.clone());
     }

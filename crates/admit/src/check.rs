@@ -146,6 +146,7 @@ impl<'a> ObjectValidator<'a> {
     fn duplicates(&mut self) {
         let root = self.resource.plan.root();
         let found = listtype::duplicates(root, self.new);
+        // Called only if the new object has duplicates, because it walks the whole old one.
         let had_some = |old: &Value| !listtype::duplicates(root, old).is_empty();
         if !found.is_empty() && !self.old.is_some_and(had_some) {
             self.extend_errors(found);
@@ -157,6 +158,7 @@ impl<'a> ObjectValidator<'a> {
             return;
         }
         if self.checked.errors.iter().any(blocks_rules) {
+            // kube-apiserver passes neither path nor value, which prints as `<nil>: Invalid value: null`.
             let error = FieldError::invalid(&Path::ROOT, Value::Null, NOT_CHECKED);
             self.checked.errors.push(error);
             return;

@@ -50,6 +50,7 @@ impl ResourceCompiler {
         let spec = &accepted.spec;
         let version = spec.version(version).ok_or(CompileError::UnknownVersion)?;
         let schema = match spec.schema_of(version) {
+            // Stored CRDs may have schemas that are not structural.
             Some(schema) => Schema::new(schema)
                 .for_values(&mut self.interner)
                 .map_err(CompileError::Unsupported)?,

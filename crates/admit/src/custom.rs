@@ -54,6 +54,7 @@ pub(crate) fn validate(
     let (metadata, scope) = (object.get("metadata"), resource.scope);
     let mut common = ErrorList::new();
     let mut errors = type_errors(resource, object);
+    // kube-apiserver validates no values of an object of another kind or version.
     let typed = errors.is_empty();
     if let Some(old) = old {
         // kube-apiserver runs these checks for every kind and again for custom resources, so clients see an error twice.
@@ -77,6 +78,7 @@ pub(crate) fn validate(
         validator.scale_spec();
         validator.scale_status();
     }
+    // kube-apiserver does not check embedded metadata in writes to `/status`.
     if !status {
         validator.embedded();
     }
@@ -86,6 +88,7 @@ pub(crate) fn validate(
     if old.is_none() && !covered && result.errors.is_empty() {
         result.errors = meta::check_common(metadata, scope, &at);
     }
+    // kube-apiserver runs the checks for every kind first.
     result.errors.prepend(common);
     if result.errors.is_empty() {
         match operation {

@@ -42,6 +42,7 @@ impl DefinitionResource {
     ) -> Result<FindingList, AdmissionError> {
         let decoded = Definition::decode(std::mem::take(object), self.api, self.gates);
         let decoded = decoded.map_err(|e| AdmissionError::Undecodable(e.to_string()))?;
+        // Validation decodes this document again and must see the same empty lists.
         *object = decoded.definition.into_held_document(self.api);
         report_findings(
             FindingList::join(findings, decoded.findings),

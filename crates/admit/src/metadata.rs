@@ -34,6 +34,7 @@ impl NewObjectMeta {
         metadata.insert("uid", Value::from(self.uid.clone()));
         metadata.insert("creationTimestamp", Value::from(self.created.clone()));
         let prefix = metadata.get("generateName").and_then(Value::as_str);
+        // An empty name counts as absent: decoding has dropped it.
         if !metadata.contains_key("name")
             && let Some(prefix) = prefix.filter(|prefix| !prefix.is_empty())
         {
@@ -46,6 +47,8 @@ impl NewObjectMeta {
 /// A generated name has at most 63 characters.
 fn generated_name(prefix: &str, suffix: &str) -> String {
     const MAX: usize = 63;
+    // kube-apiserver cuts bytes. Names with multi-byte characters are refused later, so it suffices not to
+    // split one.
     let len = prefix.floor_char_boundary(MAX.saturating_sub(suffix.len()));
     [prefix.get(..len).unwrap_or(prefix), suffix].concat()
 }

@@ -272,6 +272,7 @@ impl Prepared<'_, '_> {
             (AnyResource::Definition(resource), Preparation::Definition) => {
                 resource.validate(operation, object, warnings, options)
             }
+            // `Normalized::prepare` creates both, so they always match.
             _ => Err(Box::new(Rejected {
                 object,
                 error: AdmissionError::Internal("a preparation of another kind of resource".into()),

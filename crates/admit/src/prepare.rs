@@ -49,10 +49,12 @@ pub(crate) fn update(resource: &Resource, object: &mut Map, old: &Map, gates: Ga
 }
 
 fn changes(resource: &Resource, object: &Map, old: &Map, gates: Gates) -> Changes {
+    // This comparison also finds out whether anything changed.
     if restricts_updates(resource, gates) {
         return immutable::changes(resource.plan.root(), old, object);
     }
     let status = resource.status;
+    // Members are sorted by name, so equal objects have equal sequences.
     let members = |object| members_with_generation(object, status);
     Changes {
         any: members(object).ne(members(old)),

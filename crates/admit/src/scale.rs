@@ -30,6 +30,7 @@ impl ScalePaths {
     /// Returns the stored object with another number of desired replicas, as a write to `/scale` does; fails
     /// if it has no scale.
     pub fn with_replicas(&self, stored: &Value, replicas: i64) -> Result<Value, String> {
+        // Values of the wrong type fail like a read of the scale.
         self.read(stored)?;
         let mut object = stored.clone();
         let mut at = &mut object;
@@ -73,6 +74,7 @@ fn check_number(path: &str, object: &Value, errors: &mut ErrorList) {
         errors.push_with(|| FieldError::with_field(ErrorKind::Invalid, path, value, why));
     };
     match number_at(object, path) {
+        // The value cannot be read, so the error shows Go's zero value.
         Err(why) => wrong(0, why),
         Ok(found) => match found.unwrap_or(0) {
             n @ ..0 => wrong(n, "should be a non-negative integer".into()),
@@ -108,6 +110,7 @@ fn lookup<'v, T>(
     for (walked, step) in steps(path).enumerate() {
         let next = match at {
             Value::Object(map) => map.get(step),
+            // Go's accessors treat null like an absent field.
             Value::Null => None,
             _ => return Err(type_mismatch(steps(path).take(walked + 1), at, OBJECT)),
         };

@@ -69,6 +69,7 @@ impl JsonPatch {
             let text = format!("json: cannot unmarshal {what} into Go value of type jsonpatch.{ty}");
             Err(JsonPatchError::Malformed(text))
         };
+        // Go decodes null as an empty patch, and below as an operation without members.
         let operations = match value {
             Value::Array(operations) => operations,
             Value::Null => Vec::new(),
@@ -88,6 +89,7 @@ impl JsonPatch {
                 other => return malformed(go::json_kind(&other), "Operation"),
             }
         }
+        // Only `test` needs the text.
         let tests = |operation: &Map| operation.get("op").and_then(Value::as_str) == Some("test");
         Ok(JsonPatch {
             text: (out.iter().any(tests)).then(|| String::from_utf8_lossy(text).into_owned()),
@@ -99,6 +101,7 @@ impl JsonPatch {
     pub fn apply(&self, document: Value) -> Result<Value, JsonPatchError> {
         /// Patches with at most this many operations change the document in place.
         const FEW: usize = 16;
+        // A `test` compares texts, so the document is also patched as text, one operation at a time.
         let mut texts = self
             .text
             .as_ref()
@@ -118,6 +121,8 @@ impl JsonPatch {
         let mut copied = 0;
         for operation in &self.operations {
             deadline::tick();
+            // An operation that cannot be executed on the text counts as successful here; `apply` reports its
+            // error.
             let holds = texts.as_deref_mut().and_then(TextPatcher::step).unwrap_or(true);
             apply(operation, &mut document, holds, &mut copied).map_err(JsonPatchError::Failed)?;
         }
@@ -168,6 +173,7 @@ fn apply<T: Tree>(operation: &Map, document: &mut T, holds: bool, copied: &mut u
             let (container, key) = find(document, from).ok_or_else(|| {
                 format!("move operation does not apply: doc is missing from path: {from}: {MISSING}")
             })?;
+            // json-patch names only the last segment here, but the whole path for the destination.
             let failed = |e: String| format!("error in move for path: '{key}': {e}");
             get(container, &key).map_err(failed)?;
             let value = remove(container, &key).map_err(failed)?;
@@ -192,6 +198,7 @@ fn apply<T: Tree>(operation: &Map, document: &mut T, holds: bool, copied: &mut u
             let (container, key) = find(document, path).ok_or_else(|| {
                 format!("copy operation does not apply: doc is missing destination path: {path}: {MISSING}")
             })?;
+            // json-patch has no node for a null, so copying one adds nothing to the accumulated size.
             if !value.is_null() {
                 *copied += value.to_json().len();
             }
@@ -223,6 +230,7 @@ fn value_of(operation: &Map) -> Value {
 
 fn replace<T: Tree>(operation: &Map, document: &mut T, path: Result<&str, String>) -> Result<(), String> {
     let path = path.map_err(|e| missing("replace operation failed to decode path", "path", &e))?;
+    // json-patch formats a nil error here, hence the `%!w(<nil>)`.
     if path.is_empty() {
         return match operation.get("value") {
             Some(value @ (Value::Object(_) | Value::Array(_))) => {
@@ -234,6 +242,7 @@ fn replace<T: Tree>(operation: &Map, document: &mut T, path: Result<&str, String
     }
     let (container, key) = find(document, path)
         .ok_or_else(|| format!("replace operation does not apply: doc is missing path: {path}: {MISSING}"))?;
+    // Only lists can fail: json-patch adds a missing member of an object.
     if get(container, &key).is_err() {
         return Err(format!(
             "replace operation does not apply: doc is missing key: {path}: {MISSING}"
@@ -248,6 +257,7 @@ fn replace<T: Tree>(operation: &Map, document: &mut T, path: Result<&str, String
                 *slot = value;
             }
         }
+        // `find` returns no scalars.
         TreeKind::Scalar => {}
     }
     Ok(())
@@ -328,6 +338,7 @@ fn add<T: Tree>(container: &mut T, key: &str, value: T) -> Result<(), String> {
         TreeKind::List(length) if key == "-" => container.insert_element(length, value),
         TreeKind::List(length) => {
             let after = length + 1;
+            // json-patch adds a prefix to parse errors only.
             let position = index(key, after, after).map_err(|e| match e.strip_prefix("strconv") {
                 Some(_) => format!("value was not a proper array index: '{key}': {e}"),
                 None => e,

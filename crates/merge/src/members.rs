@@ -15,6 +15,7 @@ impl MergeMembers {
     pub(crate) fn new(map: Map, changes: usize) -> Self {
         /// Up to this number of changes, moving members is cheaper than a tree.
         const FEW: usize = 32;
+        // Moving members is cheap if the object is small or changes rarely.
         if map.len().min(changes) <= FEW {
             MergeMembers::Few(map)
         } else {

@@ -104,6 +104,7 @@ fn merge_texts(document: &mut TextNode, mut patch: TextNode) {
         return;
     };
     let TextNode::Object(changes) = patch.open() else {
+        // As in `merge`, a value that replaces an object keeps its nulls.
         *document = patch;
         return;
     };

@@ -135,6 +135,7 @@ impl<'t> Patch<'t> {
         if ty == PatchType::Apply {
             return decode_apply(text, reading, limits);
         }
+        // A number that Go cannot represent is valid JSON, so decoding into the type of the patch reports it.
         let number = |why: &str| why.starts_with("json: cannot unmarshal number");
         let decoded = json::decode_strict(text, limits).map_err(|e| match (ty, reading) {
             _ if !number(e.message()) => PatchError::Syntax("invalid JSON patch".into()),
@@ -150,6 +151,7 @@ impl<'t> Patch<'t> {
         };
         let content = match ty {
             PatchType::Json => {
+                // Strict decoding checks all operations before any of them is executed.
                 if reading == PatchDecoding::Strict {
                     check_operations(text, limits)?;
                     findings = json_patch_findings(&decoded.value, text, &findings);
@@ -157,6 +159,7 @@ impl<'t> Patch<'t> {
                 PatchContent::Json(JsonPatch::from_value(decoded.value, text)?)
             }
             PatchType::Merge => PatchContent::Merge(match (decoded.value, reading) {
+                // Strict decoding of a merge patch needs a map, so only lenient decoding accepts a list.
                 (patch @ Value::Object(_), _) | (patch @ Value::Array(_), PatchDecoding::Lenient) => patch,
                 (Value::Null, _) | (_, PatchDecoding::Lenient) => {
                     return Err(PatchError::BadRequest(merge_patch::NotAnObject.to_string()));
@@ -164,6 +167,7 @@ impl<'t> Patch<'t> {
                 (other, PatchDecoding::Strict) => return Err(decoding(&not_a_map(&other))),
             }),
             PatchType::Strategic | PatchType::Apply => PatchContent::Strategic(match decoded.value {
+                // Go decodes null as an empty map, so such a patch changes nothing.
                 Value::Null => Value::Object(Map::new()),
                 patch @ Value::Object(_) => patch,
                 other => return Err(PatchError::BadRequest(not_a_map(&other))),

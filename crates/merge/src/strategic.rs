@@ -92,6 +92,7 @@ pub fn spent(document: &Value, mut patch: Value) -> Value {
 }
 
 fn spend(original: &Map, patch: &mut Map) {
+    // The directive decides about the whole object, so nothing below it is executed.
     if let Some(directive) = patch.get(PATCH) {
         if directive.as_str() == Some("replace") {
             patch.remove(PATCH);
@@ -181,6 +182,7 @@ fn merge_objects(
             continue;
         }
         let schema = member(schema, &key);
+        // Moved out to be merged by value; below, it is either replaced or removed.
         let merged = match (original.get_mut(&key).map(std::mem::take), change) {
             (Some(Value::Object(old)), Value::Object(new)) => match strategy(schema).0 {
                 ListStrategy::Replace => Some(Value::Object(new)),
@@ -189,6 +191,8 @@ fn merge_objects(
             (Some(Value::Array(old)), Value::Array(new)) => {
                 Some(Value::Array(merge_lists(old, new, schema, purpose)?.items))
             }
+            // As on kube-apiserver, deleting from an absent list or from a value of another type changes
+            // nothing.
             (old, _) if purpose == ListDirective::Delete => old,
             (_, mut new) => {
                 discard_nulls(&mut new);
@@ -256,6 +260,7 @@ fn order_lists(
         let merge_key = strategy(schema).1.map(Str::as_str);
         let (old, new) = (list(original)?, list(&mut patch)?);
         check_order(new.as_deref().unwrap_or_default(), &order, merge_key)?;
+        // An error is kept for `arrange`, which reports it after the errors of the merge.
         let kind = ListGroup(&[
             old.as_deref().unwrap_or_default(),
             new.as_deref().unwrap_or_default(),

@@ -35,6 +35,7 @@ impl TextNode {
     pub(crate) fn open(&mut self) -> &mut TextNode {
         if let TextNode::Text(text) = self {
             deadline::tick_over(text);
+            // The text is valid JSON, so the brackets match.
             if let Some(inside) = text.strip_prefix('{').and_then(|t| t.strip_suffix('}')) {
                 *self = TextNode::Object(parts(inside).filter_map(member).collect());
             } else if let Some(inside) = text.strip_prefix('[').and_then(|t| t.strip_suffix(']')) {
@@ -94,6 +95,7 @@ impl TextNode {
 }
 
 fn member(part: &str) -> Option<(Str, TextNode)> {
+    // Every part of an object has a name and a colon, so none is dropped.
     let end = JsonScanner::new(part)
         .find(|(_, byte, depth)| *byte == b':' && *depth == 0)?
         .0;
@@ -160,6 +162,7 @@ impl Iterator for JsonScanner<'_> {
 
 /// Removes the whitespace between the tokens of a text.
 fn compact(text: &str) -> String {
+    // Removed once, so that texts can be split and compared without regard to whitespace.
     let mut out = String::with_capacity(text.len());
     let (mut in_string, mut escaped) = (false, false);
     for c in text.chars() {

@@ -24,6 +24,7 @@ pub(crate) fn unchanged(node: &PlanNode, old: &Value, new: &Value) -> bool {
 fn unchanged_object(node: &PlanNode, old: &Map, new: &Map) -> bool {
     let mut members = FieldLookup::new(node);
     old.len() == new.len()
+        // Members are sorted by name, so equal objects have the same sequence of names.
         && old.iter().zip(new.iter()).all(|((old_name, old), (name, new))| {
             old_name == name
                 && members
@@ -37,6 +38,7 @@ fn unchanged_list(node: &PlanNode, old: &[Value], new: &[Value]) -> bool {
     if old.len() != new.len() {
         return false;
     }
+    // Elements of other lists do not correlate, so only the whole list can be unchanged.
     if new.is_empty() || node.schema().list_type() != Some(ListType::Map) {
         return old == new;
     }
@@ -185,6 +187,7 @@ impl<'o> OldList<'o> {
             return self.items.iter().find(same);
         };
         let wanted = new.get(key).filter(|key| scalar(key).is_some())?;
+        // Elements of a list mostly have the key at the same position, where the next lookup starts.
         let mut position = 0;
         let mut keys = self
             .items
@@ -209,6 +212,7 @@ impl<'o> OldList<'o> {
         let mut index = HashMap::with_capacity(self.items.len());
         for item in self.items {
             if let Some(key) = item.as_object().and_then(|map| self.key(map)) {
+                // As in the linear search, the first of several elements with equal keys wins.
                 index.entry(key).or_insert(item);
             }
         }

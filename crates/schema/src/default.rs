@@ -58,6 +58,7 @@ impl Filler {
     }
 
     fn fill_object(&mut self, node: &PlanNode, map: &mut Map) -> Result<(), TooLarge> {
+        // Inserted together afterwards, because each insertion moves all members behind it.
         let mut absent: Vec<(Str, Value)> = Vec::new();
         for (name, field, default) in node.defaulted() {
             deadline::tick();
@@ -72,6 +73,7 @@ impl Filler {
             }
         }
         map.insert_all(absent);
+        // A default that was just added may contain objects with defaults of their own.
         let mut filled = Ok(());
         node.all_members(map.iter_mut(), Features::DEFAULT, |member| {
             filled = if member.declared {
@@ -104,6 +106,7 @@ impl Filler {
     /// Charges about as many bytes as the JSON of a value has.
     fn measure(&mut self, value: &Value) -> Result<(), TooLarge> {
         match value {
+            // The limit protects memory, so an estimate of the size of numbers suffices.
             Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) => self.take(4),
             Value::String(s) => self.take(s.len() + 2),
             Value::Array(items) => {

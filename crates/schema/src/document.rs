@@ -35,6 +35,7 @@ impl Keywords {
     fn bit(key: &str) -> u64 {
         let bytes = key.as_bytes();
         let letter = |b: Option<&u8>| usize::from(b.copied().unwrap_or(0));
+        // Two keywords with the same bit cost a needless lookup, nothing else.
         1 << ((bytes.len() * 5 + letter(bytes.first()) * 3 + letter(bytes.last()) * 7) % 64)
     }
 
@@ -97,6 +98,7 @@ impl<'a> Schema<'a> {
         if !self.keywords.may_have(key) {
             return None;
         }
+        // Go decodes null as an unset field.
         self.members.get(key).filter(|v| !v.is_null())
     }
 
@@ -227,6 +229,7 @@ impl<'a> Schema<'a> {
         if test(self) {
             return true;
         }
+        // `items` is in two of these groups, because it may be a list or a schema.
         for key in ["allOf", "anyOf", "oneOf", "items"] {
             if self.schemas(key).any(|s| s.any(test)) {
                 return true;

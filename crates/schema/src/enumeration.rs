@@ -28,8 +28,10 @@ impl EnumSet {
                 Value::Null => {}
                 Value::String(s) => texts.push(Box::from(s.as_str())),
                 Value::Int(i) => ints.push(*i),
+                // Adding zero removes the sign of a negative zero, which `total_cmp` distinguishes.
                 Value::Float(f) => floats.push(f + 0.0),
                 Value::Bool(b) => {
+                    // Repeated booleans would only lengthen the linear search.
                     let [no, yes] = &mut bools;
                     let seen = if *b { yes } else { no };
                     if !std::mem::replace(seen, true) {

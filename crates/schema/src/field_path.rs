@@ -123,6 +123,7 @@ impl<'a> Iterator for Tokens<'a> {
                 previous = b;
                 close
             });
+            // The token includes both quotes.
             close.map_or(rest.len(), |i| i + 2)
         } else if matches!(first, b'.' | b'[' | b']') {
             1

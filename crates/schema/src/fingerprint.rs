@@ -65,6 +65,7 @@ fn hash_text(text: &str) -> u64 {
     let begun = mix(7, bytes.len() as u64);
     let Some(last) = bytes.last_chunk::<8>() else {
         let short = bytes.iter().fold(0, |all, byte| (all << 8) | u64::from(*byte));
+        // Short texts of the same length have different numbers, so their fingerprints differ.
         return mix(begun, short);
     };
     // The last word may overlap the previous one.

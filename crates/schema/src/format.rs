@@ -153,6 +153,7 @@ impl Format {
             FormatKind::Uri => Url::check(s).is_ok(),
             FormatKind::Email => email::is_address(s),
             FormatKind::Hostname => text::is_hostname(s),
+            // kube-apiserver tolerates leading zeros in IPv4 addresses, as Go did before 1.17.
             FormatKind::Ipv4 => address::is_lenient_ip(s) && s.contains('.'),
             FormatKind::Ipv6 => address::is_ip(s) && s.contains(':'),
             FormatKind::Cidr => address::is_lenient_cidr(s),

@@ -162,6 +162,7 @@ impl Gates {
             gates: Gates::default(),
             notes: Vec::new(),
         };
+        // Stages come first, because a single gate takes precedence.
         for (all, stage) in [("AllAlpha", Stage::Alpha), ("AllBeta", Stage::Beta)] {
             if let Some(on) = settings.get(all) {
                 applied.set_all(all, stage, *on, settings);

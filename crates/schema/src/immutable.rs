@@ -86,6 +86,7 @@ impl ChangeDetector {
             let new = after.next_if(|_| order.is_ge());
             let Some((name, _)) = new.or(old) else { return };
             let (old, new) = (old.map(|(_, v)| v), new.map(|(_, v)| v));
+            // The API machinery owns `metadata`, and its changes do not increment the generation.
             if at.is_root() && name == "metadata" {
                 continue;
             }
@@ -141,6 +142,8 @@ impl ChangeDetector {
             }
         }
         // Only the first of several elements with equal keys correlates.
+        // Worthwhile only if the elements have limits, and sound only if equal elements always count as
+        // unchanged.
         if items.has(Features::LIMITS)
             && items.equality_tells()
             && let Some(found) = keyed.found_by_their_keys()
@@ -209,6 +212,7 @@ impl<'v> CollectionKeys<'v> {
             (CollectionKeys::Map(map), Some(name)) => map.contains_key(name),
             (CollectionKeys::Keyed(keyed), None) => keyed.get(entry.value).is_some(),
             (CollectionKeys::Set(items, list), None) => {
+                // Most elements are still at the same index.
                 let beside = list.get(entry.index) == Some(entry.value);
                 beside || list.iter().any(|other| is_same(*items, other, entry.value))
             }

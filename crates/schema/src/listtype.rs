@@ -57,6 +57,7 @@ fn set(list: &[Value], at: &Path<'_>, errors: &mut ErrorList) {
 
 fn keyed(keys: &[Str], list: &[Value], at: &Path<'_>, errors: &mut ErrorList) {
     let misfit = |item: &&Value| !matches!(item, Value::Null | Value::Object(_));
+    // kube-apiserver reports the first of these and then does not look for duplicates.
     if let Some((i, item)) = list.iter().enumerate().find(|(_, item)| misfit(item)) {
         errors.push_with(|| {
             FieldError::invalid(

@@ -116,6 +116,7 @@ impl Pass {
             .flatten()
             .filter_map(|name| name.as_str().map(str::to_owned))
             .collect();
+        // Moved out, because the loop adds rules to the schema.
         let Some(Value::Object(mut properties)) = schema.remove("properties") else {
             return;
         };
@@ -171,6 +172,7 @@ impl Pass {
         };
         let lowered = below(items, "self[i]", "oldSelf[i]", 0)
             .and_then(|limits| {
+                // The extension may be below a set, whose elements never change.
                 let limits = limits.unwrap_or_else(|| "true".to_owned());
                 Ok(for_each_index(
                     list_length(list)?,
@@ -473,6 +475,7 @@ fn below(schema: &Map, new: &str, old: &str, depth: usize) -> Result<Option<Stri
             }
             let name = identifier(name)?;
             let (a, b) = (format!("{new}.{name}"), format!("{old}.{name}"));
+            // Its own mutability has been handled above.
             let mut inner = property.clone();
             take_mutability(&mut inner);
             if let Some(test) = below(&inner, &a, &b, depth)? {
@@ -555,6 +558,7 @@ fn union_rules(union: &Value, properties: Option<&Value>) -> Result<Vec<UnionRul
     if !discriminator.is_empty() {
         let name = identifier(discriminator)?;
         let named = fields.iter().zip(&set).map(|((_, tag), set)| {
+            // A JSON string is also a string literal of CEL.
             let tag = Value::from(*tag).to_json();
             format!("(self.{name} == {tag} && {set})")
         });

@@ -53,6 +53,7 @@ impl Plan {
 
     /// The nodes at or below which an algorithm has work, each once.
     fn nodes(&self, feature: Features) -> impl Iterator<Item = &PlanNode> {
+        // Nodes are shared, so the walk remembers them.
         let mut seen = HashSet::new();
         let mut open = vec![&*self.root];
         std::iter::from_fn(move || {
@@ -231,6 +232,7 @@ impl PlanNode {
     /// The default of an absent value.
     pub(crate) fn default(&self) -> Option<&Value> {
         let pruned = self.pruned_default.as_deref();
+        // If pruning left nothing of the default, it is `null` and counts as absent.
         pruned
             .or_else(|| self.declared_default())
             .filter(|default| !default.is_null())

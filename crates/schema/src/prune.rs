@@ -95,6 +95,7 @@ impl Pruner<'_> {
         unlisted: UnlistedMembers,
         at: &Path<'_>,
     ) {
+        // This concerns only the members of this value; declared members are pruned by their own schemas.
         let keeps = node.is_some_and(|n| n.is(Features::PRESERVE));
         let unlisted = if keeps { UnlistedMembers::Keep } else { unlisted };
         match (value, node) {
@@ -197,6 +198,7 @@ impl Pruner<'_> {
             return false;
         }
         if resource && is_meta(name) {
+            // Nothing is pruned in these fields, but their nulls are dropped.
             if let Some(child) = child
                 && drops_nulls
             {
@@ -208,6 +210,7 @@ impl Pruner<'_> {
             if unlisted == UnlistedMembers::Keep {
                 return true;
             }
+            // kube-apiserver does not report these fields at the top, even where it removes them.
             if !at.is_root() || !is_meta(name) {
                 self.record(at, name);
             }
@@ -217,6 +220,7 @@ impl Pruner<'_> {
             // Preserved undeclared values are not pruned inside.
             let child = child.map(|child| &**child);
             debug_assert!(child.is_some() || matches!(node.schema().additional, Some(Additional::Any(_))));
+            // `additionalProperties: true` keeps the value but declares nothing inside it.
             self.value(child, value, false, UnlistedMembers::Remove, &at.field(name));
         }
         true

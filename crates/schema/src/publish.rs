@@ -142,6 +142,7 @@ fn identify(out: &mut Map, definition: &Definition, version: &CrdVersion, kind: 
     let fields = spec.selectable_fields_of(version);
     if !fields.is_empty() {
         let fields = fields.iter().map(|path| {
+            // Field selectors have no leading dot.
             let path = path.strip_prefix('.').unwrap_or(path);
             object([("fieldPath", path.into())]).into()
         });
@@ -204,6 +205,7 @@ fn children(schema: &mut Map, mut each: impl FnMut(&mut Map)) {
 
 /// Expresses int-or-string and unions in standard keywords, in a schema and all schemas below it.
 fn unfold(mut schema: Map) -> Map {
+    // First, before the steps below add junctors of their own.
     junctors(&mut schema, plain_nested);
     unfold_int_or_string(&mut schema);
     unfold_unions(&mut schema);
@@ -248,6 +250,7 @@ fn unfold_int_or_string(schema: &mut Map) {
     let types = ["integer", "string"].map(|t| Value::from(object([("type", t.into())])));
     let types = Value::Array(types.into());
     if schema.contains_key("anyOf") {
+        // kube-apiserver puts this condition first; unions are unknown to it and come last.
         require(schema, object([("anyOf", types)]), InsertAt::First);
     } else {
         schema.insert("anyOf", types);
@@ -256,6 +259,7 @@ fn unfold_int_or_string(schema: &mut Map) {
 
 /// Expresses unions: exactly one member is set, and the discriminator names it.
 fn unfold_unions(schema: &mut Map) {
+    // Copied, because the loop edits the schema.
     let unions = schema
         .get("x-kubernetes-unions")
         .and_then(Value::as_array)
@@ -284,6 +288,7 @@ fn unfold_unions(schema: &mut Map) {
         edit_properties(schema, |properties| {
             let property = properties.get_or_insert_with(discriminator, || Map::new().into());
             if let Some(property) = property.as_object_mut() {
+                // A type or enumeration that the CRD declares takes precedence.
                 property.get_or_insert_with("type", || "string".into());
                 property.get_or_insert_with("enum", || Value::Array(fields.values().cloned().collect()));
             }

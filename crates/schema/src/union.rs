@@ -59,6 +59,7 @@ impl UnionChecker<'_> {
             && let (Some(ratchet), Some(old)) = (self.ratchet, old)
             && ratchet.unchanged(node, old, value)
         {
+            // Only the errors of this object's own unions are dropped, not those of values below it.
             self.errors.truncate(before);
         }
     }
@@ -80,6 +81,7 @@ fn check(union: &Union, map: &Map, at: &Path<'_>, errors: &mut ErrorList) {
             errors.push_with(|| FieldError::new(ErrorKind::Invalid, at, BadValue::Omitted, detail));
         }
     }
+    // A union with a discriminator does not require that it is set.
     let Some((name, value)) = union.discriminator.as_ref().and_then(|d| Some((d, map.get(d)?))) else {
         return;
     };

@@ -119,6 +119,7 @@ fn check<S: Sink>(
     at: &Path<'_>,
     sink: &mut S,
 ) -> Result<usize, Stop> {
+    // Collecting walks go on: they count matches even where nothing can fail.
     if !S::COLLECTS && !node.has(Features::LIMITS) {
         return Ok(0);
     }

@@ -38,6 +38,7 @@ impl Conflicts {
         let conflicts = self.0.iter().take(MAX_LISTED);
         let with_path = conflicts.map(|conflict| (conflict, conflict.path.to_string()));
         with_path
+            // Ends at the first path that does not fit, so that the listed conflicts are the first ones.
             .take_while(|(_, path)| match room.checked_sub(path.len()) {
                 Some(left) => {
                     room = left;
@@ -58,6 +59,7 @@ impl Conflicts {
 
 impl fmt::Display for Conflicts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // structured-merge-diff writes a single conflict on one line, and several as a list by manager.
         if let [one] = self.0.as_slice() {
             return write!(f, "Apply failed with 1 conflict: {}: {}", one.message(), one.path);
         }

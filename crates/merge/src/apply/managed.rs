@@ -43,6 +43,8 @@ pub struct ManagerId {
 impl Ord for ManagerId {
     fn cmp(&self, other: &Self) -> Ordering {
         fn key(id: &ManagerId) -> (&Str, ManagerOperation, &Option<Str>, bool, &Str) {
+            // kube-apiserver compares entries as JSON texts, in which the comma before a subresource precedes
+            // the closing brace.
             let of_object = id.subresource.is_empty();
             (
                 &id.manager,
@@ -72,6 +74,8 @@ impl ManagerId {
         ManagerId {
             manager: manager.into(),
             operation,
+            // kube-apiserver leaves the version out of an applier's identifier, so an apply in another version
+            // finds its entry.
             api_version: match operation {
                 ManagerOperation::Apply => None,
                 ManagerOperation::Update => Some(api_version.into()),
@@ -151,6 +155,7 @@ impl ManagedFields {
     pub(super) fn decode(entries: Vec<Value>) -> Result<Self, ManagedError> {
         let mut managed = ManagedFields::default();
         for (i, mut entry) in entries.into_iter().enumerate() {
+            // The set is moved out first, so that it is not copied with the rest of the entry.
             let fields = entry.as_object_mut().and_then(|entry| entry.remove("fieldsV1"));
             let text = |name| entry.get_str(name);
             let operation = match text("operation") {
@@ -185,6 +190,7 @@ impl ManagedFields {
                 Some(fields) => FieldsV1::from_fields(fields).map_err(|e| {
                     ManagedError(format!("error decoding versioned set: error decoding set: {e}"))
                 })?,
+                // As on kube-apiserver, an entry without `fieldsV1` owns nothing.
                 None => FieldsV1::default(),
             };
             // The last of several entries of a manager wins, including its time or the lack of one.
@@ -207,6 +213,7 @@ impl ManagedFields {
 
     /// Encodes `managedFields`: applies before updates, then by time, manager, version, subresource.
     pub(super) fn encode(self) -> Vec<Value> {
+        // kube-apiserver sorts by whole seconds and treats an entry without a time as the oldest.
         let seconds = |id: &ManagerId| self.times.get(id).map_or(0, |t| t.as_second());
         let mut entries: Vec<_> = self.fields.into_iter().collect();
         entries.sort_by(|(a, of_a), (b, of_b)| {
@@ -246,6 +253,7 @@ impl ManagedFields {
 
 /// Copies an object without its `managedFields`.
 pub(super) fn without_entries(object: &Value) -> Value {
+    // The entries can be larger than the rest of the object, so they are not copied only to be dropped.
     let copy = |map: &Map, name: &str, special: &dyn Fn(&Value) -> Option<Value>| {
         let member = |(key, value): (&Str, &Value)| {
             let value = if key == name {

@@ -102,6 +102,7 @@ impl fmt::Debug for FieldManager<'_> {
 /// Fields that are never owned: they identify the object or belong to the server.
 static UNOWNED: LazyLock<Set> = LazyLock::new(|| {
     let root = ["apiVersion", "kind", "metadata"].map(|name| FieldPath::from_names([name]));
+    // `clusterName` no longer exists, but kube-apiserver still lists it.
     let metadata = [
         "name",
         "namespace",
@@ -209,6 +210,7 @@ impl<'a> FieldManager<'a> {
                 TypeCheck::Verified
             }
             Ok(None) => TypeCheck::Unknown,
+            // kube-apiserver only logs this error: a write must not fail because its fields cannot be tracked.
             Err(_) => {
                 set_entries(&mut new, live.and_then(entries_of).unwrap_or_default().to_vec());
                 TypeCheck::Unknown
@@ -284,6 +286,7 @@ impl<'a> FieldManager<'a> {
     ) -> Result<ManagedFields, ApplyError> {
         let live = self.versioned(live)?;
         let new = self.versioned(new)?;
+        // The live object comes first: if it is valid, equal parts of the new one need no validation.
         let judge_live = || self.validate(&live, ValidatedSibling::Nothing, Duplicates::Allowed);
         let of_live = match self.live {
             TypeCheck::Unknown => judge_live(),
@@ -297,6 +300,7 @@ impl<'a> FieldManager<'a> {
             Err(_) => ValidatedSibling::Nothing,
         };
         let of_new = self.validate(&new, known, Duplicates::Allowed);
+        // kube-apiserver converts the new object first, so its error takes precedence.
         for (what, object, result) in [("new", &new, of_new), ("live", &live, of_live)] {
             result.map_err(|e| {
                 let describe_object = self.describe_object(&object.object);
@@ -306,6 +310,7 @@ impl<'a> FieldManager<'a> {
             })?;
         }
         let id = self.id(manager, ManagerOperation::Update);
+        // No stored entry has this name, so the updater returns exactly the changes of this write for it.
         let current = ManagerId::new(CURRENT_OPERATION, ManagerOperation::Update, &self.api_version, "");
         let ManagedFields { fields, mut times } = managed;
         let (mut fields, taken) = self.updater().update(&live, &new, fields, &current)?;
@@ -384,10 +389,13 @@ impl<'a> FieldManager<'a> {
     ) -> Result<Value, ApplyError> {
         let empty = self.empty_object();
         let live = live.unwrap_or(&empty);
+        // Unlike an update, an apply cannot start anew: what it removes depends on what its manager owned
+        // before.
         let managed = ManagedFields::decode(entries_of(live).unwrap_or_default().to_vec())
             .map_err(|e| ApplyError::Internal(format!("failed to decode managed fields: {e}")))?;
         self.check_config(config)?;
 
+        // Only kubectl gets a second attempt, and the first one consumes the ownership.
         let before = (manager == last_applied::MANAGER).then(|| managed.clone());
         let first = self.apply_managed(live, config, managed, manager, force, now);
         let applied = match first {
@@ -400,6 +408,7 @@ impl<'a> FieldManager<'a> {
                         if !left.is_empty() {
                             return Err(ApplyError::Conflicts(Conflicts(left)));
                         }
+                        // All conflicts are allowed, so forcing overrides nothing else.
                         self.apply_managed(live, config, managed, manager, Force::Yes, now)
                     }
                     None => Err(ApplyError::Conflicts(conflicts)),
@@ -468,6 +477,7 @@ impl<'a> FieldManager<'a> {
                 ))
             })?;
         let live_versioned = self.versioned(live)?;
+        // The entries are no part of the merge; the new ones are written last.
         let base = without_entries(&live_versioned.object);
         let typed_base = Versioned::borrowed(&base, &live_versioned.api_version);
         self.validate(&typed_base, ValidatedSibling::Nothing, Duplicates::Allowed)
@@ -488,6 +498,7 @@ impl<'a> FieldManager<'a> {
             }
         }
         let object = match object {
+            // An apply that changes nothing keeps its time, so repeating it causes no write.
             Some(object) => {
                 times.insert(id, now);
                 object
@@ -522,6 +533,7 @@ impl<'a> FieldManager<'a> {
 
 /// Returns whether an entry of `managedFields` is empty.
 fn is_blank(entry: &Value) -> bool {
+    // kube-apiserver compares the decoded entry with Go's zero value, which empty strings equal.
     let blank = |v: &Value| v.is_null() || v.as_str() == Some("");
     entry.as_object().is_some_and(|e| e.values().all(blank))
 }
@@ -548,6 +560,7 @@ fn cap_update_managers(managed: &mut ManagedFields) {
         let Some(owned) = managed.fields.get(&id).cloned() else {
             continue;
         };
+        // A single old manager of a version keeps its entry: merging needs two.
         let Some(first) = first_of_version.get(&owned.api_version) else {
             first_of_version.insert(owned.api_version.clone(), id);
             continue;

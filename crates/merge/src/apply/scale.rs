@@ -31,6 +31,7 @@ pub fn scale_to_subresource(parent: &[Value], mapping: &ScaleMapping) -> Result<
             if let Some(time) = times.remove(&id) {
                 out.times.insert(id.clone(), time);
             }
+            // The identifier stays the same, so that the way back finds the manager.
             let owned = ManagerFields::new(&only(&replicas_in_scale()), SCALE_VERSION);
             out.fields.insert(id, owned);
         }

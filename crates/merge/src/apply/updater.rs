@@ -137,6 +137,7 @@ impl<'a> Updater<'a> {
                 Err(ConvertError::Missing) => None,
                 Err(ConvertError::Failed(e)) => return Err(failed("old", &e)),
             };
+            // The comparison fails only for a missing type, which means the same as a missing version.
             let comparison = pair.and_then(|(old, new)| self.compare(&old.object, &new.object, version).ok());
             others.insert(version.clone(), comparison);
         }
@@ -214,6 +215,7 @@ impl<'a> Updater<'a> {
         };
         let merged = ty.merge(base, &config.object);
         let set = self.without_reset(ty.fields_of(&config.object), &api_version);
+        // Inserted before pruning, where the new configuration counts as an owner.
         let last = managers.insert(who.clone(), ManagerFields::new(&set, &api_version));
         // Usually an apply lists everything it listed before, so nothing needs pruning. Exceptions: owned
         // empty lists, which kube-apiserver ignores, and managers in other versions, whose conversion may
@@ -248,6 +250,7 @@ impl<'a> Updater<'a> {
         let merged = Versioned::owned(merged, api_version);
         let at_last = match self.convert(&merged, &last.api_version) {
             Ok(converted) => converted,
+            // Without that version, the fields of the last apply cannot be located, so none are removed.
             Err(ConvertError::Missing) => return Ok(merged.object.into_owned()),
             Err(ConvertError::Failed(e)) => {
                 return failed("failed to convert merged object to last applied version: ", &e);
@@ -257,6 +260,7 @@ impl<'a> Updater<'a> {
             return Ok(merged.object.into_owned());
         };
         let dropped = last.fields.to_set();
+        // Copied, because the steps below compare with the merged object.
         let mut pruned = at_last.object.clone().into_owned();
         remove(&mut pruned, &dropped, ty.root());
         let pruned = Versioned::owned(pruned, &last.api_version);
@@ -280,6 +284,7 @@ impl<'a> Updater<'a> {
                 ty.root(),
             );
         };
+        // The versions are equal, so no conversion back is necessary.
         if last.api_version == api_version {
             let mut result = merged.object.into_owned();
             only_dropped(&mut result);
@@ -301,6 +306,7 @@ impl<'a> Updater<'a> {
         mut pruned: Versioned<'v>,
         managers: &Managers,
     ) -> Result<Versioned<'v>, ApplyError> {
+        // kube-apiserver iterates over a Go map; the sorted order makes the conversions reproducible.
         let mut owned: BTreeMap<&Str, Vec<Set>> = BTreeMap::new();
         for ManagerFields { fields, api_version } in managers.values() {
             owned.entry(api_version).or_default().push(fields.to_set());
@@ -348,6 +354,7 @@ fn has_empty_list(value: &Value) -> bool {
 
 /// Returns whether objects are equal except for `managedFields`.
 fn is_same_content(a: &Value, b: &Value) -> bool {
+    // The live object still has its entries. Comparing around them avoids a copy.
     let same = |a: &Map, b: &Map, except: &str| {
         let rest = |map: &'_ Map| map.iter().filter(|(name, _)| *name != except).count();
         let has = |(name, value): (&Str, &Value)| {

@@ -24,6 +24,7 @@ impl Element {
     }
 
     fn rank(&self) -> u8 {
+        // structured-merge-diff's order of path elements, in which conflicts are listed.
         match self {
             Element::Field(_) => 0,
             Element::Key(_) => 1,
@@ -150,6 +151,7 @@ fn compare(a: &Value, b: &Value) -> Ordering {
             Value::Null => 5,
         }
     }
+    // JSON has no NaN, so floats are always comparable.
     let floats = |a: f64, b: f64| a.partial_cmp(&b).unwrap_or(Ordering::Equal);
     #[expect(
         clippy::cast_precision_loss,

@@ -15,6 +15,7 @@ impl FieldsV1 {
     /// Wraps an encoded set. Normalizes documents that are not in canonical form.
     pub(crate) fn from_fields(fields: Value) -> Result<Self, FieldsError> {
         match fields {
+            // A `.` at the root is dropped by decoding, because no set contains the empty path.
             Value::Object(map) if !map.contains_key(SELF) && is_canonical(&map) => Ok(FieldsV1(map)),
             other => Set::from_fields(&other).map(|set| FieldsV1::from(&set)),
         }
@@ -83,6 +84,7 @@ pub(crate) struct FieldsKey<'w>(&'w str);
 impl<'w> FieldsNode<'w> {
     /// Returns whether the path that ends here is in the set.
     pub(crate) fn is_member(self) -> bool {
+        // A leaf is always a member, and its `.` is omitted.
         self.0.is_empty() || self.0.contains_key(SELF)
     }
 
@@ -113,6 +115,7 @@ impl<'w> FieldsKey<'w> {
 
     /// The decoded path element.
     pub(crate) fn element(self) -> Option<Element> {
+        // The set is canonical, so every key can be parsed.
         parse_element(self.0).ok().flatten()
     }
 }
@@ -126,6 +129,8 @@ fn is_canonical(node: &Map) -> bool {
         if key == SELF {
             return below.is_empty() && node.len() > 1;
         }
+        // A field name has one spelling. Keys that contain JSON are canonical only if they encode to
+        // themselves.
         let own = |key: &str| FieldsKey(key).element().is_some_and(|e| element_key(&e) == key);
         (key.starts_with("f:") || own(key)) && is_canonical(below)
     })
@@ -153,6 +158,7 @@ fn intersection(node: FieldsNode<'_>, set: &Set) -> Set {
     for (element, member, below) in set.steps() {
         if let Some(step) = node.step(element) {
             out.push(
+                // Decoded elements hold floats; an integer would change how conflicts print the path.
                 reread(element),
                 member && step.is_member(),
                 intersection(step, below),
@@ -184,6 +190,7 @@ fn subtract(node: &mut Map, set: &Set) {
             continue;
         };
         let stays = FieldsNode(step).is_member() && !member;
+        // Removed first, so that an empty node below means that no descendants remain.
         step.remove(SELF);
         subtract(step, below);
         match (step.is_empty(), stays) {
@@ -198,6 +205,7 @@ fn subtract(node: &mut Map, set: &Set) {
 }
 
 fn unite(node: &mut Map, set: &Set) {
+    // New entries are inserted together, because each insertion moves all entries after it.
     let mut new = Vec::new();
     for (element, member, below) in set.steps() {
         let key = element_key(element);

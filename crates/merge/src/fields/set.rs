@@ -102,6 +102,7 @@ impl Set {
     pub(crate) fn field(&self, name: &str) -> Option<(bool, &Set)> {
         let found = self.entries.binary_search_by(|e| match &e.element {
             Element::Field(field) => field.as_str().cmp(name),
+            // Fields precede all other kinds of elements.
             _ => Ordering::Greater,
         });
         let entry = found.ok().and_then(|i| self.entries.get(i))?;
@@ -165,6 +166,7 @@ impl Set {
     }
 
     fn collect_paths(&self, prefix: &mut Vec<Element>, out: &mut Vec<FieldPath>) {
+        // structured-merge-diff stores members and children separately and lists members first.
         for entry in self.entries.iter().filter(|e| e.member) {
             let mut path = prefix.clone();
             path.push(entry.element.clone());
@@ -193,6 +195,7 @@ impl Set {
                 EitherOrBoth::Left(_) | EitherOrBoth::Right(_) => {}
             }
         }
+        // Two entries of the same element may have nothing in common.
         entries.retain(SetEntry::is_needed);
         Set { entries }
     }

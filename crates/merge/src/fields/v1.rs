@@ -40,6 +40,7 @@ pub(super) fn document(member: bool, below: &Set) -> Map {
     let steps = below
         .steps()
         .map(|(element, member, below)| (element_key(element), document(member, below).into()));
+    // The keys have another order than their elements.
     Map::from_unsorted(own.into_iter().chain(steps).collect())
 }
 
@@ -136,6 +137,7 @@ fn read(fields: &Value) -> Result<(Set, bool), FieldsError> {
         set.push(element, is_member, below);
     }
     let set = set.finish();
+    // The encoding omits the `.` of leaves.
     member |= set.is_empty();
     Ok((set, member))
 }

@@ -134,6 +134,7 @@ fn apply(document: &mut TextNode, operation: &mut BTreeMap<Str, TextNode>) -> Op
             } else {
                 // Copies by encoding and decoding.
                 let mut copy = String::new();
+                // Copying an absent member copies a null.
                 source.step(&name).unwrap_or(&mut null()).write(&mut copy);
                 TextNode::Text(copy)
             };
@@ -144,6 +145,7 @@ fn apply(document: &mut TextNode, operation: &mut BTreeMap<Str, TextNode>) -> Op
             let mut absent = null();
             let found = document.find(&path).unwrap_or(&mut absent);
             return Some(match (found, given) {
+                // In json-patch, a null from a patch is a node, which an absent `value` does not equal.
                 (TextNode::Null, given) => matches!(given, Some(TextNode::Null)),
                 (found, None | Some(TextNode::Null)) => found.is_null(),
                 (found, Some(mut value)) => found.equals(&mut value),

@@ -102,6 +102,7 @@ impl From<Value> for LazyTree {
 impl LazyTree {
     fn list(&mut self) -> Option<&mut Vector<LazyTree>> {
         if let LazyTree::Unopened(Value::Array(items)) = self {
+            // The elements stay unopened until an operation reaches them.
             let items = std::mem::take(items).into_iter().map(LazyTree::Unopened);
             *self = LazyTree::List(Box::new(items.collect()));
         }

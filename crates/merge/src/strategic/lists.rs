@@ -97,6 +97,7 @@ impl ListGroup<'_> {
             Some(Value::Array(_)) => return Err(LIST_OF_LISTS),
             Some(first) => first,
         };
+        // Go compares types, so integers and floats do not mix.
         let same = |item: &Value| std::mem::discriminant(first) == std::mem::discriminant(item);
         if !items.all(same) {
             let all = self.0.iter().map(|l| Value::Array(l.to_vec())).collect();
@@ -450,6 +451,7 @@ pub(super) fn arrange(
     let mut out = Vec::with_capacity(named.len() + others.len());
     let (mut named, mut others) = (named.into_iter().peekable(), others.into_iter().peekable());
     loop {
+        // As on kube-apiserver, another element comes first only if the original list has both.
         let other_first = match (others.peek(), named.peek()) {
             (None, None) => return Ok(out),
             (Some(_), None) => true,

@@ -111,6 +111,7 @@ fn values(
         change = change.or(own);
         leaf |= is_leaf && counts;
     };
+    // An absent value takes the kind of the other one.
     match (old_shape, new_shape) {
         (old_shape, _) if new.is_none() => treat_as(old_shape, true),
         (_, new_shape) if old.is_none() => treat_as(new_shape, true),
@@ -121,6 +122,7 @@ fn values(
             treat_as(new_shape, true);
         }
     }
+    // A leaf has recorded itself. Anything else is recorded besides its members if it was added or removed.
     if !leaf {
         change = change.or(match (old, new) {
             (None, _) => Some(FieldChange::Added),
@@ -201,6 +203,7 @@ fn lists(
     if kind.is_atomic() || (old_items.is_empty() && new_items.is_empty()) {
         return (true, whole(old, new));
     }
+    // Most lists of an update are equal, which is cheaper to find out than to sort their elements.
     if let (Some(old), Some(new)) = (old, new)
         && equal(old, new)
     {
@@ -230,6 +233,7 @@ fn lists(
                 let same = old.len() == new.len() && old.iter().zip(new).all(|((_, a), (_, b))| equal(a, b));
                 (!same).then_some(FieldChange::Modified)
             }
+            // The group is removed as one element; an element that remains is compared as a new one.
             ([_, _, ..], new) => {
                 if let [(_, one)] = new
                     && values(None, Some(one), kind.element, 0, &mut below).is_some()
@@ -238,6 +242,7 @@ fn lists(
                 }
                 Some(FieldChange::Removed)
             }
+            // The reverse of the case above.
             (old, _) => {
                 if let [(_, one)] = old
                     && values(Some(one), None, kind.element, 0, &mut below).is_some()

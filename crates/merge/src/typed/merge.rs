@@ -23,6 +23,7 @@ pub(super) fn merge(left: Option<Value>, right: Option<&Value>, ty: TypeRef<'_>)
         Some(ChosenType::List(kind)) if !kind.is_atomic() => {
             let left = match left {
                 Some(Value::Array(items)) => items,
+                // Validation accepts null for any type; it has no elements.
                 _ => Vec::new(),
             };
             match right.as_array() {
@@ -59,6 +60,7 @@ fn merge_maps(left: Map, right: &Map, kind: MapSchema<'_>) -> Option<Value> {
 /// position relative to their neighbours where possible.
 fn merge_lists(left: Vec<Value>, right: &[Value], kind: ListSchema<'_>) -> Option<Value> {
     deadline::tick_for(left.len() + right.len());
+    // Sorted for binary searches: a linear search for each element would be quadratic.
     let mut sorted: Vec<_> = right
         .iter()
         .enumerate()

@@ -63,6 +63,7 @@ impl Merging {
         let mut own = schema.as_object().cloned().unwrap_or_default();
         let parts = ["properties", "items", "additionalProperties"].map(|part| own.remove(part));
         let [None, None, None] = parts else {
+            // The parts are left out, because building the leaf would not follow their references.
             let leaf = Schema::new(&own.into()).structural(&mut self.interner);
             let leaf = leaf.unwrap_or_default();
             return Arc::new(self.with_parts(Structural::clone(&leaf), parts, references));
@@ -88,6 +89,7 @@ impl Merging {
 
     /// Converts a schema that contains no schemas.
     fn without_parts(&mut self, schema: &Value) -> Arc<Structural> {
+        // Models are generated and use no unsupported keywords, so the fallback is never taken.
         let schema = Schema::new(schema).structural(&mut self.interner);
         schema.unwrap_or_default()
     }

@@ -23,6 +23,7 @@ fn fields(value: &Value, ty: TypeRef<'_>) -> (bool, Set) {
 
 /// Returns whether a value is set by its mere presence, whatever it contains.
 fn is_empty(value: &Value) -> bool {
+    // structured-merge-diff treats null and `{}` alike here, but not `[]`.
     value.is_null() || value.as_object().is_some_and(Map::is_empty)
 }
 

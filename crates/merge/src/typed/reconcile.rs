@@ -34,6 +34,7 @@ fn collect<'w>(
     let shape = ty.kinds().shape(None).0;
     match shape {
         Some(ChosenType::Map(kind)) => {
+            // structured-merge-diff does not reconcile deduced types, which cannot be atomic.
             if kind.is_deduced() {
                 return;
             }
@@ -44,6 +45,7 @@ fn collect<'w>(
                 return;
             }
             for (key, below) in node.steps() {
+                // As in structured-merge-diff, fields that the schema no longer declares are ignored.
                 if let Some(ty) = key.field().and_then(|name| kind.member(name)) {
                     step(key, below, ty, path, whole);
                 }

@@ -18,6 +18,7 @@ pub(crate) fn remove(value: &mut Value, fields: &Set, ty: TypeRef<'_>) {
                 let Some((own, below)) = fields.field(name) else {
                     return true;
                 };
+                // As in structured-merge-diff, a path through a declared field also names the field itself.
                 if own || (!below.is_empty() && kind.field(name).is_some()) {
                     return false;
                 }
@@ -44,6 +45,7 @@ pub(crate) fn remove(value: &mut Value, fields: &Set, ty: TypeRef<'_>) {
             });
             items.len()
         }
+        // As in structured-merge-diff, nothing remains of an atomic value if something inside it is removed.
         _ => 0,
     };
     if left == 0 {

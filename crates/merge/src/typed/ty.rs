@@ -229,6 +229,8 @@ fn schema_kinds(schema: &Structural, preserve: UnknownFields, has_type_meta: boo
         },
         Some(Type::Integer | Type::Number) => scalar(ScalarType::Numeric),
         Some(Type::Boolean) => scalar(ScalarType::Boolean),
+        // kube-openapi makes a string with any other format an untyped scalar, so an apply may send a number
+        // there.
         Some(Type::String) => match schema.validation.as_ref().map_or("", |v| v.format.as_str()) {
             "" | "byte" => scalar(ScalarType::String),
             _ => scalar(ScalarType::Any),
@@ -249,6 +251,7 @@ impl<'s> TypeKinds<'s> {
         if decided.is_some() {
             return (decided, true);
         }
+        // The order in which structured-merge-diff tries the kinds of an ambiguous type.
         let first = self.map.map(ChosenType::Map);
         let first = first.or_else(|| self.scalar.map(ChosenType::Scalar));
         (
@@ -343,6 +346,7 @@ impl<'s> ListSchema<'s> {
             Some(items) => TypeRef::from_schema(items, preserve),
             None => TypeRef::Untyped,
         };
+        // Lists of built-in kinds may have only a patch strategy; a list type takes precedence over it.
         let patch = schema.extensions.as_ref().and_then(|x| x.patch.as_ref());
         let relation = match (schema.list_type(), patch) {
             (Some(ListType::Atomic), _) => ElementIdentity::Atomic,
@@ -368,6 +372,7 @@ impl<'s> ListSchema<'s> {
             .iter()
             .filter_map(|item| Some((self.element_of(item).ok()?, item)));
         let mut elements: Vec<_> = elements.collect();
+        // Stored lists are often in order, and testing that is cheaper than sorting.
         if !elements.is_sorted_by(|(a, _), (b, _)| a <= b) {
             elements.sort_by(|(a, _), (b, _)| a.cmp(b));
         }
@@ -380,6 +385,7 @@ impl<'s> ListSchema<'s> {
         Ok(match (self.relation, item) {
             (ElementIdentity::Keyed(keys), Value::Object(map)) => {
                 let found = keys.iter().filter_map(|name| {
+                    // An omitted key counts as its default: an apply is merged before defaults are filled in.
                     let value = map.get(name).or_else(|| self.default_of(name))?;
                     Some((name.clone(), value.clone()))
                 });

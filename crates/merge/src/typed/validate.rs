@@ -151,6 +151,7 @@ impl TypeValidator {
         }
         deadline::tick();
         match (ty.kinds().shape(Some(value)).0, value) {
+            // structured-merge-diff accepts null for any type; the validation of the merged object reports it.
             (_, Value::Null) => {}
             (Some(ChosenType::Map(kind)), Value::Object(map)) => self.map(map, beside, kind, at),
             (Some(ChosenType::Map(_)), other) => {
@@ -212,6 +213,8 @@ impl TypeValidator {
             Duplicates::Refused => repeats(items, kind),
         };
         for (i, item) in items.iter().enumerate() {
+            // structured-merge-diff stops here, because an element without identity has no path for further
+            // errors.
             if let Err(text) = kind.check_element(item) {
                 self.error(at, &format!("element {i}: {text}"));
                 return;

@@ -81,6 +81,7 @@ impl<'a> EnclosingPath<'a> {
             None => {
                 let mut resource = value;
                 if let Value::Object(map) = &mut resource {
+                    // kube-apiserver wraps the metadata in an object of this kind and version.
                     map.get_or_insert_with("kind", || "Validation".into());
                     map.get_or_insert_with("apiVersion", || "validation/v1".into());
                 }
@@ -95,6 +96,7 @@ impl DefaultsChecker {
         if !node.has(Features::DEFAULT) || self.budget.is_none() {
             return;
         }
+        // Metadata of an embedded resource is wrapped in that resource, not in the whole object.
         let embedded;
         let (around, inside) = if node.is(Features::EMBEDDED) {
             embedded = EnclosingPath::resource(node);
@@ -162,6 +164,7 @@ impl DefaultsChecker {
             } else {
                 ValueRole::Part
             };
+            // kube-apiserver prunes the default as declared, before its metadata is normalized.
             let mut copy = default.clone();
             prune::prune(node, &mut copy, role, &prune::PruneOptions::default());
             if copy != *default {
@@ -205,6 +208,7 @@ impl DefaultsChecker {
             meter: None,
         };
         let mut report = rules::run(node, value, Some(value), &options);
+        // The second run finds defaults that rules with an optional `oldSelf` refuse for new objects.
         if report.errors.is_empty() {
             let fresh = rules::run(node, value, None, &options);
             report.errors = fresh.errors;

@@ -90,6 +90,7 @@ impl Accepted {
         group: impl IntoIterator<Item = &'a Accepted>,
         now: &str,
     ) -> bool {
+        // The group contains the stored form of this CRD; its present form takes that place.
         let before = self.0.clone();
         let group = group
             .into_iter()
@@ -138,9 +139,12 @@ fn coerce_defaults(definition: &mut Definition) {
     let versions = spec.versions.iter_mut().flatten();
     let places = versions.map(|version| &mut version.validation);
     for validation in places.chain([&mut spec.validation]).flatten() {
+        // Only embedded resources have metadata to normalize. Most CRDs have none, and compiling a plan is
+        // expensive.
         let Some(document) = validation.schema.as_mut().filter(|schema| embeds(schema)) else {
             continue;
         };
+        // A schema that is not structural has no defaults.
         if let Ok(schema) = Schema::new(document).structural(&mut Interner::new()) {
             let plan = PlanCompiler::new().compile(&schema);
             default::coerce_defaults(&plan, Arc::make_mut(document));

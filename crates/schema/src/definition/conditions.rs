@@ -15,6 +15,7 @@ impl Definition {
         now: &str,
     ) -> bool {
         let before = self.status.clone();
+        // The order matters within one call: a CRD is established only after its names have been accepted.
         self.update_names_condition(group, now);
         self.establish(now);
         match self.non_structural_condition() {
@@ -70,6 +71,7 @@ impl Definition {
                 };
                 *old = Condition {
                     last_transition_time,
+                    // As in kube-apiserver's helper, the observed generation of an existing condition stays.
                     observed_generation: old.observed_generation,
                     ..new
                 };
@@ -83,6 +85,7 @@ impl Definition {
 
     /// Refuses names that another CRD of the group uses; names accepted before are kept.
     fn update_names_condition<'a>(&mut self, group: impl IntoIterator<Item = &'a Definition>, now: &str) {
+        // As on kube-apiserver, names that were accepted before are not checked again.
         if self.has_its_names() {
             return;
         }
@@ -134,6 +137,7 @@ impl Definition {
         };
         take(&wanted.kind, &mut accepted.kind, "KindConflict");
         take(&wanted.list_kind, &mut accepted.list_kind, "ListKindConflict");
+        // Categories need not be unique, so they never conflict.
         accepted.categories.clone_from(&wanted.categories);
 
         let accepted = condition("NamesAccepted", true, "NoConflicts", "no conflicts found");
@@ -142,6 +146,7 @@ impl Definition {
             Some((reason, message)) => condition("NamesAccepted", false, reason, &message),
         };
         self.set_condition(names, now);
+        // A CRD that is established stays so, even if its new names conflict.
         if !self.has_condition("Established") {
             let refused = condition("Established", false, "NotAccepted", "not all names are accepted");
             self.set_condition(refused, now);

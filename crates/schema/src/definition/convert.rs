@@ -19,6 +19,7 @@ impl Spec {
             return;
         };
         self.version = first.name.clone();
+        // kube-apiserver decides for each setting on its own whether all versions agree.
         let (validation, subresources, columns, selectable_fields) = (
             rest.iter()
                 .all(|v| same_validation(v.validation.as_ref(), first.validation.as_ref())),
@@ -53,6 +54,7 @@ impl Spec {
 
     /// Moves the settings for all versions into each version, as in a `v1` document.
     pub(super) fn distribute_shared_settings(&mut self) {
+        // A `v1beta1` CRD may have only `version`.
         if self.versions().is_empty() && !self.version.is_empty() {
             self.versions = Some(vec![CrdVersion {
                 name: self.version.clone(),
@@ -88,6 +90,7 @@ fn copy_to_versions<T: Clone>(
 }
 
 fn keep_first<T>(top: &mut Option<T>, own: Option<T>, i: usize) {
+    // All versions agree, so the first one represents them.
     if i == 0 {
         *top = own;
     }

@@ -204,6 +204,7 @@ fn validation(mut m: Map) -> Validation {
 
 fn subresources(mut m: Map) -> Subresources {
     Subresources {
+        // The subresource has no settings: its presence enables it.
         status: m.contains_key("status"),
         scale: optional(&mut m, "scale").map(|mut m| ScaleSubresource {
             spec_replicas_path: take_string(&mut m, "specReplicasPath"),

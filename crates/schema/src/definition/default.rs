@@ -28,6 +28,7 @@ impl Spec {
             names.list_kind = format!("{}List", names.kind).into();
         }
         if beta {
+            // In `v1beta1`, `version` and `versions` complete each other.
             if self.versions().is_empty() && !self.version.is_empty() {
                 let only = CrdVersion {
                     name: self.version.clone(),

@@ -56,6 +56,7 @@ impl Definition {
 
 /// Encodes the specification with all values: equal documents mean equal specifications.
 pub(super) fn spec(s: Spec) -> Value {
+    // `v1beta1` can hold a setting at the top or with versions, so encoding moves nothing.
     let members = Map::from_iter([("spec", spec_in(s, ApiVersion::V1Beta1))]);
     TypeTable::latest()
         .canonical(types::definition(ApiVersion::V1Beta1), members)
@@ -169,6 +170,7 @@ fn selectable_field(path: Str) -> Value {
 }
 
 fn conversion(c: Conversion, api: ApiVersion) -> Value {
+    // `v1` has both inside `webhook`, which stays absent without them.
     let has_webhook = c.client.is_some() || c.review_versions.is_some();
     let client = optional(c.client, client);
     let reviews = list(c.review_versions, Value::from);

@@ -22,6 +22,7 @@ impl Definition {
             .get("generation")
             .and_then(Value::as_int)
             .unwrap_or(0);
+        // As on kube-apiserver, compared before the fields of disabled features are cleared.
         let generation = if self.spec.same(&old.spec) {
             generation
         } else {

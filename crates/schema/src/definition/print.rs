@@ -137,6 +137,7 @@ impl Printer {
 
     /// Writes the name of the next field, after `{` or `,`.
     fn field(&mut self, name: &str) -> &mut Self {
+        // A value never ends with an opening brace, so this is the first field of its object.
         if !self.0.ends_with('{') {
             self.0.push(',');
         }
@@ -249,6 +250,7 @@ impl Printer {
                     self.0.push('}');
                 }
                 (Some(v), KeywordType::SchemaOrBool) => {
+                    // As in kube-apiserver's decoder, a schema implies that other properties are allowed.
                     let allows = v.as_bool().unwrap_or(true);
                     self.0.push('{');
                     self.field("Allows").json(&allows.into());
@@ -312,6 +314,7 @@ impl Printer {
             Some(b) => self.json(&b.into()),
             None => self.0.push_str("null"),
         }
+        // kube-apiserver does not know this field, so it is printed only if it is set.
         if r.applies_on_create {
             self.field("AppliesOnCreate").0.push_str("true");
         }

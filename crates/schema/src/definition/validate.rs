@@ -76,6 +76,7 @@ impl Definition {
                 atomic_sets: true,
                 keyed_lists: true,
             },
+            // An invalid bundle does not prevent the creation of a CRD, but keeps it from being established.
             any_bundle: true,
             context,
             stored: None,
@@ -101,6 +102,8 @@ impl Definition {
             .as_ref()
             .and_then(|c| c.client.as_ref())
             .map_or("", |c| &c.ca_bundle);
+        // An update may keep violations that are stored already, so that stricter rules do not block unrelated
+        // changes.
         let requirements = Requirements {
             recognised_review: stored
                 .conversion
@@ -146,6 +149,7 @@ impl Definition {
         let metadata = |d: &Definition| Value::from(d.metadata.clone());
         let at = Path::ROOT.field("metadata");
         let mut errors = meta::check_update(Some(&metadata(self)), Some(&metadata(old)), &at);
+        // The stored versions are not checked, so clients can remove versions after a storage migration.
         names::check(
             &self.status.accepted_names,
             &Path::ROOT.field("status").field("acceptedNames"),
@@ -160,6 +164,7 @@ impl Definition {
         let at = at.field("storedVersions");
         let stored = &self.status.stored_versions;
         if stored.is_empty() {
+            // Go prints an empty slice that was never allocated as null.
             let none = scantling_value::BadValue::Raw("null".into());
             errors.push_with(|| FieldError::invalid(&at, none, "must have at least one stored version"));
             return;
@@ -173,6 +178,7 @@ impl Definition {
                 errors.push_with(|| FieldError::invalid(&at, Value::from(stored.clone()), detail));
             }
         }
+        // kube-apiserver iterates over a Go map; here the errors are sorted by version.
         for (v, i) in listed {
             let detail = format!(
                 "missing from spec.versions; {v} was previously a storage version, and must remain in spec.versions \
@@ -229,6 +235,7 @@ impl Spec {
                         all.messages.insert(message_expression);
                     }
                 }
+                // Never true, so that the walk visits every schema.
                 false
             });
         }

@@ -9,6 +9,7 @@ pub fn compare_versions(a: &str, b: &str) -> Ordering {
         (Some(x), Some(y)) => x.cmp(&y),
         (Some(_), None) => Ordering::Greater,
         (None, Some(_)) => Ordering::Less,
+        // Any other versions are in reverse alphabetical order.
         (None, None) => b.cmp(a),
     }
 }
@@ -19,6 +20,7 @@ fn rank(version: &str) -> Option<(u8, u64, u64)> {
     let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
     let (major, stage) = rest.split_at_checked(digits)?;
     let is_number = |s: &str| !s.is_empty() && s.bytes().all(|b| b.is_ascii_digit());
+    // As in Go, a number that overflows makes the version unranked.
     let number = |s: &str| is_number(s).then(|| s.parse::<u64>().ok()).flatten();
     let major = number(major)?;
     match stage {

@@ -14,6 +14,7 @@ impl Definition {
         let mut schemas = versions
             .iter()
             .filter_map(|version| version.at(["schema", "openAPIV3Schema"]));
+        // A default outside objects keeps the kind from being served.
         if !schemas.all(|schema| are_in_objects(Schema::new(schema))) {
             return None;
         }
@@ -24,6 +25,8 @@ impl Definition {
         let mut summary = without(document, "spec");
         summary.as_object_mut()?.insert("spec", spec);
         let summary = Self::decode(summary, ApiVersion::V1, gates).ok()?.definition;
+        // Preserving unknown fields sets the condition `NonStructuralSchema`, whose message depends on the
+        // schemas.
         Some(summary).filter(|summary| !summary.spec.preserves_unknown_fields())
     }
 }

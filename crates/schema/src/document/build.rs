@@ -212,6 +212,7 @@ impl<'d> Schema<'d> {
             }
         }
         x.mutability = Mutability::ALL.into_iter().find(|m| self.flag(m.keyword()));
+        // An empty strategy is the same as none; otherwise equal schemas would not be shared.
         x.patch = x.patch.filter(|patch| *patch != PatchStrategy::default());
         Ok((x != Extensions::default()).then(|| Box::new(x)))
     }
@@ -348,6 +349,7 @@ impl<'d, 'i> StructuralBuilder<'d, 'i> {
 
     /// Builds the trees of fields.
     fn fields(&mut self, properties: &'d Map) -> Result<Range<usize>, UnsupportedKeyword> {
+        // The fields of nested schemas use the same vector; each level removes its own.
         let first = self.fields.len();
         for (_, document) in properties.iter() {
             let field = self.structural(document.as_object().unwrap_or(&NO_MEMBERS))?;

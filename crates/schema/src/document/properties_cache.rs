@@ -59,6 +59,7 @@ impl<'d> PropertiesCache<'d> {
         let hash = self.hash(properties);
         let allowance = &mut self.allowance;
         let is_it = |fields: &CachedProperties<'d>| {
+            // Only failures are charged: a comparison that succeeds saves more than it costs.
             let mut left = *allowance;
             let same = fields.hash == hash && same_fields(fields.properties, properties, &mut left);
             if !same {
@@ -83,6 +84,7 @@ impl<'d> PropertiesCache<'d> {
         };
         let place = fields.range();
         self.slots.extend(slots);
+        // Once the allowance is exhausted, equal properties may be stored twice, which is harmless.
         self.known
             .insert_unique(fields.hash, fields, |fields| fields.hash);
         place
@@ -142,6 +144,7 @@ fn same_fields(a: &Map, b: &Map, left: &mut usize) -> bool {
 fn same_schema(a: &Map, b: &Map, left: &mut usize) -> bool {
     spend(left)
         && same_members(a, b, |keyword, x, y| match (x, y) {
+            // Structural schemas have no descriptions, so these may differ.
             (Value::String(x), Value::String(y)) => is_prose(keyword) || same_text(x, y),
             (Value::Object(x), Value::Object(y)) => match keyword.as_str() {
                 "properties" => same_fields(x, y, left),

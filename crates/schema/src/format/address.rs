@@ -27,6 +27,7 @@ pub(super) fn is_lenient_cidr(s: &str) -> bool {
     let Some((ip, length)) = slash.and_then(|at| Some((s.get(..at)?, s.get(at + 1..)?))) else {
         return false;
     };
+    // The common notations come first, because the general parsers are slower.
     let max = if is_lenient_ipv4(ip) {
         32
     } else if is_common_ipv6(ip) || ip.parse::<Ipv6Addr>().is_ok() || is_lenient_ipv6(ip) {
@@ -43,6 +44,7 @@ fn decimal(s: &str) -> Option<u32> {
         let digit = byte.is_ascii_digit().then(|| u32::from(byte - b'0'))?;
         number = number.saturating_mul(10).saturating_add(digit);
     }
+    // Go's parser refuses greater numbers.
     (!s.is_empty() && number < 0xff_ffff).then_some(number)
 }
 

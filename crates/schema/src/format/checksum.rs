@@ -11,6 +11,7 @@ pub(super) fn is_isbn10(s: &str) -> bool {
         sum += weight
             * match b {
                 b'0'..=b'9' => u32::from(b - b'0'),
+                // Only the check digit can be ten.
                 b'X' if weight == 10 => 10,
                 _ => return false,
             };
@@ -46,6 +47,7 @@ pub(super) fn is_credit_card(s: &str) -> bool {
         .map(|b| u32::from(b - b'0'))
         .collect();
     let length = digits.len();
+    // The ranges that kube-apiserver knows; newer ones are refused.
     let known = match digits.as_slice() {
         [4, ..] => matches!(length, 13 | 16),
         [5, 1..=5, ..] | [6, 0, 1, 1, ..] | [6 | 3, 5, ..] => length == 16,

@@ -27,6 +27,7 @@ impl<'s> AddressParser<'s> {
         if self.0.is_empty() {
             return None;
         }
+        // As in Go, an address without a name is tried first, on a copy.
         let mut bare = *self;
         if bare.spec().is_some() {
             *self = bare;

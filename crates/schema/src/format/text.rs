@@ -26,6 +26,7 @@ pub(super) fn is_hostname(s: &str) -> bool {
         let single = format!(r"{WORD}(-?{WORD}{{0,62}})?");
         let several =
             format!(r"({WORD}([a-zA-Z0-9\-\p{{S}}\p{{L}}]{{0,61}}{WORD})?\.)+[a-zA-Z\p{{L}}]{{2,63}}");
+        // The pattern is constant and valid; an error would refuse every name.
         Regex::new(&format!("^({single}|{several})$")).ok()
     });
     s.len() <= 255
@@ -47,6 +48,7 @@ pub(super) fn is_uuid(s: &str, version: Option<u8>) -> bool {
                 return false;
             };
             let wanted = match (position, version) {
+                // kube-apiserver's pattern for version 3 does not check the variant.
                 (12, Some(v)) => b == v,
                 (16, Some(b'4' | b'5')) => matches!(b, b'8' | b'9' | b'a' | b'b' | b'A' | b'B'),
                 _ => b.is_ascii_hexdigit(),
@@ -79,6 +81,7 @@ pub(super) fn is_rgb_color(s: &str) -> bool {
     let part = |text: &str| {
         let digits = text.trim_matches(['\t', '\n', '\x0c', '\r', ' ']);
         let plain = !digits.is_empty() && digits.len() <= 3 && all(digits, |b| b.is_ascii_digit());
+        // kube-apiserver's pattern refuses leading zeros.
         plain && (digits == "0" || !digits.starts_with('0')) && digits.parse::<u8>().is_ok()
     };
     let inner = s.strip_prefix("rgb(").and_then(|s| s.strip_suffix(')'));
@@ -114,5 +117,6 @@ fn is_time(s: &str) -> bool {
         return false;
     };
     let part = |i: usize| found.get(i).map_or("", |m| m.as_str());
+    // Texts of two digits compare like their numbers.
     part(1) <= "23" && part(2) <= "59" && part(3) <= "59"
 }

@@ -48,6 +48,7 @@ fn same_order(schema: &Map, a: &str, b: &str, depth: usize) -> Result<Option<Str
             let name = identifier(name)?;
             let (a, b) = (format!("{a}.{name}"), format!("{b}.{name}"));
             if let Some(test) = same_order(property, &a, &b, depth)? {
+                // The values are equal except for order, so either both have the field or neither does.
                 tests.push(format!("(!has({a}) || ({test}))"));
             }
         }

@@ -21,6 +21,7 @@ pub(super) fn rewrite(text: &str) -> Result<Option<String>, Reason> {
     // A macro copies its argument in the tree, so one use may be found twice.
     edits.sort_by_key(|edit| edit.start);
     edits.dedup_by_key(|edit| edit.start);
+    // The offsets of a parsed expression count characters.
     let source: Vec<char> = text.chars().collect();
     let mut out = String::with_capacity(text.len() * 2);
     let mut done = 0;

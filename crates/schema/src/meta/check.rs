@@ -144,6 +144,7 @@ pub fn check_new(metadata: Option<&Value>, scope: Scope, names: NameRule, at: &P
         }
         Scope::Cluster => {}
     }
+    // kube-apiserver's order of checks, which is the order of the errors.
     check_generation(&fields, at, &mut errors);
     check_shared(&fields, at, &mut errors);
     check_finalizers(list(fields.finalizers), &at.field("finalizers"), &mut errors);
@@ -168,6 +169,7 @@ pub fn check_update(new: Option<&Value>, old: Option<&Value>, at: &Path<'_>) -> 
     if old.and_then(|m| m.get("deletionTimestamp")).is_some() {
         let before: BTreeSet<&str> = finalizers(old).collect();
         let mut added: Vec<&str> = finalizers(new).filter(|f| !before.contains(f)).collect();
+        // kube-apiserver prints a sorted set.
         added.sort_unstable();
         added.dedup();
         if !added.is_empty() {
@@ -265,6 +267,7 @@ pub fn check_annotations(annotations: Option<&Value>, at: &Path<'_>, errors: &mu
     const MAX_SIZE: usize = 256 << 10;
     let mut size = 0usize;
     for (key, value) in strings(annotations) {
+        // kube-apiserver validates keys of annotations in lower case, which almost all are.
         let is_lower = key.bytes().all(|b| b.is_ascii() && !b.is_ascii_uppercase());
         let lower = if is_lower {
             Cow::Borrowed(key)

@@ -96,6 +96,7 @@ pub fn coerce(object: &mut Map, at: &Path<'_>, malformed: MalformedFields) -> Re
     let Some(metadata) = object.get_mut("metadata") else {
         return Ok(FindingList::new());
     };
+    // Go decodes null as an empty struct.
     if metadata.is_null() {
         *metadata = Value::Object(Map::new());
     }
@@ -174,6 +175,7 @@ impl Coercer<'_> {
         let mut rest = definition.fields.as_slice();
         map.retain(|name, value| {
             if has_ended(reported.as_ref()) {
+                // The object will be rejected, so the rest stays unchanged.
                 return true;
             }
             let Some(i) = rest.iter().position(|field| same_text(field.name, name)) else {
@@ -187,10 +189,12 @@ impl Coercer<'_> {
             let known = self.unknown.total();
             match self.field(definition, &field.ty, value, &at.field(field.name)) {
                 Ok(is_set) => is_set || field.is_required,
+                // Errors inside a field end at the field of `metadata` that contains it.
                 Err(_)
                     if self.malformed != MalformedFields::Refuse
                         && std::ptr::eq(definition, &*OBJECT_META) =>
                 {
+                    // Unknown fields inside a field that is dropped or kept as sent are not reported.
                     self.unknown.truncate(known);
                     self.malformed == MalformedFields::Keep
                 }

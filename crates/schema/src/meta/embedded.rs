@@ -74,6 +74,7 @@ fn coerce_resource(
             }
         }
     }
+    // Coercion changes the metadata up to the first error, and the error shows it as sent.
     let before = match malformed {
         MalformedFields::Refuse => map.get("metadata").cloned(),
         MalformedFields::Drop | MalformedFields::Keep => None,
@@ -81,6 +82,8 @@ fn coerce_resource(
     match coerce(map, at, malformed) {
         Ok(unknown) => found.append(unknown),
         Err(why) => {
+            // Otherwise, only metadata that is not an object fails. It stays as it is, and validation reports
+            // it.
             if let Some(before) = before {
                 return Err(FieldError::invalid(&at.field("metadata"), before, why));
             }

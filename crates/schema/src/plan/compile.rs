@@ -113,6 +113,7 @@ impl PlanCompiler {
             None => self.child(s, None),
         };
         let properties = schema.properties.iter().map(property).collect::<Box<[_]>>();
+        // Any key and any index do: only the types along the path matter.
         let entry = metadata.map(|at| at.key("*"));
         let additional = schema.additional_schema();
         let additional = additional.map(|s| self.child(s, entry.as_ref()));
@@ -154,6 +155,7 @@ impl PlanCompiler {
             below.add(property.within);
         }
         // kube-apiserver compiles no rules below a value that expressions cannot see.
+        // Before the other children are added, because this concerns only fields.
         if !rules::shows_fields(schema) {
             below.remove(Features::RULES);
         }
@@ -187,6 +189,7 @@ impl PlanCompiler {
             pruned_default: None,
         };
         node.weight = weight::weight_of_node(&node);
+        // Last, because pruning walks the finished node.
         node.pruned_default = pruned_default(&node, metadata);
         node
     }

@@ -104,6 +104,7 @@ impl<'n> FieldLookup<'n> {
         let wanted = NamePrefix::new(name);
         loop {
             let (field, behind) = self.rest.split_first()?;
+            // Fields are sorted, so the name cannot follow.
             if field.word.beginning > wanted.beginning {
                 return None;
             }

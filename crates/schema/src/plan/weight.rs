@@ -36,6 +36,7 @@ fn of_rule(rule: &ValidationRule) -> u32 {
         ".transform",
         ".sortBy(",
     ];
+    // The text is searched, because rules are not compiled yet and an estimate suffices.
     match LOOPS.iter().map(|name| rule.rule.matches(name).count()).sum() {
         0 => 1,
         1 => 128,

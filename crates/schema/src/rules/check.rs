@@ -91,6 +91,7 @@ impl RulePresence {
         if !schema.rules.is_empty() || children().next().is_none() {
             return !schema.rules.is_empty();
         }
+        // No schema is dropped during the walk, so an address identifies it.
         let address = Arc::as_ptr(schema).addr();
         if let Some(known) = self.known.get(&address) {
             return *known;
@@ -123,6 +124,7 @@ impl RuleChecker<'_> {
         let properties = at.field("properties");
         let here;
         let below_properties = match location.uncorrelatable {
+            // As on kube-apiserver, only the known map types correlate.
             None if schema.map_type() == Some(MapType::Unsupported) => {
                 here = at.to_string();
                 Some(here.as_str())
@@ -145,6 +147,7 @@ impl RuleChecker<'_> {
             let view = self.entry(location, items);
             let list;
             let uncorrelatable = match location.uncorrelatable {
+                // kube-apiserver does not correlate the elements of sets, either.
                 None if schema.list_type() != Some(ListType::Map) => {
                     list = at.to_string();
                     Some(list.as_str())
@@ -167,6 +170,7 @@ impl RuleChecker<'_> {
             };
             self.node(values, &at.field("additionalProperties"), &location);
         }
+        // kube-apiserver reports the rules of a schema after those below it.
         if !schema.rules.is_empty() && !(self.is_flawed)(at) {
             self.rules(schema, &at.field("x-kubernetes-validations"), location);
         }
@@ -213,6 +217,7 @@ impl RuleChecker<'_> {
             Some(Ok(expression)) => expression.max_cost,
             _ => 0,
         };
+        // Below an unbounded list or map, the size of a request limits the number of evaluations.
         let times = location.cardinality.unwrap_or(compiled.max_cardinality);
         self.cost(&rule_at, "estimated rule cost", max_cost.saturating_mul(times));
         if let Some(Err(problem)) = &compiled.rule {
@@ -223,6 +228,7 @@ impl RuleChecker<'_> {
         let message_at = at.field("messageExpression");
         match &compiled.message {
             Some(Ok(expression)) => {
+                // UPSTREAM: not multiplied by the number of evaluations, unlike the cost of the rule.
                 self.cost(
                     &message_at,
                     "estimated messageExpression cost",

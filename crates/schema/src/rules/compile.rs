@@ -138,6 +138,7 @@ impl<'a> RuleCompiler<'a> {
         };
         let env = self.env(rule, is_stored(|e| &e.rules, &rule.rule));
         let expression = self.checked(&env, &rule.rule, &RULE).and_then(|checked| {
+            // Set even if no program can be made: the use of `oldSelf` is checked in any case.
             compiled.uses_old_self = checked.mentions("oldSelf");
             Ok(make(program(&env, &checked, &RULE)?, &checked))
         });
@@ -164,6 +165,7 @@ impl<'a> RuleCompiler<'a> {
         let old_self = if rule.optional_old_self == Some(true) {
             CelType::optional(self_type.clone())
         } else if rule.applies_on_create {
+            // A wrapper type can be compared with null.
             CelType::Wrapper(Arc::new(self_type.clone()))
         } else {
             self_type.clone()

@@ -84,6 +84,7 @@ impl LazyRules {
     }
 
     fn compile(&self, schema: &Arc<Structural>) -> Option<CompiledRules> {
+        // The lock is released before the rules are compiled, so that other nodes need not wait.
         let shape = {
             let mut shapes = self.context.shapes.lock().unwrap_or_else(PoisonError::into_inner);
             match self.scope {
@@ -98,6 +99,7 @@ impl LazyRules {
             .zip(compiled)
             .map(|(rule, compiled)| ExecutableRule {
                 program: compiled.rule,
+                // A message expression that does not compile is ignored; the failure has the rule's message.
                 message: compiled.message.and_then(Result::ok),
                 uses_old_self: compiled.uses_old_self,
                 field_path: error_path(rule, schema),
@@ -110,6 +112,7 @@ impl LazyRules {
 }
 
 fn error_path(rule: &ValidationRule, schema: &Arc<Structural>) -> Option<Box<str>> {
+    // Without a valid path, failures are reported at the value itself.
     let path = rule.field_path.as_str();
     let resolved = field_path::resolve(path, schema, BracketSyntax::Allowed)
         .ok()

@@ -27,6 +27,7 @@ impl CostTotal {
         }
         let detail =
             "contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema";
+        // Of equal costs, the first in document order is kept.
         let place = self.offenders.partition_point(|(other, _)| *other >= cost);
         self.offenders
             .insert(place, (cost, FieldError::forbidden(at, detail)));

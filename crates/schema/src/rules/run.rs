@@ -193,6 +193,7 @@ impl RuleRunner<'_> {
             return Ok(());
         }
         deadline::tick();
+        // A null counts as no old value, as on kube-apiserver.
         let target = &RuleTarget {
             old: target.old.filter(|old| !old.is_null()),
             ..*target
@@ -280,6 +281,7 @@ impl RuleRunner<'_> {
         let RuleTarget { node, ratchet, .. } = *target;
         let old = target.old.and_then(Value::as_object);
         let mut result = Ok(());
+        // kube-apiserver iterates over Go maps; the sorted order makes an exhausted budget reproducible.
         node.all_members(map.iter(), Features::RULES, |member| {
             let at = member.at(target.at);
             let before = old.and_then(|old| old.get(member.name));
@@ -359,6 +361,7 @@ impl RuleRunner<'_> {
     /// Charges a cost, if the budget suffices.
     #[inline]
     fn charge(&mut self, cost: u64) -> bool {
+        // Cost is roughly proportional to time, so it also advances the check of the deadline.
         deadline::tick_for(usize::try_from(cost).unwrap_or(usize::MAX));
         match i64::try_from(cost) {
             Ok(cost) if cost <= self.budget => {
@@ -409,6 +412,7 @@ impl RuleRunner<'_> {
         self.report_error(|| {
             let why = error.to_string();
             // The checker cannot know the type of int-or-string.
+            // kube-apiserver decides by the text of the error.
             target.error(&if why.starts_with("no such overload") {
                 format!(
                     "'{why}': call arguments did not match a supported operator, function or macro signature for rule: {rule_label}"
@@ -451,6 +455,7 @@ impl RuleRunner<'_> {
                     "no further validation rules will be run due to call cost exceeds limit for messageExpression: {}",
                     go::quote(&rule.message_expression)
                 )),
+                // kube-apiserver only logs other errors and uses the rule's message.
                 Some(_) => None,
                 None => Some(MESSAGE_OUT_OF_BUDGET.to_owned()),
             };
@@ -574,6 +579,7 @@ impl RuleTarget<'_> {
     }
 
     fn failure(&self, rule: &ValidationRule, compiled: &ExecutableRule, detail: String) -> FieldError {
+        // kube-apiserver shows only scalars.
         let value = match self.node.schema().ty {
             Some(Type::Object | Type::Array) => BadValue::Omitted,
             _ => BadValue::Value(self.value.clone()),
@@ -585,6 +591,7 @@ impl RuleTarget<'_> {
             Some("FieldValueRequired") => {
                 self.at_path(compiled, ErrorKind::Required, BadValue::Omitted, detail)
             }
+            // UPSTREAM: an error about a duplicate cannot have a message.
             Some("FieldValueDuplicate") => self.at_path(compiled, ErrorKind::Duplicate, value, String::new()),
             _ => self.at_path(compiled, ErrorKind::Invalid, value, detail),
         }

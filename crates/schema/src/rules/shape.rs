@@ -40,6 +40,7 @@ impl Shapes {
     /// The shape of a schema below the root; `None` if expressions cannot see such values.
     pub fn of_schema(&mut self, schema: &Arc<Structural>) -> Option<Arc<Shape>> {
         let address = Arc::as_ptr(schema).addr();
+        // The address of a dropped schema may belong to another one.
         if let Some((known, shape)) = self.known.get(&address)
             && known.strong_count() > 0
         {
@@ -115,6 +116,7 @@ impl Shapes {
             })
             .collect();
         if scope == ShapeScope::Resource && !declares_metadata(schema) {
+            // Expressions see these fields in this form, whatever the schema declares.
             members.retain(|m| !matches!(m.name, "kind" | "apiVersion" | "metadata"));
             let plain = Arc::new(string_shape(&Structural::default()));
             for (name, shape) in [
@@ -145,6 +147,7 @@ impl Shapes {
                 })
             })
             .collect();
+        // Escaping changes the order of names.
         fields.sort_by(|a, b| a.name.cmp(&b.name));
         let preserve_unknown =
             schema.preserves_unknown_fields() || matches!(schema.additional, Some(Additional::Any(true)));
@@ -188,7 +191,9 @@ fn shape(schema: &Structural, kind: ShapeKind, min: i64, max: i64) -> Shape {
 fn string_shape(schema: &Structural) -> Shape {
     let max = max_length(schema);
     match limits(schema).map_or("", |v| v.format.as_str()) {
+        // Unlike text, base64 has one byte per character.
         "byte" => shape(schema, ShapeKind::Bytes, 2, max.unwrap_or(MAX_TEXT)),
+        // The sizes of the shortest and the longest text, in kube-apiserver's estimate.
         "duration" => shape(schema, ShapeKind::Duration, 3, 32),
         "date" => shape(schema, ShapeKind::Date, 12, 12),
         "date-time" => shape(schema, ShapeKind::DateTime, 21, 32),

@@ -55,6 +55,7 @@ impl VisibleShape {
         let Ok(shape) = &self.0 else {
             return self.clone();
         };
+        // A name that cannot be escaped is invisible from above, but its own rules are evaluated.
         let shown = escape(name).and_then(|name| shape.field(&name).map(|field| Arc::clone(&field.shape)));
         match shown {
             Some(shape) => VisibleShape(Ok(shape)),

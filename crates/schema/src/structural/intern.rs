@@ -179,6 +179,7 @@ impl<'d> InternKey<'d> {
 }
 
 fn hash_validation<H: Hasher>(v: &ValueValidation, state: &mut H) {
+    // The hash may ignore some limits, because equality compares all of them.
     let texts = [&v.pattern, &v.format].into_iter().chain(&v.required);
     for text in texts.filter(|text| !text.is_empty()) {
         state.write(text.as_bytes());
@@ -270,6 +271,7 @@ impl Interner {
         }
         kept.reverse();
         nodes.0 = kept;
+        // The slots have changed.
         self.types = Default::default();
         slots.clear();
         for (slot, (hash, _)) in (0..).zip(&nodes.0) {

@@ -50,6 +50,7 @@ impl ErrorSite<'_> {
         value: impl Into<BadValue>,
         detail: impl Into<String>,
     ) -> FieldError {
+        // A key of the root has a leading dot in the message but not in the field.
         let name = name.strip_prefix('.').unwrap_or(name);
         let field = match (self.prefix.is_root(), name.is_empty()) {
             (_, true) => self.prefix.to_string(),
@@ -64,6 +65,7 @@ impl ErrorSite<'_> {
 
     /// An error without a field; the message names the path.
     fn general(&self, detail: impl Into<String>) -> FieldError {
+        // go-openapi gives these errors no field, so they are reported at the validated value.
         FieldError::with_field(ErrorKind::Invalid, self.prefix.to_string(), "", detail).located(self.at)
     }
 
@@ -85,6 +87,7 @@ impl ErrorSite<'_> {
     }
 
     pub(super) fn too_long(&self, max: i64) -> FieldError {
+        // UPSTREAM: the limit is in characters, but the text says bytes.
         let detail = match max {
             ..=-1 => "value is too long".into(),
             1 => "may not be more than 1 byte".into(),
@@ -114,6 +117,7 @@ impl ErrorSite<'_> {
     }
 
     pub(super) fn too_many(&self, size: i64, max: i64) -> FieldError {
+        // UPSTREAM: properties are called items, too.
         let detail = match max {
             ..=-1 => "has too many items".into(),
             1 => "must have at most 1 item".into(),

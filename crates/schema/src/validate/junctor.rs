@@ -12,6 +12,7 @@ pub(super) fn check<S: Sink>(
     sink: &mut S,
 ) -> Result<usize, Stop> {
     let mut matched = 0;
+    // The order of go-openapi, which is the order of the errors.
     if !checks.any_of.is_empty() {
         matched += any_of(checks, value, at, sink)?;
     }
@@ -59,6 +60,7 @@ fn one_of<S: Sink>(checks: &ValueChecks, value: &Value, at: &Path<'_>, sink: &mu
         let attempt = sink.attempt(branch, value, at);
         if attempt.is_valid() {
             valid += 1;
+            // go-openapi drops the failures before a valid branch and ignores those after it.
             best = None;
             first.get_or_insert(attempt.matched);
         } else if valid == 0 {

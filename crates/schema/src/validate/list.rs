@@ -38,6 +38,7 @@ pub(super) fn check<S: Sink>(
     sink: &mut S,
 ) -> Result<usize, Stop> {
     let mut matched = 0;
+    // go-openapi checks the elements before the size.
     if let Some(items) = node.items() {
         let old = old.and_then(|old| sink.correlate(node, old));
         for (i, item) in list.iter().enumerate() {

@@ -176,6 +176,7 @@ fn multiple_of<S: Sink>(
         return sink.fail(at, |site| site.not_multiple_of(&shown));
     }
     let is_multiple = match *number {
+        // The factor is positive here, so the remainder exists.
         ComparableNumber::Int(i) => i.checked_rem(cut(factor)) == Some(0),
         ComparableNumber::Float(f) if factor < 1.0 => is_integral(1.0 / factor * f),
         ComparableNumber::Float(f) => is_integral(f / factor),

@@ -169,6 +169,7 @@ impl Sink for CollectErrors<'_> {
     fn attempt(&self, branch: &PlanNode, value: &Value, at: &Path<'_>) -> Attempt {
         let mut sink = CollectErrors {
             prefix: self.prefix,
+            // Fields below junctors are not ratcheted.
             ratchet: None,
             errors: self.errors.half(),
         };

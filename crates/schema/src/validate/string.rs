@@ -49,6 +49,7 @@ pub(super) fn check<S: Sink>(
         return Ok(0);
     };
     if !format.matches(text) {
+        // go-openapi reports a format like a type.
         sink.fail(at, |site| site.wrong_type(format.name(), text))?;
     }
     Ok(1)

@@ -19,6 +19,7 @@ pub(super) fn is_recognised(versions: Option<&[Str]>) -> bool {
 
 /// The error of a CA bundle, if it cannot be used.
 pub(crate) fn bundle_fault(bundle: &str) -> Option<&'static str> {
+    // Text that is not base64 yields no bytes, which are no valid bundle either.
     let bytes = base64::engine::general_purpose::STANDARD
         .decode(bundle)
         .unwrap_or_default();
@@ -32,6 +33,7 @@ pub(crate) fn bundle_fault(bundle: &str) -> Option<&'static str> {
         };
         rest = after;
         if label == "CERTIFICATE" {
+            // As in Go, one certificate that can be parsed suffices.
             if is_der_sequence(&der) {
                 return None;
             }
@@ -155,10 +157,12 @@ pub fn url(address: &str, at: &Path<'_>, errors: &mut ErrorList) {
                 "url must be a valid URL: parse {}: {fault}{FORM}",
                 go::quote(address)
             );
+            // UPSTREAM: a malformed URL is reported as a missing value.
             errors.push_with(|| FieldError::required(at, detail));
             return;
         }
     };
+    // Go's URL parser lower-cases the scheme.
     if !parts.scheme.eq_ignore_ascii_case("https") {
         let detail = format!("'https' is the only allowed URL scheme{FORM}");
         errors.push_with(|| FieldError::invalid(at, parts.scheme.to_ascii_lowercase(), detail));
@@ -223,6 +227,7 @@ impl<'a> UrlParts<'a> {
             Some((user, host)) => (Some(user), host),
             None => (None, authority),
         };
+        // A colon inside an IPv6 address does not begin a port.
         let after_address = host.rfind(']').and_then(|i| host.get(i + 1..)).unwrap_or(host);
         if let Some((_, port)) = after_address.split_once(':')
             && !port.bytes().all(|b| b.is_ascii_digit())

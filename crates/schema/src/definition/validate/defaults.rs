@@ -30,6 +30,7 @@ pub(super) fn as_resource(root: &Arc<Structural>) -> Arc<Structural> {
 
 /// Returns whether any default contains undeclared fields or malformed metadata.
 pub(super) fn has_unpruned(root: Schema<'_>, environments: &Environments) -> bool {
+    // Stored defaults that cannot be evaluated justify no exception.
     if !has_default(root) || !are_in_objects(root) || !structural::check(root, &Path::ROOT).is_empty() {
         return false;
     }

@@ -130,10 +130,12 @@ fn keys(s: Schema<'_>) -> KeySource {
 fn immutable_keys(s: Schema<'_>, m: Mutability, at: &Path<'_>, errors: &mut ErrorList) {
     let Some(item) = s.item() else { return };
     let keyword = Mutability::Immutable.keyword();
+    // If the whole element is immutable, so are its keys.
     if item.flag(keyword) {
         return;
     }
     for key in s.strings("x-kubernetes-list-map-keys") {
+        // A key without a property is reported with the list type.
         if item.property(key).is_some_and(|p| !p.flag(keyword)) {
             let detail = format!(
                 "must be true because this property is in x-kubernetes-list-map-keys of a list with {}",

@@ -14,6 +14,7 @@ pub(super) fn check_metadata(definition: &Definition) -> ErrorList {
     let mut errors = meta::check_new(Some(&metadata), Scope::Cluster, NameRule::Subdomain, &at);
     let spec = &definition.spec;
     let wanted = format!("{}.{}", spec.names.plural, spec.group);
+    // kube-apiserver applies the rule for names to the prefix of a generated name, too.
     for key in ["generateName", "name"] {
         let name = meta::string_field(Some(&metadata), key);
         if !name.is_empty() && name != wanted {
@@ -135,6 +136,7 @@ pub(super) fn check_approval(definition: &Definition, old: Option<&Definition>) 
         return None;
     }
     let approval = Approval::from_annotation(definition);
+    // Only the kind of approval counts, so its text may change.
     let same = |old: &Definition| {
         std::mem::discriminant(&Approval::from_annotation(old)) == std::mem::discriminant(&approval)
     };

@@ -146,6 +146,7 @@ impl SchemaValidator {
             let is_resource = context.is_root || s.flag("x-kubernetes-embedded-resource");
             if is_resource && matches!(name, "metadata" | "kind" | "apiVersion") {
                 let reason = format!("in top-level {name}");
+                // Embedded resources may have defaults for their metadata.
                 let no_defaults = if context.is_root {
                     Some(reason.as_str())
                 } else {
@@ -164,6 +165,7 @@ impl SchemaValidator {
                 self.node(property, &at, below);
             }
         }
+        // kube-apiserver's order of sub-schemas, which is the order of the errors.
         if let Some(not) = s.schema("not") {
             self.node(not, &at.field("not"), below);
         }
@@ -185,6 +187,7 @@ impl SchemaValidator {
             None => {}
         }
         for (name, s) in s.named_schemas("dependencies") {
+            // A dependency can also be a list of names, which contains no schema.
             if !s.members().is_empty() {
                 self.node(s, &at.field("dependencies").key(name), below);
             }
@@ -342,6 +345,7 @@ impl SchemaValidator {
                 None => self.invalid(&at_keys, shown(), "entries must all be names of item properties"),
                 Some(property) if matches!(property.ty(), "array" | "object") => {
                     let detail = "must be a scalar type if parent array's x-kubernetes-list-type is map";
+                    // UPSTREAM: the type of the element is shown, not that of the property.
                     self.invalid(
                         &at_items.field("properties").key(key).field("type"),
                         item.ty(),
@@ -361,6 +365,7 @@ impl SchemaValidator {
         let at = at.field("x-kubernetes-validations");
         let rules: Vec<_> = s.rules().collect();
         let has_paths = rules.iter().any(|r| !r.field_path.is_empty());
+        // Only paths need the structural form, which is expensive to build.
         let root = has_paths
             .then(|| s.structural(&mut Interner::new()).ok())
             .flatten();
@@ -372,6 +377,7 @@ impl SchemaValidator {
     fn rule(&mut self, root: Option<&Arc<Structural>>, rule: &ValidationRule, at: &Path<'_>) {
         let has_line_breaks = |s: &str| s.contains(['\n', '\r']);
         let message = rule.message.trim();
+        // kube-apiserver reports only the first of these.
         if rule.rule.trim().is_empty() {
             self.required(&at.field("rule"), "rule is not specified");
         } else if !rule.message.is_empty() && message.is_empty() {

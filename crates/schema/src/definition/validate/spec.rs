@@ -26,6 +26,7 @@ pub(super) fn check(spec: &Spec, requirements: &Requirements<'_>, errors: &mut E
     let has_defaults = requirements.schema.no_defaults.is_none() && spec.schemas().any(has_default);
     if has_defaults && spec.preserve_unknown_fields != Some(false) {
         let detail = "must be false in order to use defaults in the schema";
+        // The value is a constant in kube-apiserver: `true` is shown even if the field is unset.
         errors.push_with(|| FieldError::invalid(&at.field("preserveUnknownFields"), true, detail));
     }
     let structural = requirements.structural
@@ -203,6 +204,7 @@ impl SpecValidator<'_> {
         }
         let at_fields = at.field("selectableFields");
         let Some(schema) = v.validation.as_ref().and_then(Validation::schema) else {
+            // UPSTREAM: the text says the opposite of what it means.
             let detail = "may only be set when `version.schema.openAPIV3Schema` is not included";
             errors.push_with(|| FieldError::invalid(&at_fields, "", detail));
             return;
@@ -372,6 +374,7 @@ impl SpecValidator<'_> {
         at: &Path<'_>,
         errors: &mut ErrorList,
     ) {
+        // kube-apiserver continues without a schema, so paths are reported in addition.
         let schema = schema.structural(&mut Interner::new()).unwrap_or_else(|e| {
             let at = at.field("schema.openAPIV3Schema");
             errors.push_with(|| FieldError::invalid(&at, "", e.to_string()));
@@ -429,6 +432,8 @@ impl SpecValidator<'_> {
                         let plan = PlanCompiler::for_defaults(environments).compile(&as_resource(&schema));
                         faults = check_defaults(&plan, &at, self.requirements.pruned_defaults);
                     }
+                    // As on kube-apiserver, rules are not compiled if the schema is not structural or its
+                    // defaults are invalid.
                     if faults.is_empty() {
                         compiled = Some(schema);
                     }
@@ -471,6 +476,7 @@ impl SpecValidator<'_> {
                 _ => ExpressionLimit::Enforced,
             },
         };
+        // kube-apiserver skips these rules: their errors would disappear with the errors of the schema.
         let is_flawed = |node: &Path<'_>| !flawed.is_empty() && flawed.contains(&node.to_string());
         check.schema(schema, at, &mut Shapes::new(), &is_flawed)
     }
@@ -496,6 +502,7 @@ fn deprecation_faults(deprecated: bool, warning: &str) -> Vec<String> {
         return vec!["can only be set for deprecated versions".into()];
     }
     let mut faults = Vec::new();
+    // UPSTREAM: bytes are counted.
     if warning.len() > 256 {
         faults.push("must be <= 256 characters long".into());
     }
@@ -665,6 +672,7 @@ fn root_with_status(root: Schema<'_>, at: &Path<'_>, errors: &mut ErrorList) {
         _ => root.get(key).is_some(),
     };
     let own = [("XUnions", "x-kubernetes-unions", KeywordType::Pointer)];
+    // kube-apiserver walks over its Go type by reflection, which determines the names and the first error.
     for (name, key, holds) in print::KEYWORDS.iter().chain(&own) {
         if !is_set(key, *holds) {
             continue;

@@ -9,6 +9,7 @@ use scantling_value::{ErrorList, FieldError, Path, Value};
 pub(crate) fn check(root: Schema<'_>, at: &Path<'_>) -> ErrorList {
     let mut out = StructuralValidator::default();
     out.node(root, SchemaPosition::Root, at);
+    // UPSTREAM: only the junctors of the root are checked; the same gap below a property is accepted.
     out.completeness(root, root, at, at);
     let mut errors = out.errors;
     errors.sort();
@@ -222,6 +223,7 @@ impl<'s> StructuralValidator<'s> {
                 self.forbidden(&at.field(key), EMPTY);
             }
         }
+        // kube-apiserver accepts `false` in junctors and enforces it.
         if !matches!(s.additional(), None | Some(Additional::Any(false))) {
             self.forbidden(&at.field("additionalProperties"), UNDEFINED);
         }

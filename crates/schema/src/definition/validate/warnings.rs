@@ -92,6 +92,7 @@ fn is_known_format(format: &str, ty: &str) -> bool {
         "uuid5",
     ];
     match ty {
+        // kube-apiserver ignores dashes in the names of string formats, but not letter case.
         "" | "string" => TEXT.contains(&format.replace('-', "").as_str()),
         "integer" => matches!(format, "int32" | "int64"),
         "number" => matches!(format, "float" | "double"),

@@ -81,6 +81,7 @@ pub(super) fn check_common(spec: &Cursor<'_, '_>, write: &Write<'_>, errors: &mu
     }
     let old = |name| write.old().and_then(|old| old.at(["spec", name]));
     let conditions = spec.field("matchConditions");
+    // Conditions may use `params` only if there is a `paramKind`, so both must be unchanged.
     let is_unchanged = write.old().is_some()
         && update::same(params.value(), old("paramKind"))
         && update::same(conditions.value(), old("matchConditions"));
@@ -280,6 +281,7 @@ fn check_audit_annotation(
     if text.is_empty() {
         errors.required(&expression, "valueExpression is not specified");
     } else if text.len() > MAX_VALUE_EXPRESSION {
+        // UPSTREAM: an expression that is too long is reported as missing.
         errors.required(
             &expression,
             &format!("must not exceed {MAX_VALUE_EXPRESSION} bytes in length"),

@@ -39,6 +39,7 @@ pub(super) fn overlap(completed: &str, failed: &str, completions: i64) -> Option
 }
 
 fn intervals(text: &str) -> impl Iterator<Item = &str> {
+    // Splitting an empty text gives one empty part, not none.
     text.split(',').filter(move |_| !text.is_empty())
 }
 

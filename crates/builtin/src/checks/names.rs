@@ -47,6 +47,7 @@ pub(crate) fn wildcard_subdomain(s: &str) -> Vec<String> {
     let mut errors = too_long(s, MAX_SUBDOMAIN);
     let is_subdomain = |rest: &str| {
         let wrong = dns1123_subdomain(rest);
+        // The length is reported separately: a name that is merely too long has the form.
         wrong.is_empty() || (rest.len() > MAX_SUBDOMAIN && wrong.len() == 1)
     };
     if !s.strip_prefix("*.").is_some_and(is_subdomain) {

@@ -262,6 +262,7 @@ fn check_claims(at: &Cursor<'_, '_>, of_pod: &BTreeSet<&str>, errors: &mut Error
             if seen.contains(&key) {
                 errors.duplicate(&claim, key.as_str());
             } else if request.str().is_empty() {
+                // A whole claim repeats each of its requests that were listed before.
                 let prefix = format!("{name}/");
                 let requests = seen
                     .range(prefix.clone()..)

@@ -97,6 +97,7 @@ impl<'v> Summary<'v> {
         let mut conditions = pod.list_at(["status", "conditions"]).iter();
         if conditions.any(|c| c.get_str("type") == "PodScheduled" && c.get_str("reason") == "SchedulingGated")
         {
+            // kube-apiserver collects the containers by name in a map, where the last one of a name stays.
             "SchedulingGated".clone_into(&mut reason);
         }
         let init_containers = pod.list_at(["spec", "initContainers"]);
@@ -113,6 +114,7 @@ impl<'v> Summary<'v> {
         };
         let of_sidecars = summary.add_init_containers(pod);
         if of_sidecars.is_complete || condition(pod, "Initialized") == "True" {
+            // Init containers are done, so that only the restarts of sidecars still matter.
             summary.restarts = of_sidecars.restarts;
             summary.last_restart = of_sidecars.last_restart;
             summary.add_containers(pod);
@@ -174,6 +176,7 @@ impl<'v> Summary<'v> {
     fn add_containers(&mut self, pod: &'v Value) {
         let mut has_running = false;
         let mut error = None;
+        // The reason is overwritten from the last container to the first, so that the first one decides.
         for status in pod.list_at(["status", "containerStatuses"]).iter().rev() {
             self.restarts += int(status, ["restartCount"]);
             self.last_restart = later(self.last_restart, last_end(status));

@@ -126,6 +126,7 @@ fn check_scope_selector(spec: &Cursor<'_, '_>, errors: &mut ErrorList) {
     let mut names = Vec::new();
     for requirement in expressions.list() {
         let scope = requirement.get_str("scopeName");
+        // The paths have no index, as in Kubernetes.
         let at = |name| Cursor::at(requirement.get(name), expressions.path().field(name));
         if !is_standard_scope(scope) {
             errors.invalid_value(&at("scopeName"), scope, "unsupported scope");

@@ -183,6 +183,7 @@ fn default_spec(spec: &mut Map) {
             port.insert("targetPort", number);
         }
     }
+    // `View` reads a value, so the spec is moved into one for the moment.
     let wrapped = Value::Object(std::mem::take(spec));
     let view = View { spec: Some(&wrapped) };
     let (is_accessible, is_load_balancer) = (view.is_externally_accessible(), view.is_load_balancer());

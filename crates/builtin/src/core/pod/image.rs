@@ -19,6 +19,7 @@ const MAX_NAME: usize = 255;
 
 /// Reads a reference as container registries do: `[domain/]path[:tag][@digest]`.
 fn parse(image: &str) -> Option<Reference<'_>> {
+    // References are not image IDs: the parser of container registries refuses 64 hexadecimal digits.
     if image.len() == 64 && image.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f')) {
         return None;
     }

@@ -126,6 +126,7 @@ pub(super) fn default_pod_level(spec: &mut Map, context: &Context<'_>) {
     {
         return;
     }
+    // The spec is moved, so that sums can borrow from it while the resources change.
     let whole = Value::Object(std::mem::take(spec));
     let mut resources = whole
         .get("resources")
@@ -135,6 +136,7 @@ pub(super) fn default_pod_level(spec: &mut Map, context: &Context<'_>) {
     limit_huge_pages(&mut resources, &whole);
     request_sums(&mut resources, &whole);
     limit_requests(&mut resources, &whole);
+    // `whole` was made from an object, so that nothing gets lost here.
     *spec = whole.into_object().unwrap_or_default();
     spec.insert("resources", resources.into());
 }

@@ -120,6 +120,7 @@ fn transitions(
         .map(|new| new.get_str("name"))
         .collect();
     for (i, old) in stored.iter().enumerate() {
+        // Each container that ended is looked up in the spec by its name.
         deadline::tick_for(spec.list(containers).len());
         let Some(ended) = old.at(["state", "terminated"]) else {
             continue;

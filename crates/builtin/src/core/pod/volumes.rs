@@ -103,6 +103,7 @@ const SOURCES: &[Source] = &[
     },
     source("quobyte", &[]),
     Source {
+        // UPSTREAM: the typo is Kubernetes' own.
         forbidden: "downwarAPI",
         ..source("downwardAPI", &[("defaultMode", MODE), ("defaultUser", USER)])
     },
@@ -319,6 +320,7 @@ fn file_mode(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
 
 fn partition(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
     if !(0..=255).contains(&at.int()) {
+        // UPSTREAM: 0 is valid, although the text starts at 1.
         errors.invalid(at, numbers::range(1, 255));
     }
 }
@@ -494,6 +496,7 @@ fn quobyte(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
     if registry.str().is_empty() {
         errors.required(&registry, PAIRS);
     } else if tenant.str().len() >= 65 {
+        // UPSTREAM: a tenant that is too long is reported as missing.
         errors.required(
             &tenant,
             "must be a UUID and may not exceed a length of 64 characters",

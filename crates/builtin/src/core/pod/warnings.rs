@@ -100,6 +100,7 @@ pub(super) fn warn(at: &Cursor<'_, '_>, is_pod: bool, context: &Context<'_>, war
         {
             warnings.push(seccomp(&annotations, &key));
         }
+        // Pods get this warning even if they are invalid, so it has its own function.
         if !is_pod {
             app_armor(container, &annotations, profile.value(), is_pod, warnings);
         }

@@ -115,6 +115,7 @@ fn check_spec(name: &str, spec: &Cursor<'_, '_>, errors: &mut ErrorList) {
     let kind = method.field("type");
     if method.is_set() && !matches!(kind.str(), "ByNamespace" | "ByUser") {
         let shown = go::pointer("flowcontrol/v1", "FlowDistinguisherMethod", method.value());
+        // UPSTREAM: the error shows the whole method.
         errors.push_with(|| FieldError::not_supported(kind.path(), shown, ["ByNamespace", "ByUser"]));
     }
     let level = spec.field("priorityLevelConfiguration");

@@ -104,6 +104,7 @@ impl Tolerated {
             return Tolerated::default();
         };
         let is_bad = |name: &str| !name.is_empty() && !names::dns1123_subdomain(name).is_empty();
+        // Older servers accepted any name of a Secret.
         let secret_names = old
             .list_at(["spec", "tls"])
             .iter()
@@ -116,6 +117,7 @@ impl Tolerated {
         };
         let rules = root.field("spec");
         let rules = rules.field("rules");
+        // Older servers did not check the paths of rules with wildcards.
         let mut wildcards = rules.items().filter(|r| r.field("host").str().contains('*'));
         Tolerated {
             secret_names,

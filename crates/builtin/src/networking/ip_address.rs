@@ -35,6 +35,7 @@ impl BuiltinKind for IPAddress {
     fn validate(&self, object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
         let root = Cursor::root(object);
         let metadata = root.field("metadata");
+        // Kubernetes also runs the check of names on the prefix of generated names.
         for name in [metadata.field("generateName"), metadata.field("name")] {
             if !name.str().is_empty() {
                 ip::strict(&name, errors);

@@ -64,6 +64,7 @@ fn strip_match_key(object: &mut Map, write: &Write<'_>) {
         return;
     }
     let Some(selector) = selector else { return };
+    // This selector as a whole says that nothing is selected, so that it stays.
     let matches_none = matches!(
         selector.list("matchExpressions"),
         [only] if only.get_str("key") == MATCH_KEY && only.get_str("operator") == "Exists" && only.list("values").is_empty()

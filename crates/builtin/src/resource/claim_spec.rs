@@ -180,6 +180,7 @@ fn check_constraint(constraint: &Cursor<'_, '_>, known: &Requests<'_>, errors: &
         constraint.field("distinctAttribute"),
     );
     if !matched.is_set() && !distinct.is_set() {
+        // UPSTREAM: the text is that of the opposite mistake.
         let why = "exactly one of \"matchAttribute\" or \"distinctAttribute\" is required, but multiple fields are set";
         errors.required(constraint, why);
     }

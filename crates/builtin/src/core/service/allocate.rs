@@ -72,6 +72,7 @@ pub fn allocate(
         allocation: Allocation::default(),
         planned: BTreeSet::new(),
     };
+    // Addresses depend on the families, and each step ends the request with its first error.
     allocator.settle_families(service, old)?;
     allocator.take_addresses(service, old)?;
     allocator.take_ports(service, old)?;
@@ -375,6 +376,7 @@ impl Allocator<'_> {
         };
         if asked.is_empty() {
             let free = match self.pools.dry_run {
+                // A dry run takes no address. It shows that of the network.
                 true => Some(range.cidr.network().address),
                 false => range.pick(self.pools.seed, |a| self.pools.used_addresses.contains(a)),
             };

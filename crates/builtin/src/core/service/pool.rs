@@ -20,6 +20,7 @@ fn reserved(size: u128, step: u128, most: u128) -> u128 {
 fn pick(size: u128, reserved: u128, seed: u64, is_used: impl Fn(u128) -> bool) -> Option<u128> {
     let parts = [(reserved, size - reserved), (0, reserved)];
     parts.into_iter().find_map(|(start, length)| {
+        // `checked_rem` skips a part that has no numbers.
         let first = u128::from(seed).checked_rem(length)?;
         let mut candidates = (first..length).chain(0..first).map(|offset| start + offset);
         candidates.find(|number| !is_used(*number))

@@ -44,6 +44,7 @@ impl Plugin for PodTopologyLabels {
         for (label, value) in labels {
             let target = object_in(object, "metadata").and_then(|m| object_in(m, "labels"));
             if let (Some(value), Some(target)) = (value, target) {
+                // The node's labels replace what the client sent.
                 target.insert(label, value.clone());
             }
         }

@@ -111,6 +111,7 @@ fn set_priority(pod: &mut Map, request: &Request<'_>, found: &Found<'_>) -> Resu
             c.get_str("preemptionPolicy"),
         ),
     };
+    // A client may send back what the server computed.
     let given = as_value.at(["spec", "priority"]).and_then(Value::as_int);
     if let Some(given) = given.filter(|given| *given != value) {
         return refuse(format!(

@@ -293,6 +293,7 @@ fn claim_usage(claim: &Value) -> Amounts {
         usage.insert("requests.storage".to_owned(), requested.max(allocated));
     }
     let class = class_name(claim);
+    // Such a claim counts twice: in general, and for its class.
     if !class.is_empty() {
         let of_class = usage
             .clone()
@@ -348,6 +349,7 @@ fn missing_amounts(pod: &Value, restricted: &BTreeSet<&str>) -> Option<String> {
 
 /// Returns whether an object is in all scopes of a quota.
 fn matches_scopes(quota: &Value, object: &Value, request: &Request<'_>) -> bool {
+    // A plain scope is short for the requirement that it exists.
     let named = quota.list_at(["spec", "scopes"]).iter().map(|scope| {
         let scope = scope.as_str().unwrap_or("");
         Map::from_iter([
@@ -365,6 +367,7 @@ fn matches_scopes(quota: &Value, object: &Value, request: &Request<'_>) -> bool 
         .all(|requirement: Value| match request.resource {
             "pods" => pod_is_in_scope(object, &requirement),
             "persistentvolumeclaims" => claim_is_in_scope(object, &requirement),
+            // Other objects have no scopes, so that quotas with scopes do not count them.
             _ => false,
         })
 }

@@ -43,6 +43,7 @@ impl Plugin for RuntimeClass {
         _effects: &mut Effects,
     ) -> Result<(), Box<Denial>> {
         let class = find(object, request, found)?;
+        // The mutating phase has set the overhead, but a webhook may have changed it since.
         let given = object.at(["spec", "overhead"]).filter(|v| !v.is_null());
         let why = match class.and_then(|c| c.at(OVERHEAD)).filter(|v| !v.is_null()) {
             Some(defined) if Some(defined) == given => return Ok(()),

@@ -71,6 +71,7 @@ impl Plugin for ServiceAccount {
         if automounts.unwrap_or(true) {
             mount_token(spec, &pod, request);
         }
+        // The account's secrets are only for pods that name none.
         if pod.list_at(["spec", "imagePullSecrets"]).is_empty() {
             for secret in account.list("imagePullSecrets") {
                 let reference = Map::from_iter([("name", Value::from(secret.get_str("name")))]);
@@ -187,6 +188,7 @@ fn unreferenced_secret(pod: &Value, account: &Value, action: Action) -> Option<S
     let refusal = |what: String| {
         format!("{what} is not allowed because service account {owner} does not reference that secret")
     };
+    // An update only adds ephemeral containers, which cannot add volumes.
     if action == Action::Create {
         let volumes = pod.list_at(["spec", "volumes"]).iter();
         let mut names = volumes.map(|v| v.str_at(["secret", "secretName"]));

@@ -114,6 +114,7 @@ impl Compiler {
     fn env(&self, base: Arc<BaseEnv>, declarations: Declarations) -> Env {
         let [namespace, request] = &*TYPES;
         let mut env = Env::new(base)
+            // A policy matches many kinds, so that the types of objects are not known here.
             .with_variable("object", CelType::Dyn)
             .with_variable("oldObject", CelType::Dyn)
             .with_variable("namespaceObject", namespace.clone())

@@ -168,6 +168,7 @@ fn is_identifier(name: &str) -> bool {
 
 fn check_expressions(name: &str, spec: &Cursor<'_, '_>, write: &Write<'_>, errors: &mut ErrorList) {
     let old = |list| write.old().map_or(&[][..], |old| old.list_at(["spec", list]));
+    // kube-apiserver looks up variables among the stored validations, too.
     let stored = stored_expressions(old("validations"), "expression");
     let mut compiler = match spec.field("variables").list() {
         [] => Compiler::default(),

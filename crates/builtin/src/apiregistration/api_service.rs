@@ -13,6 +13,7 @@ pub(super) struct ApiService;
 
 const FACTS: KindFacts = KindFacts {
     scope: Scope::Cluster,
+    // The name is `VERSION.GROUP`, which `check_name` enforces.
     names: NameRule::PathSegment,
     selectable: &["metadata.name"],
     unconditional_update: false,

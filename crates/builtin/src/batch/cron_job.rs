@@ -102,6 +102,7 @@ fn check_spec(spec: &Cursor<'_, '_>, write: &Write<'_>, errors: &mut ErrorList) 
         check_schedule(&schedule, &zone, had_zone, errors);
     }
     numbers::non_negative(&spec.field("startingDeadlineSeconds"), errors);
+    // A stored zone may have left the time-zone database since.
     if old.is_none() || old_text("timeZone") != zone.value() {
         check_time_zone(&zone, errors);
     }

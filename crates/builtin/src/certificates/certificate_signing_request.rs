@@ -15,6 +15,7 @@ pub(super) struct CertificateSigningRequest;
 
 const FACTS: KindFacts = KindFacts {
     scope: Scope::Cluster,
+    // kube-apiserver only requires that the name can be part of a path.
     names: NameRule::PathSegment,
     selectable: &["metadata.name", "spec.signerName"],
     keeps: &[&["spec"], &["status"]],

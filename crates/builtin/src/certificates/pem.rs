@@ -38,6 +38,7 @@ pub(super) fn check_request(encoded: &str) -> Result<(), String> {
 
 /// The text of Go's error about malformed DER.
 fn asn1_error(der: &[u8]) -> &'static str {
+    // `x509-parser` words its errors differently, so that Go's text is derived from the outermost header.
     const TRUNCATED_HEADER: &str = "asn1: syntax error: truncated tag or length";
     let [_, first, rest @ ..] = der else {
         return TRUNCATED_HEADER;

@@ -212,6 +212,7 @@ impl<'l> Matcher<'l> {
     /// The blocks of lines that both have, in order; the last one is empty and at the end.
     fn blocks(&self) -> Vec<(usize, usize, usize)> {
         let mut found = Vec::new();
+        // The order of the queue does not matter, because the blocks are sorted afterwards.
         let mut queue = vec![(0..self.old.len(), 0..self.new.len())];
         while let Some((old, new)) = queue.pop() {
             let (i, j, length) = self.longest(old.clone(), new.clone());
@@ -222,6 +223,7 @@ impl<'l> Matcher<'l> {
             }
         }
         found.sort_unstable();
+        // difflib joins blocks that follow each other directly in both texts.
         let mut joined: Vec<(usize, usize, usize)> = Vec::new();
         for (i, j, length) in found {
             match joined.last_mut() {

@@ -88,6 +88,7 @@ fn check(at: &Cursor<'_, '_>, errors: &mut ErrorList) -> Option<IpAddr> {
 
 /// Checks that endpoints can have an address: it is neither unspecified, nor local to a node or link.
 pub(crate) fn endpoint(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
+    // `Ip` has these predicates, but reads no mapped addresses. So it gets the canonical form.
     let parsed = parse_sloppy(at.str()).map(|a| canonical(&a));
     let Some(address) = parsed.and_then(|a| Ip::parse(&a).ok()) else {
         return errors.invalid(at, "must be a valid IP address");

@@ -154,6 +154,7 @@ fn check_amount(quantity: &Quantity, is_whole: bool, at: &Cursor<'_, '_>, errors
     if quantity.sign() == Ordering::Less {
         errors.invalid_value(at, quantity.canonical(), NEGATIVE);
     }
+    // kube-apiserver tests the amount in thousandths, rounded up.
     if is_whole && quantity.scaled(-3) % 1000 != 0 {
         errors.invalid_value(at, quantity.canonical(), "must be an integer");
     }

@@ -38,6 +38,7 @@ const FACTS: KindFacts = KindFacts {
     validates_metadata: false,
     qualifies_finalizers: false,
     garbage_collection: GarbageCollection::Unsupported,
+    // kube-apiserver keeps events out of its watch cache.
     is_cached: false,
     ..KindFacts::new("", "Event")
 };

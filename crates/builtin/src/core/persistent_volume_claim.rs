@@ -350,6 +350,7 @@ fn check_update(object: &Value, old: &Value, context: &Context<'_>, errors: &mut
             errors.invalid_value(&at, new, crate::checks::update::IMMUTABLE);
         }
     }
+    // A claim without a class may get one later, as controllers assign a default class retroactively.
     let gets_class = new_class.is_some()
         && old_class.is_none()
         && beta_class(old).is_none_or(|annotated| new_class == Some(annotated));

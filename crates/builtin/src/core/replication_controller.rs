@@ -16,6 +16,7 @@ const FACTS: KindFacts = KindFacts {
     names: NameRule::GeneratedSubdomain,
     selectable: &["metadata.name", "metadata.namespace", "status.replicas"],
     has_generation: true,
+    // This default is older than the garbage collector.
     garbage_collection: GarbageCollection::Orphan,
     ..KindFacts::new("", "ReplicationController")
 };

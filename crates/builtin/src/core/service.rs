@@ -20,6 +20,7 @@ pub(super) struct Service;
 
 /// The facts about services.
 pub(super) const FACTS: KindFacts = KindFacts {
+    // Names may start with a digit, unlike in old versions.
     names: NameRule::Label,
     selectable: &[
         "metadata.name",

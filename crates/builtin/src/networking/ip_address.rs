@@ -14,6 +14,7 @@ pub(super) struct IPAddress;
 
 const FACTS: KindFacts = KindFacts {
     scope: Scope::Cluster,
+    // The name is the address itself, which `validate` checks.
     names: NameRule::Own,
     selectable: &["metadata.name"],
     validates_name_on_update: true,

@@ -12,6 +12,7 @@ use scantling_value::{ErrorList, Map, Value};
 pub(super) struct PodDisruptionBudget;
 
 const FACTS: KindFacts = KindFacts {
+    // kube-apiserver only requires that the name can be part of a path.
     names: NameRule::PathSegment,
     unconditional_update: false,
     has_generation: true,

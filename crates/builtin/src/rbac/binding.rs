@@ -16,6 +16,7 @@ pub(super) struct RoleBinding;
 pub(super) struct ClusterRoleBinding;
 
 const ROLE_BINDING: KindFacts = KindFacts {
+    // Names have colons, as in `system:node`.
     names: NameRule::PathSegment,
     creates_on_update: true,
     ..KindFacts::new(GROUP, "RoleBinding")

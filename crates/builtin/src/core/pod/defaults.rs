@@ -131,6 +131,7 @@ pub(super) const STATUSES: [&str; 3] = [
 
 /// Fills in the defaults of a pod spec.
 pub(in crate::core) fn spec(spec: &mut Map) {
+    // These are two names of one field. If both are set, the new one decides.
     if spec.get_str("serviceAccountName").is_empty() {
         if let Some(name @ Value::String(_)) = spec.get("serviceAccount").cloned() {
             spec.insert("serviceAccountName", name);

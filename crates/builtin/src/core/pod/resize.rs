@@ -42,6 +42,7 @@ pub(super) fn validate(
         }
         check_pod_level(spec, &old_spec, &mut rest, errors);
     }
+    // The checks below compare containers by position.
     let before = errors.total();
     LISTS
         .iter()

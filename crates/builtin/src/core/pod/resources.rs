@@ -161,6 +161,7 @@ fn entry(name: &str, amount: &Quantity) -> (Str, Value) {
 }
 
 fn limit_huge_pages(resources: &mut Map, spec: &Value) {
+    // Huge pages cannot be overcommitted, so that their limit is exactly what the containers need.
     let sums = aggregate(spec, "limits");
     let absent = |name: &str| {
         is_huge_pages(name) && !has(resources, "requests", name) && !has(resources, "limits", name)
@@ -177,6 +178,7 @@ fn request_sums(resources: &mut Map, spec: &Value) {
     let added = sums.iter().filter(|(name, _)| absent(name));
     let added = added.map(|(name, amount)| entry(name, amount)).collect();
     insert(resources, "requests", added);
+    // A resource with a limit but no request is requested up to its limit.
     let limits = resources
         .get("limits")
         .and_then(Value::as_object)

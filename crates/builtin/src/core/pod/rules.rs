@@ -40,6 +40,7 @@ impl<'a> Rules<'a> {
     }
 
     fn old_has(&self, test: impl FnOnce(&'a Value) -> bool) -> bool {
+        // Every rule that became stricter tolerates what the stored spec has already.
         self.old.is_some_and(test)
     }
 

@@ -44,6 +44,7 @@ pub(super) fn validate(at: &Cursor<'_, '_>, owner: Owner<'_>, rules: &Rules<'_>,
         grace: grace.as_int(),
         os: os.is_set().then(|| os.field("name").str()),
     };
+    // The order of the checks is that of kube-apiserver, which is the order of the errors in the response.
     let regular = at.field("containers");
     containers::containers(&regular, &pod, errors);
     containers::init_containers(&at.field("initContainers"), &regular, &pod, errors);
@@ -80,6 +81,7 @@ pub(super) fn validate(at: &Cursor<'_, '_>, owner: Owner<'_>, rules: &Rules<'_>,
     apply(NAMES, at, errors);
     let taints = at.field("tolerations");
     if !taints.list().is_empty() {
+        // The stored pod is only searched if the new one uses these operators.
         let compares = || rules.compares_taints();
         let uses = taints
             .list()

@@ -172,6 +172,7 @@ pub(super) fn volumes<'v>(
         .iter()
         .filter(|volume| volume.get("ephemeral").is_some());
     let ephemeral: BTreeSet<&str> = ephemeral.map(|volume| volume.get_str("name")).collect();
+    // The controller names the claim of an ephemeral volume after the pod and the volume.
     let creates_claim = |claim: &str| {
         let volume = claim.strip_prefix(pod).and_then(|rest| rest.strip_prefix('-'));
         !pod.is_empty() && volume.is_some_and(|volume| ephemeral.contains(volume))
@@ -219,6 +220,7 @@ fn check_source(volume: &Cursor<'_, '_>, name: &str, pod: &str, rules: &Rules<'_
                 check_claim_name(volume, name, pod, errors);
             }
         }
+        // kube-apiserver checks this even if another source comes first.
         if source.field == "iscsi" {
             check_portal_length(volume, name, errors);
         }

@@ -139,6 +139,7 @@ fn kept_node_ports(new: View<'_>, stored: View<'_>) -> Option<Vec<Value>> {
         let named = stored
             .list("ports")
             .iter()
+            // kube-apiserver collects the stored ports by name in a map, where the last one stays.
             .rev()
             .find(|p| p.get_str("name") == name);
         let number = named.map_or(0, node_port);
@@ -394,6 +395,7 @@ impl Allocator<'_> {
                 "failed to parse service IP \"{asked}\""
             )));
         };
+        // kube-apiserver's dry runs only test whether services may have the address.
         let why = if !self.pools.dry_run && !range.cidr.contains(address) {
             Some("the provided network does not match the current range".to_owned())
         } else if !range.has(address) {
@@ -503,6 +505,7 @@ impl Allocator<'_> {
             let number = match given {
                 0 => self.take_any_node_port()?,
                 given => {
+                    // The service may hold the port already, or have just taken it for another protocol.
                     if !stored.contains(&given) && !taken.contains(&given) {
                         self.take_asked_port(i, given)?;
                         taken.insert(given);

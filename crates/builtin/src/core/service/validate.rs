@@ -175,6 +175,7 @@ fn check_external_ips(addresses: &Cursor<'_, '_>, old: Option<&Value>, errors: &
     for address in addresses.items() {
         let before = errors.total();
         ip::legacy(&address, &stored, errors);
+        // Ranges of addresses are only checked for an address that is well-formed.
         if errors.total() == before {
             ip::endpoint(&address, errors);
         }

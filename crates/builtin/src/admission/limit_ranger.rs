@@ -111,6 +111,7 @@ struct Errors {
 
 impl Errors {
     fn push(&mut self, error: String) {
+        // A full list only counts errors. `seen` must not grow either.
         if self.list.is_full() {
             return self.list.push(error);
         }

@@ -14,6 +14,7 @@ use scantling_value::{ErrorList, Map, Value};
 pub(super) struct StatefulSet;
 
 const FACTS: KindFacts = KindFacts {
+    // Subdomains were allowed once, but their pods cannot be created. Updates do not check the name again.
     names: NameRule::Label,
     has_generation: true,
     ..KindFacts::new(GROUP, "StatefulSet")

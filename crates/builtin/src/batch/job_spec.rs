@@ -245,6 +245,7 @@ fn check_template_update(
     let is_suspended = old_spec.field("suspend").bool();
     let has_not_started = !old_status.field("startTime").is_set();
     let is_marked = has_condition(&old_status, "Suspended", "True");
+    // Then no pod of the template runs, so that a change cannot make pods differ.
     let is_idle = is_suspended && (has_not_started || is_marked) && old_status.field("active").int() == 0;
     let scheduling_is_mutable = match (context.enabled)("MutableSchedulingDirectivesForSuspendedJobs") {
         true => is_idle,

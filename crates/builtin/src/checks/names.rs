@@ -224,6 +224,7 @@ pub(crate) fn fully_qualified_domain_name(at: &Cursor<'_, '_>, errors: &mut Erro
     if at.str().is_empty() {
         return errors.required(at, "");
     }
+    // A final dot marks the name as absolute.
     let name = at.str().strip_suffix('.').unwrap_or(at.str());
     let wrong = dns1123_subdomain(name);
     if !wrong.is_empty() {

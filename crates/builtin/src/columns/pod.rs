@@ -97,7 +97,6 @@ impl<'v> Summary<'v> {
         let mut conditions = pod.list_at(["status", "conditions"]).iter();
         if conditions.any(|c| c.get_str("type") == "PodScheduled" && c.get_str("reason") == "SchedulingGated")
         {
-            // kube-apiserver collects the containers by name in a map, where the last one of a name stays.
             "SchedulingGated".clone_into(&mut reason);
         }
         let init_containers = pod.list_at(["spec", "initContainers"]);
@@ -132,6 +131,7 @@ impl<'v> Summary<'v> {
     fn add_init_containers(&mut self, pod: &'v Value) -> Sidecars<'v> {
         let containers = pod.list_at(["spec", "initContainers"]);
         let is_sidecar = |name: &str| {
+            // kube-apiserver collects the containers by name in a map, where the last one of a name stays.
             let named = containers.iter().rev().find(|c| c.get_str("name") == name);
             named.is_some_and(|c| c.get_str("restartPolicy") == "Always")
         };

@@ -85,6 +85,7 @@ fn shown_list(list: &Cursor<'_, '_>) -> Value {
 /// Checks resources with their amounts.
 fn check_list(list: &Cursor<'_, '_>, errors: &mut ErrorList) {
     for (name, amount) in list.entries() {
+        // Errors in the name must not show the amount.
         let at = Cursor::at(None, *amount.path());
         resources::name(name, &at, errors);
         if !name.contains('/') && !resources::is_standard_in_quotas(name) {

@@ -104,6 +104,7 @@ const CHECKS: &[Check] = &[
 pub(super) fn evaluate(pod: &Value, standard: LevelVersion) -> Violations {
     let version = match standard.version {
         Version::Latest => NEWEST,
+        // Later versions have the checks of the newest one.
         Version::Minor(minor) => minor.min(NEWEST),
     };
     let applies = |check: &&Check| check.level <= standard.level && version >= check.since;

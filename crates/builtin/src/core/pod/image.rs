@@ -32,6 +32,7 @@ fn parse(image: &str) -> Option<Reference<'_>> {
         Some((path, tag)) => (path, Some(tag)),
         None => (rest, None),
     };
+    // References without a domain are completed before their length is checked.
     let name = domain.map_or("docker.io/library".len(), str::len) + 1 + path.len();
     let is_valid = domain.is_none_or(is_domain)
         && path.split('/').all(is_path_component)

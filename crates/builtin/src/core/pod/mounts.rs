@@ -163,6 +163,7 @@ pub(super) fn devices(container: &Cursor<'_, '_>, known: &Volumes<'_>, errors: &
         if mount_paths.contains(path.str()) {
             errors.invalid(&path, "must not already exist as a path in volumeMounts");
         }
+        // Empty names are reported as missing, not as repeated.
         if !name.str().is_empty() {
             names.insert(name.str());
         }

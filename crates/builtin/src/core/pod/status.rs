@@ -167,6 +167,7 @@ fn may_restart(list: &str, name: &str, code: i64, spec: &Value, rules: &Rules<'_
     };
     let rule = container.list("restartPolicyRules").iter().find(matches);
     match rule.map(|rule| rule.get_str("action")) {
+        // Rules only apply to containers with a restart policy of their own.
         Some("Restart") if !own.is_empty() => true,
         _ if matches!(own, "Always" | "OnFailure" | "Never") => of_policy(own),
         _ => of_policy(spec.get_str("restartPolicy")),

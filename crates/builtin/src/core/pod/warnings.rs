@@ -202,6 +202,7 @@ fn volume_sources(volume: &Cursor<'_, '_>, context: &Context<'_>, warnings: &mut
             warnings.push(format!("{}: {why}", volume.path().field(shown)));
         }
     };
+    // kube-apiserver warns about `gitRepo` between these sources.
     let [photon, others @ ..] = DEPRECATED_VOLUMES;
     warn(photon.0, photon.1, photon.2);
     if volume.field("gitRepo").is_set() {

@@ -143,6 +143,7 @@ fn kept_node_ports(new: View<'_>, stored: View<'_>) -> Option<Vec<Value>> {
             .rev()
             .find(|p| p.get_str("name") == name);
         let number = named.map_or(0, node_port);
+        // A port that both versions name stays where the client put it.
         let is_free = !(given.contains(&number) && before.contains(&number));
         (number != 0 && is_free).then_some(number)
     };
@@ -462,6 +463,7 @@ impl Allocator<'_> {
         let mut taken: BTreeMap<i64, i64> = BTreeMap::new();
         for (i, port) in ports.iter_mut().enumerate() {
             let (own, given) = (number(port), node_port(port));
+            // Without allocation, only the ports that the client names are taken.
             if given == 0 && !allocates {
                 continue;
             }
@@ -499,6 +501,7 @@ impl Allocator<'_> {
         let mut seen = BTreeSet::new();
         for (i, port) in ports.iter_mut().enumerate() {
             let given = node_port(port);
+            // Without allocation, only the ports that the client names are taken.
             if given == 0 && !allocates {
                 continue;
             }

@@ -223,6 +223,7 @@ fn check_source_ranges(root: &Cursor<'_, '_>, view: View<'_>, old: Option<&Value
             errors.forbidden(&Cursor::at(None, path), ONLY_FOR_LOAD_BALANCERS);
         }
         let stored = stored_texts(old, "loadBalancerSourceRanges");
+        // kube-apiserver trims ranges before it compares and checks them.
         let stored: BTreeSet<&str> = stored.into_iter().map(str::trim).collect();
         for (i, range) in ranges.into_iter().enumerate() {
             let range = Value::from(range.trim());

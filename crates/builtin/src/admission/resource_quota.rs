@@ -289,6 +289,7 @@ fn claim_usage(claim: &Value) -> Amounts {
     let mut usage = Amounts::from([("persistentvolumeclaims".to_owned(), Quantity::from_int(1))]);
     if let Some(requested) = claim.at(["spec", "resources", "requests", "storage"]) {
         let requested = quantity(Some(requested));
+        // An expansion that is under way counts with its greater size.
         let allocated = quantity(claim.at(["status", "allocatedResources", "storage"]));
         usage.insert("requests.storage".to_owned(), requested.max(allocated));
     }
@@ -392,6 +393,7 @@ fn claim_is_in_scope(claim: &Value, requirement: &Value) -> bool {
     if requirement.get_str("scopeName") != "VolumeAttributesClass" {
         return false;
     }
+    // A claim that changes its class counts for both classes.
     let names = [
         claim.str_at(["spec", "volumeAttributesClassName"]),
         claim.str_at(["status", "currentVolumeAttributesClassName"]),

@@ -269,6 +269,7 @@ fn check_audit_annotation(
     errors: &mut ErrorList,
 ) {
     let key = annotation.field("key");
+    // The name of the policy becomes the prefix of the key.
     if policy.is_empty() {
         errors.invalid_value(&key, key.str(), "requires metadata.name be non-empty");
     } else {

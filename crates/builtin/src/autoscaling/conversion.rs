@@ -242,6 +242,7 @@ fn set_annotations(object: &mut Map, annotations: Vec<(&'static str, String)>) {
     let Some(metadata) = object_in(object, "metadata") else {
         return;
     };
+    // An object without annotations does not get an empty map.
     if annotations.is_empty() && !metadata.contains_key("annotations") {
         return;
     }
@@ -341,6 +342,7 @@ fn encode(items: &[Value], ty: &str) -> String {
         table.write_json(definition, &table.canonical(definition, members).into(), &mut out);
     }
     out.push(b']');
+    // The writer emits valid UTF-8.
     String::from_utf8_lossy(&out).into_owned()
 }
 

@@ -128,6 +128,7 @@ fn duration_error(text: &str) -> String {
         let end = after
             .find(|c: char| c == '.' || c.is_ascii_digit())
             .unwrap_or(after.len());
+        // `find` returns a character boundary, so that the split cannot fail.
         let (unit, next) = after.split_at_checked(end).unwrap_or((after, ""));
         match unit {
             "" => return format!("time: missing unit in duration {quoted}"),

@@ -80,6 +80,7 @@ impl BuiltinKind for CronJob {
         if template::is_new_or_changed(object, write) {
             job_spec::warn(&job, &write.context, warnings);
         }
+        // UPSTREAM: the path of the warning has `spec` twice.
         if write.old().is_some() && spec.field("schedule").str().contains("TZ") {
             warnings.push(
                 "cannot use TZ or CRON_TZ in spec.spec.schedule, use timeZone instead, see \

@@ -180,6 +180,7 @@ fn check_times(change: &Change<'_>, errors: &mut ErrorList) {
             errors.required(&completion, "completionTime is required for Complete jobs");
         }
     }
+    // Times of Kubernetes have whole seconds.
     let seconds = |at: &Cursor<'_, '_>| timestamp::parse(at.str()).map(|moment| moment.seconds);
     if (change.changes("startTime") || change.changes("completionTime"))
         && seconds(&completion)

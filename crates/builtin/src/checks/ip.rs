@@ -122,6 +122,7 @@ pub(crate) fn warning(at: &Path<'_>, text: &str) -> Option<String> {
     match parse_strict(text) {
         None => Some(()),
         Some(address) if is_mapped(&address) => Some(()),
+        // IPv4 addresses without leading zeros have only one notation.
         Some(IpAddr::V6(v6)) if v6.to_string() != text => {
             let canonical = go::quote(&v6.to_string());
             return Some(format!(

@@ -139,6 +139,7 @@ impl BuiltinKind for Pod {
     }
 
     fn warn_always(&self, object: &Value, write: &Write<'_>, warnings: &mut Vec<String>) {
+        // kube-apiserver adds these warnings while it prepares the pod, before validation.
         if let Operation::Create = write.operation {
             warnings::app_armor_annotations(&Cursor::root(object), warnings);
         }

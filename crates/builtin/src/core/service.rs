@@ -180,6 +180,7 @@ fn default_spec(spec: &mut Map) {
             Some(target) => target.as_str() == Some(""),
         };
         if is_unset {
+            // Validation refuses the port that is missing.
             let number = port.get("port").cloned().unwrap_or(Value::Int(0));
             port.insert("targetPort", number);
         }

@@ -234,6 +234,7 @@ fn check_resource_rule(rule: &Cursor<'_, '_>, errors: &mut ErrorList) {
     let missing = "resource rules must supply at least one resource";
     check_wildcard(&rule.field("resources"), missing, "resources", errors);
     let namespaces = rule.field("namespaces");
+    // A rule that is only about cluster-wide objects needs no namespaces.
     if namespaces.list().is_empty() && rule.field("clusterScope").bool() {
         return;
     }

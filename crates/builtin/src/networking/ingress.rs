@@ -40,6 +40,7 @@ impl BuiltinKind for Ingress {
             return check_status(&root, write.old(), errors);
         }
         check_spec(&root.field("spec"), write.old(), errors);
+        // Updates do not compare the annotation with the field.
         if matches!(write.operation, Operation::Create) {
             check_class_annotation(&root, errors);
         }

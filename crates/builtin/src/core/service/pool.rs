@@ -36,6 +36,7 @@ pub(super) fn pick_port(
     let size = u128::try_from(range.len()).unwrap_or(0);
     let port = |number: u128| u16::try_from(u128::from(*range.start()) + number).ok();
     let number = pick(size, reserved(size, 32, 128), seed, |n| {
+        // A number outside the range counts as used.
         port(n).is_none_or(&is_used)
     })?;
     port(number)

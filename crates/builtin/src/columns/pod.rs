@@ -100,6 +100,7 @@ impl<'v> Summary<'v> {
             "SchedulingGated".clone_into(&mut reason);
         }
         let init_containers = pod.list_at(["spec", "initContainers"]);
+        // Sidecars run beside the containers, so that they count for the total.
         let sidecars = init_containers
             .iter()
             .filter(|c| c.get_str("restartPolicy") == "Always")
@@ -119,6 +120,7 @@ impl<'v> Summary<'v> {
             summary.add_containers(pod);
         }
         let is_terminal = matches!(phase, "Failed" | "Succeeded");
+        // The reason of pods whose node is unreachable.
         if is_deleted(pod) && pod.str_at(["status", "reason"]) == "NodeLost" {
             "Unknown".clone_into(&mut summary.reason);
         } else if is_deleted(pod) && !is_terminal {

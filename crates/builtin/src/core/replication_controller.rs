@@ -16,7 +16,7 @@ const FACTS: KindFacts = KindFacts {
     names: NameRule::GeneratedSubdomain,
     selectable: &["metadata.name", "metadata.namespace", "status.replicas"],
     has_generation: true,
-    // This default is older than the garbage collector.
+    // v1 keeps this default for compatibility.
     garbage_collection: GarbageCollection::Orphan,
     ..KindFacts::new("", "ReplicationController")
 };

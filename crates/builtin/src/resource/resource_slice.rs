@@ -232,7 +232,7 @@ fn check_device(
         check_attribute(&attribute, errors);
     }
     let stored_of = |field: &str| stored.map(|stored| stored.get(field));
-    // Capacities and taints that are stored already are not judged by newer rules.
+    // kube-apiserver checks capacities and taints only if they change.
     if stored_of("capacity").is_none_or(|stored| stored != capacity.value()) {
         let is_shared = device.field("allowMultipleAllocations").bool();
         for (name, amount) in capacity.entries() {

@@ -107,6 +107,7 @@ fn transitions(
     let containers = match list {
         "containerStatuses" => "containers",
         "initContainerStatuses" => "initContainers",
+        // Ephemeral containers are never restarted.
         _ => "",
     };
     if stored.is_empty() || (!containers.is_empty() && rules.has_restart_all() && restarts_all(spec)) {

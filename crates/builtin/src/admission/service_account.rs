@@ -272,7 +272,7 @@ fn mount_token(spec: &mut Map, pod: &Value, request: &Request<'_>) {
 
 /// A name with a suffix that differs between pods and times, as generated names have it.
 fn volume_name(pod: &Value, request: &Request<'_>) -> String {
-    // The alphabet of generated names in Kubernetes: it lacks vowels, so that no words arise.
+    // Generated names in Kubernetes use this alphabet, which lacks vowels, so that no words arise.
     const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
     // Rules are pure, so the suffix is not random but derived from what differs between pods.
     let parts = [

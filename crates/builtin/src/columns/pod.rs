@@ -120,7 +120,7 @@ impl<'v> Summary<'v> {
             summary.add_containers(pod);
         }
         let is_terminal = matches!(phase, "Failed" | "Succeeded");
-        // The reason of pods whose node is unreachable.
+        // kube-apiserver shows deleted pods of an unreachable node as unknown.
         if is_deleted(pod) && pod.str_at(["status", "reason"]) == "NodeLost" {
             "Unknown".clone_into(&mut summary.reason);
         } else if is_deleted(pod) && !is_terminal {

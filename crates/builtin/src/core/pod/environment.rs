@@ -151,7 +151,7 @@ pub(super) fn field_reference(at: &Cursor<'_, '_>, supported: &[&str], errors: &
         }
         None => {
             let field = match path.str() {
-                // The field's name before v1, which conversion still accepts.
+                // Conversion still accepts the name that the field had before v1.
                 "spec.host" => "spec.nodeName",
                 field => field,
             };

@@ -86,6 +86,7 @@ pub fn select(enabled: &[String], disabled: &[String]) -> Result<Vec<&'static dy
     let runs = |plugin: &&dyn Plugin| {
         (plugin.is_on_by_default() || is_named(enabled, *plugin)) && !is_named(disabled, *plugin)
     };
+    // No flag applies to these: kube-apiserver runs them in the strategies of the resources.
     let checks = CHECKS.iter().copied();
     Ok(checks.chain(all().filter(runs)).collect())
 }
@@ -186,6 +187,7 @@ impl<'a> Request<'a> {
     pub fn forbidden(&self, object: &Value, why: impl AsRef<str>) -> Box<Denial> {
         let metadata = object.get("metadata");
         let text = |field| metadata.map_or("", |m| m.get_str(field));
+        // Names are generated after admission, so until then the prefix names the object, as in kube-apiserver.
         let name = [self.name, text("name"), text("generateName"), "Unknown"];
         let name = name.into_iter().find(|n| !n.is_empty()).unwrap_or_default();
         let qualified = match self.group {

@@ -165,6 +165,7 @@ pub fn columns(group: &str, version: &str, kind: &str) -> Columns {
     };
     let (definitions, cells) = match definitions.zip(printer) {
         Some((definitions, cells)) => (definitions, cells),
+        // A kind without a printer has the table that kube-apiserver uses for all objects.
         None => (&*DEFAULT, default_cells),
     };
     let mut columns = Columns {
@@ -198,6 +199,7 @@ impl Columns {
     /// The cells of an object's row.
     pub fn cells(&self, object: &Value, printing: &Printing<'_>) -> Vec<Value> {
         match (self.to_hub, object.as_object()) {
+            // kube-apiserver prints the internal type, which has the form of v2.
             (Some(to_hub), Some(members)) => {
                 let mut members = members.clone();
                 to_hub(&mut members);

@@ -76,6 +76,7 @@ impl<'v, 'p> Cursor<'v, 'p> {
 
     /// The elements of a list with their paths.
     pub fn items<'s>(&'s self) -> impl Iterator<Item = Cursor<'v, 's>> {
+        // Rules read lists and maps through `items` and `entries`, so that the deadline covers objects of any size.
         deadline::tick_for(self.list().len());
         let elements = self.list().iter().enumerate();
         elements.map(|(i, element)| Cursor::at(Some(element), self.path.index(i)))

@@ -33,6 +33,7 @@ pub(crate) fn clear_status(object: &mut Map, (package, spec): StructName) {
     let table = TypeTable::latest();
     let name = spec.replace("Spec", "Status");
     let status = table
+        // Go writes fields that are not optional, even if they are zero.
         .find(package, &name)
         .map(|definition| table.canonical(definition, Map::new()));
     object.insert("status", status.unwrap_or_default().into());
@@ -63,6 +64,7 @@ pub(crate) fn count_spec_changes(object: &mut Map, write: &Write<'_>, spec: Stru
 /// Sets `metadata.generation`; 0 leaves it out.
 pub(crate) fn set_generation(object: &mut Map, generation: i64) {
     if let Some(metadata) = object_in(object, "metadata") {
+        // Go omits a generation of 0.
         match generation {
             0 => drop(metadata.remove("generation")),
             _ => drop(metadata.insert("generation", Value::Int(generation))),

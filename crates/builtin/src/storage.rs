@@ -41,6 +41,7 @@ fn check_parameters(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
     const MAX_BYTES: usize = 256 << 10;
     let parameters = at.map().map_or(&[][..], |m| m.entries());
     if parameters.len() > MAX_PARAMETERS {
+        // UPSTREAM: too many parameters are reported as too many bytes.
         return errors.push(FieldError::too_long(at.path(), MAX_PARAMETERS));
     }
     if parameters.iter().any(|(key, _)| key.is_empty()) {

@@ -77,6 +77,7 @@ fn field(object: &Value, request: &Request<'_>) -> Option<String> {
     if request.subresource == RequestSubresource::Of(Subresource::Status) {
         let place = ["status", "allocation", "devices", "results"];
         let first = |object: &Value| object.list_at(place).iter().position(has_access);
+        // `status.allocation` is immutable, so access that was granted before is not judged again.
         return match request.old.and_then(first) {
             Some(_) => None,
             None => first(object).map(|i| format!("status.allocation.devices.results[{i}].adminAccess")),
@@ -86,7 +87,9 @@ fn field(object: &Value, request: &Request<'_>) -> Option<String> {
         TEMPLATES => &["spec", "spec", "devices", "requests"],
         _ => &["spec", "devices", "requests"],
     };
+    // Subrequests (`firstAvailable`) cannot ask for admin access.
     let asks = |request: &Value| request.get("exactly").is_some_and(has_access);
     let index = object.list_at(place.iter().copied()).iter().position(asks)?;
+    // UPSTREAM: the path is that of a claim, even in a template.
     Some(format!("spec.devices.requests[{index}].adminAccess"))
 }

@@ -11,6 +11,7 @@ use scantling_value::{Map, Value};
 pub(super) struct DefaultStorageClass;
 
 fn has_class(claim: &Value) -> bool {
+    // An empty class is set, too: it asks for a volume without a class and must not get the default.
     let is_set = |path: &[&str]| claim.at(path.iter().copied()).is_some_and(|v| !v.is_null());
     is_set(&["metadata", "annotations", BETA_CLASS_ANNOTATION]) || is_set(&["spec", "storageClassName"])
 }

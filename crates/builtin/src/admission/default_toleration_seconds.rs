@@ -31,6 +31,8 @@ impl Plugin for DefaultTolerationSeconds {
         };
         // Both are judged by the tolerations that the client gave.
         let given = spec.get("tolerations").and_then(Value::as_array).unwrap_or(&[]);
+        // kube-apiserver does not look at operators here, so that an empty key always counts as tolerating both
+        // taints.
         let is_or_empty = |toleration: &Value, field: &str, value: &str| {
             let text = toleration.get_str(field);
             text.is_empty() || text == value

@@ -34,11 +34,13 @@ impl Plugin for LimitRanger {
     }
 
     fn lookups(&self, _object: &Value, request: &Request<'_>) -> Vec<Lookup> {
+        // kube-apiserver leaves objects alone that are marked for deletion.
         vec![Lookup::all("", "LimitRange").within(request.namespace)]
     }
 
     fn mutate(&self, object: &mut Map, request: &Request<'_>, found: &Found<'_>) -> Result<(), Box<Denial>> {
         if request.is_resource("", "pods") {
+            // The bound is on what all limit ranges add together.
             let mut left = MAX_ADDED;
             for range in found.all() {
                 set_defaults(object, range, &mut left).map_err(|TooLarge| too_large())?;
@@ -54,6 +56,7 @@ impl Plugin for LimitRanger {
         found: &Found<'_>,
         _effects: &mut Effects,
     ) -> Result<(), Box<Denial>> {
+        // Computed once for all limits, and only if one of them needs it.
         let of_pod = LazyCell::new(|| [Bound::Requests, Bound::Limits].map(|b| of_containers(object, b)));
         let of_each = LazyCell::new(|| of_each_container(object));
         for range in found.all() {
@@ -68,6 +71,7 @@ impl Plugin for LimitRanger {
                     _ => {}
                 }
             }
+            // The first limit range with errors decides; its errors are all reported.
             if !errors.seen.is_empty() {
                 return Err(request.forbidden(object, aggregate(errors.list.into_vec())));
             }
@@ -107,6 +111,7 @@ struct Errors {
 
 impl Errors {
     fn push(&mut self, error: String) {
+        // A full list only counts errors. `seen` must not grow either.
         if self.list.is_full() {
             return self.list.push(error);
         }
@@ -211,6 +216,7 @@ fn check_bounds(limit: &Value, given: &[[Amounts; 2]], errors: &mut Errors) {
     let checks = checks.map(|(field, check)| (amounts(limit.get(field)), check));
     for [requests, limits] in given {
         for (bounds, check) in &checks {
+            // kube-apiserver visits resources in random order. Sorted names make the text reproducible.
             for (name, bound) in bounds {
                 deadline::tick();
                 if let Some(error) = check(kind, name, bound, requests.get(name), limits.get(name)) {
@@ -288,6 +294,7 @@ fn check_ratio(
         let most = most.canonical();
         format!("{name} max limit to request ratio per {kind} is {most}")
     };
+    // A ratio with 0 does not exist, so that 0 is reported as if the amount were absent.
     let given = |amount: Option<&Quantity>| amount.map(Quantity::as_approximate_float).filter(|a| *a != 0.0);
     let Some(request) = given(request) else {
         return Some(format!(
@@ -299,5 +306,6 @@ fn check_ratio(
         return Some(format!("{}, but no limit is specified or limit is 0", start()));
     };
     let ratio = limit / request;
+    // Go's `%f` prints six decimals.
     (ratio > most.as_approximate_float()).then(|| format!("{}, but provided ratio is {ratio:.6}", start()))
 }

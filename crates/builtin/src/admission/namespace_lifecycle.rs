@@ -56,6 +56,7 @@ impl Plugin for NamespaceLifecycle {
         _found: &Found<'_>,
         _effects: &mut Effects,
     ) -> Result<(), Box<Denial>> {
+        // Deletions have no mutating phase.
         if request.action == Action::Delete && IMMORTAL.contains(&request.name) {
             return Err(request.forbidden(object, "this namespace may not be deleted"));
         }

@@ -31,6 +31,7 @@ impl Plugin for PersistentVolumeClaimResize {
         let Some(old) = request.old else {
             return Ok(());
         };
+        // Validation decides whether a claim may shrink.
         if requested_storage(object) <= requested_storage(old) {
             return Ok(());
         }

@@ -39,6 +39,7 @@ impl Plugin for PodResizeValidator {
     ) -> Result<(), Box<Denial>> {
         let name = object.str_at(["spec", "nodeName"]);
         let generation = |pod: &Value| pod.at(["metadata", "generation"]).and_then(Value::as_int);
+        // The preparation of the write increments the generation exactly if the spec changes.
         let is_unchanged = request
             .old
             .is_some_and(|old| generation(old) == generation(object));

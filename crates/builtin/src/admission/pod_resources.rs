@@ -65,6 +65,7 @@ pub(super) fn of_containers(pod: &Value, bound: Bound) -> Amounts {
     for container in pod.list_at(["spec", "initContainers"]) {
         let mut own = amounts(container.at(path));
         if container.get_str("restartPolicy") == "Always" {
+            // A sidecar runs beside the containers and beside all init containers after it.
             add(&mut total, &own);
             add(&mut sidecars, &own);
             own.clone_from(&sidecars);
@@ -85,6 +86,7 @@ pub(super) fn with_overhead(pod: &Value, bound: Bound) -> Amounts {
     let mut total = of_containers(pod, bound);
     let mut overhead = amounts(pod.at(["spec", "overhead"]));
     if bound == Bound::Limits {
+        // Overhead raises limits, but does not limit a resource that was unlimited.
         overhead.retain(|name, _| total.contains_key(name));
     }
     add(&mut total, &overhead);

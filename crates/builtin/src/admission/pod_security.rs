@@ -85,11 +85,13 @@ impl Plugin for PodSecurity {
         };
         let (policy, _) = Policy::of(namespace);
         if let Some(path) = template_path(request) {
+            // Workloads only get warnings: the standard is enforced on the pods that they create.
             if let Some(template) = object.at(path.iter().copied()).filter(|t| !t.is_null()) {
                 warn(template, policy.warn, effects);
             }
             return Ok(());
         }
+        // A policy that became stricter does not block updates of existing pods that keep their images.
         if request.old.is_some_and(|old| !changes_images(object, old)) {
             return Ok(());
         }
@@ -153,11 +155,13 @@ fn check_namespace(
 ) -> Result<(), Box<Denial>> {
     let (policy, errors) = Policy::of(namespace);
     let stored = request.old.map(Policy::of);
+    // Labels that were invalid already do not block other changes of the namespace.
     let is_stored = stored.is_some_and(|(_, stored)| *stored == *errors);
     if !errors.is_empty() && !is_stored {
         return Err(invalid(namespace, &errors));
     }
     let name = namespace.str_at(["metadata", "name"]);
+    // Pods are only looked up if the policy became stricter, so that usually there are none here.
     warn_about_pods(name, found.all().collect(), policy.enforce, &mut effects.warnings);
     Ok(())
 }
@@ -219,6 +223,7 @@ fn warn_about_pods(namespace: &str, pods: Vec<&Value>, level: LevelVersion, warn
             }
         })
         .collect();
+    // kube-apiserver groups by reason, but sorts the texts with their names.
     details.sort_unstable();
     warnings.extend(details);
 }
@@ -231,6 +236,8 @@ fn one_per_controller_first(pods: Vec<&Value>) -> Vec<&Value> {
     };
     let mut seen = BTreeSet::new();
     let is_first = |pod: &&Value| controller(pod).is_none_or(|uid| seen.insert(uid));
+    // Pods of one controller are mostly alike. One of each comes first, because the number of checked pods is
+    // bounded.
     let (mut first, others): (Vec<&Value>, Vec<&Value>) = pods.into_iter().partition(is_first);
     first.extend(others);
     first
@@ -276,6 +283,7 @@ impl Version {
             return Some(Version::Latest);
         }
         let minor = text.strip_prefix("v1.")?;
+        // Rust's `parse` would also accept a plus sign and leading zeros.
         let is_plain = minor.bytes().all(|b| b.is_ascii_digit()) && (minor == "0" || !minor.starts_with('0'));
         minor.parse().ok().filter(|_| is_plain).map(Version::Minor)
     }
@@ -342,8 +350,10 @@ impl Policy {
             result
         };
         let enforce = mode("enforce", Level::Restricted);
+        // Auditing has no effect here, but its labels are validated.
         mode("audit", Level::Privileged);
         let mut warn = mode("warn", Level::Privileged);
+        // An invalid level enforces the strictest standard, but does not cause warnings.
         let enforces_valid_level = label("enforce").and_then(Level::parse).is_some();
         if label("warn").is_none() && enforces_valid_level && enforce.level > warn.level {
             warn.level = enforce.level;

@@ -40,10 +40,12 @@ impl Plugin for PodTopologyLabels {
         let Some(node) = found.one() else {
             return Ok(());
         };
+        // The labels of a binding are copied to the pod when it is bound.
         let labels = LABELS.map(|label| (label, node.at(["metadata", "labels", label])));
         for (label, value) in labels {
             let target = object_in(object, "metadata").and_then(|m| object_in(m, "labels"));
             if let (Some(value), Some(target)) = (value, target) {
+                // The node's labels replace what the client sent.
                 target.insert(label, value.clone());
             }
         }

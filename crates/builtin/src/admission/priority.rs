@@ -27,6 +27,7 @@ impl Plugin for Priority {
         let is_default = object.get("globalDefault").and_then(Value::as_bool) == Some(true);
         match request.action {
             Action::Create if is_pod && !class.is_empty() => vec![Lookup::one(GROUP, KIND, class)],
+            // Any class may be the default.
             Action::Create if is_pod => vec![Lookup::all(GROUP, KIND)],
             _ if !is_pod && is_default => vec![Lookup::all(GROUP, KIND)],
             _ => Vec::new(),
@@ -82,6 +83,7 @@ fn keep_priority(pod: &mut Map, old: &Value) {
     let Some(spec) = object_in(pod, "spec") else {
         return;
     };
+    // Validation refuses every other change of these fields, so an old client that drops them must not fail.
     for field in ["priority", "preemptionPolicy"] {
         let stored = old.at(["spec", field]).filter(|v| !v.is_null());
         if let (None | Some(Value::Null), Some(stored)) = (spec.get(field), stored) {
@@ -109,6 +111,7 @@ fn set_priority(pod: &mut Map, request: &Request<'_>, found: &Found<'_>) -> Resu
             c.get_str("preemptionPolicy"),
         ),
     };
+    // A client may send back what the server computed.
     let given = as_value.at(["spec", "priority"]).and_then(Value::as_int);
     if let Some(given) = given.filter(|given| *given != value) {
         return refuse(format!(

@@ -51,6 +51,7 @@ impl Plugin for ResourceQuota {
     }
 
     fn handles(&self, request: &Request<'_>) -> bool {
+        // The namespace of a request about a Namespace is that object itself, which quotas within it do not count.
         if request.namespace.is_empty() || request.is_resource("", "namespaces") {
             return false;
         }
@@ -112,6 +113,7 @@ impl Plugin for ResourceQuota {
                 return Err(request.forbidden(object, format!("failed quota: {name}: {why}")));
             }
             let used = amounts(quota.at(["status", "used"]));
+            // Until a controller has counted the existing objects, the server cannot know whether there is room.
             if !restricted.iter().all(|resource| used.contains_key(*resource)) {
                 let resources: Vec<&str> = restricted.into_iter().collect();
                 let resources = resources.join(",");
@@ -119,9 +121,11 @@ impl Plugin for ResourceQuota {
                 return Err(request.forbidden(object, why));
             }
             let mut added = usage.clone();
+            // An object that was outside the scopes of this quota before counts in full.
             if let Some(old) = request.old.filter(|old| matches_scopes(quota, old, request)) {
                 subtract(&mut added, &self::usage(old, request));
             }
+            // A quota whose usage does not change is not written.
             added.retain(|name, amount| hard.contains_key(name) && amount.sign() != Ordering::Equal);
             if let Some(new) =
                 charge(quota, &added, &used, &hard).map_err(|why| request.forbidden(object, why))?
@@ -173,6 +177,7 @@ fn charge(quota: &Value, added: &Amounts, used: &Amounts, hard: &Amounts) -> Res
 
 /// Subtracts amounts; what becomes negative becomes 0.
 fn subtract(from: &mut Amounts, less: &Amounts) {
+    // Only the controller lowers usage. An update that needs less charges nothing.
     for (name, amount) in from {
         let rest = less.get(name).and_then(|less| amount.sub(less).ok());
         *amount = match rest {
@@ -224,6 +229,7 @@ fn counts_pods(name: &str) -> bool {
 fn usage(object: &Value, request: &Request<'_>) -> Amounts {
     let mut usage = Amounts::from([(object_count(request), Quantity::from_int(1))]);
     match (request.group, request.resource) {
+        // A pod that has ended uses no resources, but is still counted as a stored object.
         ("", "pods") if has_ended(object) => {}
         ("", "pods") => {
             let requests = with_overhead(object, Bound::Requests);
@@ -264,6 +270,7 @@ fn service_usage(service: &Value) -> Amounts {
     let service_type = service.str_at(["spec", "type"]);
     let allocates = service.at(["spec", "allocateLoadBalancerNodePorts"]) != Some(&Value::Bool(false));
     let has_node_port = |p: &&Value| !matches!(p.get("nodePort"), None | Some(Value::Null | Value::Int(0)));
+    // Node ports are not allocated yet, so the spec decides how many there will be.
     let node_ports = match service_type {
         "NodePort" => ports.len(),
         "LoadBalancer" if allocates => ports.len(),
@@ -282,10 +289,12 @@ fn claim_usage(claim: &Value) -> Amounts {
     let mut usage = Amounts::from([("persistentvolumeclaims".to_owned(), Quantity::from_int(1))]);
     if let Some(requested) = claim.at(["spec", "resources", "requests", "storage"]) {
         let requested = quantity(Some(requested));
+        // An expansion that is under way counts with its greater size.
         let allocated = quantity(claim.at(["status", "allocatedResources", "storage"]));
         usage.insert("requests.storage".to_owned(), requested.max(allocated));
     }
     let class = class_name(claim);
+    // Such a claim counts twice: in general, and for its class.
     if !class.is_empty() {
         let of_class = usage
             .clone()
@@ -298,6 +307,7 @@ fn claim_usage(claim: &Value) -> Amounts {
 
 /// The compute resources that a quota limits and containers do not set. Resources of the pod itself suffice.
 fn missing_amounts(pod: &Value, restricted: &BTreeSet<&str>) -> Option<String> {
+    // kube-apiserver requires these for compatibility. Resources that quotas learnt later may be unset.
     const REQUIRED: [&str; 6] = [
         "cpu",
         "limits.cpu",
@@ -340,6 +350,7 @@ fn missing_amounts(pod: &Value, restricted: &BTreeSet<&str>) -> Option<String> {
 
 /// Returns whether an object is in all scopes of a quota.
 fn matches_scopes(quota: &Value, object: &Value, request: &Request<'_>) -> bool {
+    // A plain scope is short for the requirement that it exists.
     let named = quota.list_at(["spec", "scopes"]).iter().map(|scope| {
         let scope = scope.as_str().unwrap_or("");
         Map::from_iter([
@@ -357,6 +368,7 @@ fn matches_scopes(quota: &Value, object: &Value, request: &Request<'_>) -> bool 
         .all(|requirement: Value| match request.resource {
             "pods" => pod_is_in_scope(object, &requirement),
             "persistentvolumeclaims" => claim_is_in_scope(object, &requirement),
+            // Other objects have no scopes, so that quotas with scopes do not count them.
             _ => false,
         })
 }
@@ -381,6 +393,7 @@ fn claim_is_in_scope(claim: &Value, requirement: &Value) -> bool {
     if requirement.get_str("scopeName") != "VolumeAttributesClass" {
         return false;
     }
+    // A claim that changes its class counts for both classes.
     let names = [
         claim.str_at(["spec", "volumeAttributesClassName"]),
         claim.str_at(["status", "currentVolumeAttributesClassName"]),

@@ -43,6 +43,7 @@ impl Plugin for RuntimeClass {
         _effects: &mut Effects,
     ) -> Result<(), Box<Denial>> {
         let class = find(object, request, found)?;
+        // The mutating phase has set the overhead, but a webhook may have changed it since.
         let given = object.at(["spec", "overhead"]).filter(|v| !v.is_null());
         let why = match class.and_then(|c| c.at(OVERHEAD)).filter(|v| !v.is_null()) {
             Some(defined) if Some(defined) == given => return Ok(()),
@@ -87,6 +88,7 @@ fn find<'f>(pod: &Value, request: &Request<'_>, found: &Found<'f>) -> Result<Opt
         return Ok(None);
     };
     match (found.one(), invalid_name(name)) {
+        // kube-apiserver's client refuses such a name before it sends the lookup, which is an internal error.
         (None, Some(why)) => Err(Denial::failed(why)),
         (None, None) => {
             let why = format!("pod rejected: RuntimeClass \"{name}\" not found");
@@ -180,6 +182,7 @@ fn includes(wide: &Value, narrow: &Value) -> bool {
         || seconds(wide).is_none_or(|most| seconds(narrow).is_some_and(|s| s <= most));
     let covers_value = match wide.get_str("operator") {
         "Exists" => true,
+        // UPSTREAM: an empty operator means `Equal`, but only a toleration that spells it out is covered.
         "Equal" | "" => narrow.get_str("operator") == "Equal" && same("value"),
         _ => false,
     };

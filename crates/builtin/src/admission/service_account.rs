@@ -71,6 +71,7 @@ impl Plugin for ServiceAccount {
         if automounts.unwrap_or(true) {
             mount_token(spec, &pod, request);
         }
+        // The account's secrets are only for pods that name none.
         if pod.list_at(["spec", "imagePullSecrets"]).is_empty() {
             for secret in account.list("imagePullSecrets") {
                 let reference = Map::from_iter([("name", Value::from(secret.get_str("name")))]);
@@ -91,6 +92,7 @@ impl Plugin for ServiceAccount {
             return check_mirror(object, request);
         }
         let name = object.str_at(["spec", "serviceAccountName"]);
+        // The mutating phase has set the name, but a webhook may have removed it.
         if name.is_empty() {
             let pod = object.str_at(["metadata", "name"]);
             let why = format!("no service account specified for pod {}/{pod}", request.namespace);
@@ -187,6 +189,7 @@ fn unreferenced_secret(pod: &Value, account: &Value, action: Action) -> Option<S
     let refusal = |what: String| {
         format!("{what} is not allowed because service account {owner} does not reference that secret")
     };
+    // An update only adds ephemeral containers, which cannot add volumes.
     if action == Action::Create {
         let volumes = pod.list_at(["spec", "volumes"]).iter();
         let mut names = volumes.map(|v| v.str_at(["secret", "secretName"]));
@@ -269,7 +272,9 @@ fn mount_token(spec: &mut Map, pod: &Value, request: &Request<'_>) {
 
 /// A name with a suffix that differs between pods and times, as generated names have it.
 fn volume_name(pod: &Value, request: &Request<'_>) -> String {
+    // Generated names in Kubernetes use this alphabet, which lacks vowels, so that no words arise.
     const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
+    // Rules are pure, so the suffix is not random but derived from what differs between pods.
     let parts = [
         request.context.now,
         request.namespace,

@@ -33,6 +33,7 @@ impl Plugin for TaintNodesByCondition {
         let is_there = taints
             .iter()
             .any(|t| t.get_str("key") == KEY && t.get_str("effect") == EFFECT);
+        // Otherwise pods could be scheduled to the node before it has reported that it is ready.
         if !is_there {
             let taint = Map::from_iter([("effect", Value::from(EFFECT)), ("key", Value::from(KEY))]);
             append(spec, "taints", taint);

@@ -73,6 +73,7 @@ impl Compiler {
     pub(super) fn declare(&mut self, name: &str, ty: Option<&CelType>) {
         let shape = ty.map_or_else(|| Shape::of_kind(ShapeKind::Dyn), shape_of);
         if let Some(variables) = &mut self.variables {
+            // The last declaration of a name counts.
             variables.retain(|(declared, _)| declared != name);
             variables.push((name.to_owned(), shape));
         }
@@ -92,6 +93,7 @@ impl Compiler {
         errors: &mut ErrorList,
     ) -> Option<CelType> {
         let [new, old] = &*BASES;
+        // A newer server may have stored the expression before a downgrade; it must not block updates.
         let base = if stored.contains(shown) { old } else { new };
         match self.env(Arc::clone(base), declarations).compile(text) {
             Err(issues) => {
@@ -112,6 +114,7 @@ impl Compiler {
     fn env(&self, base: Arc<BaseEnv>, declarations: Declarations) -> Env {
         let [namespace, request] = &*TYPES;
         let mut env = Env::new(base)
+            // A policy matches many kinds, so that the types of objects are not known here.
             .with_variable("object", CelType::Dyn)
             .with_variable("oldObject", CelType::Dyn)
             .with_variable("namespaceObject", namespace.clone())
@@ -195,6 +198,7 @@ fn shape_of(ty: &CelType) -> Arc<Shape> {
         CelType::Map(entry) if entry.0 == CelType::String => ShapeKind::Map {
             value: shape_of(&entry.1),
         },
+        // Expressions that use such a variable are checked when they run.
         _ => ShapeKind::Dyn,
     })
 }
@@ -251,6 +255,7 @@ fn request_shape() -> Arc<Shape> {
 /// The namespace of the request as expressions see it.
 fn namespace_shape() -> Arc<Shape> {
     let int = || Shape::of_kind(ShapeKind::Int);
+    // kube-apiserver declares `UID` in capitals.
     let texts = ["name", "generateName", "namespace", "UID", "resourceVersion"];
     let metadata = Shape::object(strings(&texts).chain([
         ("labels", map(string())),

@@ -23,6 +23,7 @@ pub(super) const MATCH_POLICIES: &[&str] = &["Equivalent", "Exact"];
 /// Sets the policy and the selectors that webhooks and policies have in common.
 pub(super) fn default_selection(object: &mut Map) {
     set_default(object, "matchPolicy", "Equivalent");
+    // An absent selector becomes an empty one, which selects everything.
     object_in(object, "namespaceSelector");
     object_in(object, "objectSelector");
 }
@@ -76,6 +77,7 @@ fn check_resource_names(rule: &Cursor<'_, '_>, errors: &mut ErrorList) {
 /// Mutating policies are not about deletions.
 pub(super) fn check_mutating_operations(resources: &Cursor<'_, '_>, errors: &mut ErrorList) {
     let rules = resources.field("resourceRules");
+    // The path has no indexes, as in Kubernetes.
     let at = rules.path().field("operations");
     for operation in rules.list().iter().flat_map(|rule| rule.list("operations")) {
         let operation = operation.as_str().unwrap_or("");

@@ -90,6 +90,7 @@ fn check_mutation(
         if name != kind.str() {
             if patch.is_set() {
                 let why = format!("must not be specified when patchType is {}", kind.str());
+                // UPSTREAM: the error shows the name of the field in braces.
                 errors.invalid_value(&patch, format!("{{{field}}}"), why);
             }
             continue;

@@ -81,6 +81,7 @@ pub(super) fn check_common(spec: &Cursor<'_, '_>, write: &Write<'_>, errors: &mu
     }
     let old = |name| write.old().and_then(|old| old.at(["spec", name]));
     let conditions = spec.field("matchConditions");
+    // Conditions may use `params` only if there is a `paramKind`, so both must be unchanged.
     let is_unchanged = write.old().is_some()
         && update::same(params.value(), old("paramKind"))
         && update::same(conditions.value(), old("matchConditions"));
@@ -167,6 +168,7 @@ fn is_identifier(name: &str) -> bool {
 
 fn check_expressions(name: &str, spec: &Cursor<'_, '_>, write: &Write<'_>, errors: &mut ErrorList) {
     let old = |list| write.old().map_or(&[][..], |old| old.list_at(["spec", list]));
+    // kube-apiserver looks up variables among the stored validations, too.
     let stored = stored_expressions(old("validations"), "expression");
     let mut compiler = match spec.field("variables").list() {
         [] => Compiler::default(),
@@ -267,6 +269,7 @@ fn check_audit_annotation(
     errors: &mut ErrorList,
 ) {
     let key = annotation.field("key");
+    // The name of the policy becomes the prefix of the key.
     if policy.is_empty() {
         errors.invalid_value(&key, key.str(), "requires metadata.name be non-empty");
     } else {
@@ -280,6 +283,7 @@ fn check_audit_annotation(
     if text.is_empty() {
         errors.required(&expression, "valueExpression is not specified");
     } else if text.len() > MAX_VALUE_EXPRESSION {
+        // UPSTREAM: an expression that is too long is reported as missing.
         errors.required(
             &expression,
             &format!("must not exceed {MAX_VALUE_EXPRESSION} bytes in length"),

@@ -108,6 +108,7 @@ impl<'v> Tolerance<'v> {
             };
         };
         let old = old.list("webhooks");
+        // Webhooks are compared by position: one that has moved counts as changed.
         let same_conditions =
             |(a, b): (&Value, &Value)| update::same(a.get("matchConditions"), b.get("matchConditions"));
         let has_side_effects = |webhook: &Value| !NO_SIDE_EFFECTS.contains(&webhook.get_str("sideEffects"));

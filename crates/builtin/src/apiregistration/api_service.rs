@@ -13,6 +13,7 @@ pub(super) struct ApiService;
 
 const FACTS: KindFacts = KindFacts {
     scope: Scope::Cluster,
+    // The name is `VERSION.GROUP`, which `check_name` enforces.
     names: NameRule::PathSegment,
     selectable: &["metadata.name"],
     unconditional_update: false,
@@ -85,6 +86,7 @@ fn local_condition(now: &str) -> Map {
 fn check_name(root: &Cursor<'_, '_>, errors: &mut ErrorList) {
     let (metadata, spec) = (root.field("metadata"), root.field("spec"));
     let required = format!("{}.{}", spec.field("version").str(), spec.field("group").str());
+    // Kubernetes also runs the check of names on the prefix of generated names.
     for name in [metadata.field("generateName"), metadata.field("name")] {
         let is_path_segment = NameRule::PathSegment.check(name.str()).is_empty();
         if !name.str().is_empty() && is_path_segment && name.str() != required {

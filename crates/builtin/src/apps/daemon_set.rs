@@ -102,6 +102,7 @@ impl BuiltinKind for DaemonSet {
     fn warn(&self, object: &Value, write: &Write<'_>, warnings: &mut Vec<String>) {
         let generation = |object: &Value| template_generation(object.get("metadata"));
         match write.old() {
+            // The generation of the template tells whether the template has changed.
             Some(old) if write.subresource != Subresource::None || generation(object) == generation(old) => {}
             _ => template::warn(object, &write.context, warnings),
         }

@@ -63,6 +63,7 @@ impl BuiltinKind for Deployment {
         match (write.operation, write.subresource) {
             (Operation::Update(old), Subresource::Status) => prepare::keep_metadata(object, old, "labels"),
             (Operation::Update(old), _) => {
+                // Annotations are copied to the ReplicaSets, so their changes count like those of the spec.
                 let annotations = |object: Option<&Value>| object.and_then(|m| m.get("annotations")).cloned();
                 let annotated = !update::same(
                     annotations(object.get("metadata")).as_ref(),

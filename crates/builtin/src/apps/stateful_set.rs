@@ -14,6 +14,7 @@ use scantling_value::{ErrorList, Map, Value};
 pub(super) struct StatefulSet;
 
 const FACTS: KindFacts = KindFacts {
+    // Subdomains were allowed once, but their pods cannot be created. Updates do not check the name again.
     names: NameRule::Label,
     has_generation: true,
     ..KindFacts::new(GROUP, "StatefulSet")
@@ -143,6 +144,7 @@ fn default_strategy(spec: &mut Map, context: &Context<'_>) {
     let Some(strategy) = object_in(spec, "updateStrategy") else {
         return;
     };
+    // Only a type that is defaulted creates `rollingUpdate`: a client that sets the type may omit it.
     if strategy.get_str("type").is_empty() {
         strategy.insert("type", "RollingUpdate".into());
         object_in(strategy, "rollingUpdate");
@@ -181,6 +183,7 @@ fn check_spec(spec: &Cursor<'_, '_>, write: &Write<'_>, errors: &mut ErrorList) 
             }
         }
     }
+    // Stored claim templates are immutable and may predate the rules.
     if write.old().is_none() {
         for claim in spec.field("volumeClaimTemplates").items() {
             let rules = persistent_volume_claim::SpecRules::tolerating(None);
@@ -191,6 +194,7 @@ fn check_spec(spec: &Cursor<'_, '_>, write: &Write<'_>, errors: &mut ErrorList) 
     numbers::non_negative(&spec.field("minReadySeconds"), errors);
     let ordinals = spec.field("ordinals");
     numbers::non_negative(&ordinals.field("start"), errors);
+    // Older servers accepted any name, and the field is immutable.
     if write.old().is_none() {
         Rule::Form(names::dns1123_label).check(&spec.field("serviceName"), errors);
     }
@@ -198,6 +202,7 @@ fn check_spec(spec: &Cursor<'_, '_>, write: &Write<'_>, errors: &mut ErrorList) 
     if template::check_selector(&selector, "statefulset", errors) {
         check_template(spec, &selector, write, errors);
     } else {
+        // The text is empty: the errors within the selector say what is wrong.
         errors.invalid_value(&selector, template::show_selector(&selector), "");
     }
     template::check_runs_forever(&spec.field("template"), "StatefulSet", errors);
@@ -281,6 +286,7 @@ fn check_template(
     if !was_invalid {
         pod_template::validate(&template, old_template.as_ref(), &write.context, errors);
     }
+    // kube-apiserver checks labels and annotations once more, even if the template is not checked.
     crate::checks::metadata::template(&template, &template.field("metadata"), errors);
 }
 
@@ -304,6 +310,7 @@ fn add_claim_volumes(pod: &mut Map, claims: &[Value]) {
         .iter()
         .map(|claim| claim.str_at(["metadata", "name"]))
         .collect();
+    // kube-apiserver takes these volumes from a map, in random order. Sorting makes the paths of errors reproducible.
     names.sort_unstable();
     names.dedup();
     let volume = |name: &&str| {

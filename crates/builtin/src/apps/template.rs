@@ -31,6 +31,7 @@ pub(crate) fn drop_disabled(object: &mut Map, write: &Write<'_>, spec: &[&str]) 
 pub(crate) fn check_selector(selector: &Cursor<'_, '_>, resource: &str, errors: &mut ErrorList) -> bool {
     if !selector.is_set() {
         errors.required(selector, "");
+        // Kubernetes evaluates an absent selector, which selects nothing, without an error.
         return true;
     }
     labels::selector(selector, errors);

@@ -124,6 +124,7 @@ pub fn autoscaler_to_v1(object: &mut Map) {
 
     let mut new_spec = members(&spec, &SPEC);
     let metrics = spec.list("metrics");
+    // v1 has one field, so that further metrics of this form get lost.
     let mut percents = metrics.iter().filter(|m| is_cpu(m)).filter_map(utilization);
     if let Some(percent) = percents.next() {
         new_spec.insert("targetCPUUtilizationPercentage", percent);
@@ -137,6 +138,7 @@ pub fn autoscaler_to_v1(object: &mut Map) {
         annotations.push((METRICS, encode(&others, "MetricSpec")));
     }
     if let Some(behavior) = spec.get("behavior")
+        // kube-apiserver writes the internal type, which has no JSON tags: its members have the names of Go's fields.
         && let BadValue::Raw(text) = go::structure(
             "autoscaling/v2",
             "HorizontalPodAutoscalerBehavior",
@@ -150,6 +152,7 @@ pub fn autoscaler_to_v1(object: &mut Map) {
     let mut new_status = members(&status, &STATUS);
     let current = status.list("currentMetrics");
     let used = |metric: &Value| metric.at(["resource", "current", "averageUtilization"]).cloned();
+    // kube-apiserver overwrites the field with each status of this form, so that the last one stays.
     if let Some(percent) = current.iter().filter(|m| is_cpu(m)).filter_map(used).next_back() {
         new_status.insert("currentCPUUtilizationPercentage", percent);
     }
@@ -175,6 +178,7 @@ pub fn autoscaler_from_v1(object: &mut Map) {
         .and_then(|m| m.get("annotations"))
         .cloned()
         .unwrap_or_default();
+    // kube-apiserver ignores an annotation that it cannot decode.
     let kept = |name: &str, ty: &str| decode(annotations.get(name)?.as_str()?, ty);
 
     let mut new_spec = members(&spec, &SPEC);
@@ -185,6 +189,7 @@ pub fn autoscaler_from_v1(object: &mut Map) {
     let others = kept(METRICS, "MetricSpec").unwrap_or_default();
     let mut metrics: Vec<Value> = others.iter().map(|m| metric_from_v1(m, Part::Spec)).collect();
     metrics.extend(own);
+    // The controller of v1 applied this default. Here, the metrics of the annotation are known as well.
     if metrics.is_empty() {
         metrics.push(cpu_utilization(DEFAULT_CPU_UTILIZATION));
     }
@@ -198,6 +203,7 @@ pub fn autoscaler_from_v1(object: &mut Map) {
     object.insert("spec", new_spec.into());
 
     let mut new_status = members(&status, &STATUS);
+    // The annotation has more information than the field of v1.
     let current = kept(CURRENT_METRICS, "MetricStatus")
         .map(|current| current.iter().map(|m| metric_from_v1(m, Part::Status)).collect())
         .or_else(|| {
@@ -236,6 +242,7 @@ fn set_annotations(object: &mut Map, annotations: Vec<(&'static str, String)>) {
     let Some(metadata) = object_in(object, "metadata") else {
         return;
     };
+    // An object without annotations does not get an empty map.
     if annotations.is_empty() && !metadata.contains_key("annotations") {
         return;
     }
@@ -335,6 +342,7 @@ fn encode(items: &[Value], ty: &str) -> String {
         table.write_json(definition, &table.canonical(definition, members).into(), &mut out);
     }
     out.push(b']');
+    // The writer emits valid UTF-8.
     String::from_utf8_lossy(&out).into_owned()
 }
 

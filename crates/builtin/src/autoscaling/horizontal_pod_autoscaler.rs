@@ -75,6 +75,7 @@ impl BuiltinKind for HorizontalPodAutoscaler {
             prepare::spec_and_status(object, write, SPEC);
             return;
         }
+        // Without the gate, kube-apiserver leaves `metadata.generation` alone.
         match (write.operation, write.subresource) {
             (Operation::Create, _) => prepare::clear_status(object, SPEC),
             (Operation::Update(old), Subresource::Status) => keep(object, old, "spec"),

@@ -74,6 +74,7 @@ pub(super) fn check(schedule: &str) -> Result<(), String> {
         return Err(format!("expected exactly 5 fields, found {count}: [{shown}]"));
     }
     for (field, bounds) in fields.iter().zip(&FIELDS) {
+        // Go's `FieldsFunc` skips empty parts, so that a field of only commas is valid.
         let mut ranges = field.split(',').filter(|range| !range.is_empty());
         ranges.try_for_each(|range| check_range(range, bounds))?;
     }
@@ -98,6 +99,7 @@ fn check_time_zone(schedule: &str) -> Result<&str, String> {
 
 /// Checks the name of a time zone; the error is its text.
 pub(super) fn check_location(zone: &str) -> Result<(), String> {
+    // `offset_in` also takes the offsets of CEL (`-07:30`), which Go's `LoadLocation` does not know.
     if zone.contains(':') {
         return Err(format!("unknown time zone {zone}"));
     }
@@ -126,6 +128,7 @@ fn duration_error(text: &str) -> String {
         let end = after
             .find(|c: char| c == '.' || c.is_ascii_digit())
             .unwrap_or(after.len());
+        // `find` returns a character boundary, so that the split cannot fail.
         let (unit, next) = after.split_at_checked(end).unwrap_or((after, ""));
         match unit {
             "" => return format!("time: missing unit in duration {quoted}"),
@@ -157,6 +160,7 @@ fn check_range(range: &str, bounds: &Bounds) -> Result<(), String> {
         .first()
         .map_or_else(Vec::new, |part| part.split('-').collect());
     let (start, mut end) = match ends.as_slice() {
+        // UPSTREAM: what follows a dash after the star is ignored.
         ["*" | "?", ..] => (bounds.min, bounds.max),
         [only] => {
             let start = number_or_name(only, bounds)?;
@@ -173,6 +177,7 @@ fn check_range(range: &str, bounds: &Bounds) -> Result<(), String> {
         [_] | [] => 1,
         [_, step] => {
             let step = number(step)?;
+            // A number with a step is the start of a range to the end.
             if ends.len() == 1 {
                 end = bounds.max;
             }

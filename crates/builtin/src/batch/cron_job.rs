@@ -80,6 +80,7 @@ impl BuiltinKind for CronJob {
         if template::is_new_or_changed(object, write) {
             job_spec::warn(&job, &write.context, warnings);
         }
+        // UPSTREAM: the path of the warning has `spec` twice.
         if write.old().is_some() && spec.field("schedule").str().contains("TZ") {
             warnings.push(
                 "cannot use TZ or CRON_TZ in spec.spec.schedule, use timeZone instead, see \
@@ -102,6 +103,7 @@ fn check_spec(spec: &Cursor<'_, '_>, write: &Write<'_>, errors: &mut ErrorList) 
         check_schedule(&schedule, &zone, had_zone, errors);
     }
     numbers::non_negative(&spec.field("startingDeadlineSeconds"), errors);
+    // A stored zone may have left the time-zone database since.
     if old.is_none() || old_text("timeZone") != zone.value() {
         check_time_zone(&zone, errors);
     }

@@ -25,6 +25,7 @@ pub(super) fn overlap(completed: &str, failed: &str, completions: i64) -> Option
     let parsed = |text| intervals(text).filter_map(move |i| parse(i, completions).ok());
     let mut completed = parsed(completed).peekable();
     let mut failed = parsed(failed).peekable();
+    // Valid lists are in ascending order, so that one walk over both suffices.
     while let (Some(&(c_first, c_end)), Some(&(f_first, f_end))) = (completed.peek(), failed.peek()) {
         if c_first <= f_end && f_first <= c_end {
             return Some(c_first.max(f_first));
@@ -39,6 +40,7 @@ pub(super) fn overlap(completed: &str, failed: &str, completions: i64) -> Option
 }
 
 fn intervals(text: &str) -> impl Iterator<Item = &str> {
+    // Splitting an empty text gives one empty part, not none.
     text.split(',').filter(move |_| !text.is_empty())
 }
 

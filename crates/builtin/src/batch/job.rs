@@ -14,6 +14,7 @@ pub(super) struct Job;
 const FACTS: KindFacts = KindFacts {
     selectable: &["metadata.name", "metadata.namespace", "status.successful"],
     has_generation: true,
+    // batch/v1 keeps this default for compatibility.
     garbage_collection: GarbageCollection::Orphan,
     orphan_warning: Some(
         "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set \

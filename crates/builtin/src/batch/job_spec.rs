@@ -245,6 +245,7 @@ fn check_template_update(
     let is_suspended = old_spec.field("suspend").bool();
     let has_not_started = !old_status.field("startTime").is_set();
     let is_marked = has_condition(&old_status, "Suspended", "True");
+    // Then no pod of the template runs, so that a change cannot make pods differ.
     let is_idle = is_suspended && (has_not_started || is_marked) && old_status.field("active").int() == 0;
     let scheduling_is_mutable = match (context.enabled)("MutableSchedulingDirectivesForSuspendedJobs") {
         true => is_idle,
@@ -259,6 +260,7 @@ fn check_template_update(
         .cloned()
         .unwrap_or_default();
     let mut old = old_spec.field("template").map().cloned().unwrap_or_default();
+    // The stored template takes over what may change. What still differs is refused.
     if scheduling_is_mutable {
         take_scheduling_directives(&mut old, &new);
     }
@@ -298,6 +300,7 @@ fn take_scheduling_directives(old: &mut Map, new: &Map) {
             }
         }
         None => {
+            // An affinity that only held a node affinity goes away together with it.
             let is_left_empty = object_if_set(pod, "affinity").is_some_and(|affinity| {
                 affinity.remove("nodeAffinity");
                 affinity.is_empty()
@@ -323,6 +326,7 @@ fn check_pod_resources_only(template: &Cursor<'_, '_>, mut old: Map, errors: &mu
         for list in ["containers", "initContainers"] {
             let new_list = new.field(list).list();
             let old_list = pod.get_mut(list).and_then(Value::as_array_mut);
+            // Lists of different lengths are left as they are: the comparison below refuses them.
             let Some(old_list) = old_list.filter(|old| old.len() == new_list.len()) else {
                 continue;
             };

@@ -127,6 +127,7 @@ fn check_conditions(change: &Change<'_>, errors: &mut ErrorList) {
     let complete_or_succeeding = change.changes_complete() || new.is_succeeding != old.is_succeeding;
     let failed_or_indexes = change.changes_failed() || change.changes("failedIndexes");
     let has_success_policy = change.spec.field("successPolicy").is_set();
+    // A rule that depends on a change tolerates a contradiction that is stored already.
     let rules = [
         (
             complete_or_failed && new.is_complete && new.is_failed,
@@ -179,6 +180,7 @@ fn check_times(change: &Change<'_>, errors: &mut ErrorList) {
             errors.required(&completion, "completionTime is required for Complete jobs");
         }
     }
+    // Times of Kubernetes have whole seconds.
     let seconds = |at: &Cursor<'_, '_>| timestamp::parse(at.str()).map(|moment| moment.seconds);
     if (change.changes("startTime") || change.changes("completionTime"))
         && seconds(&completion)
@@ -199,6 +201,7 @@ fn check_finished(change: &Change<'_>, errors: &mut ErrorList) {
     if (is_new || change.changes_count("active")) && active.int() > 0 {
         errors.invalid(&active, "active>0 is invalid for finished job");
     }
+    // A suspended Job without completions ends without having started.
     let needs_no_start = spec.field("suspend").bool() && spec.field("completions").as_int() == Some(0);
     let start = status.field("startTime");
     if (is_new || change.changes("startTime")) && !needs_no_start && !start.is_set() {

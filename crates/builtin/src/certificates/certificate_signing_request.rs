@@ -15,6 +15,7 @@ pub(super) struct CertificateSigningRequest;
 
 const FACTS: KindFacts = KindFacts {
     scope: Scope::Cluster,
+    // kube-apiserver only requires that the name can be part of a path.
     names: NameRule::PathSegment,
     selectable: &["metadata.name", "spec.signerName"],
     keeps: &[&["spec"], &["status"]],
@@ -67,6 +68,7 @@ impl BuiltinKind for CertificateSigningRequest {
             }
             (Operation::Update(old), Subresource::Status) => {
                 keep(object, old, "spec");
+                // Decisions have a subresource of their own. If their number changes, validation refuses the update.
                 APPROVALS
                     .iter()
                     .for_each(|kind| keep_conditions(object, old, kind));
@@ -108,6 +110,7 @@ impl BuiltinKind for CertificateSigningRequest {
 
 /// The requester is the user who sends the request.
 fn set_requester(object: &mut Map, write: &Write<'_>) {
+    // The identity is that of the authenticated user: a client cannot request a certificate as somebody else.
     if let Some(spec) = object_in(object, "spec") {
         ["uid", "groups", "extra"]
             .iter()
@@ -187,6 +190,7 @@ fn check_spec(spec: &Cursor<'_, '_>, write: &Write<'_>, errors: &mut ErrorList) 
     let old_spec = write.old().and_then(|old| old.get("spec"));
     let request = spec.field("request");
     if let Err(why) = pem::check_request(request.str()) {
+        // Go prints empty bytes as `null`.
         let shown = request
             .value()
             .filter(|_| !request.str().is_empty())
@@ -203,6 +207,7 @@ fn check_spec(spec: &Cursor<'_, '_>, write: &Write<'_>, errors: &mut ErrorList) 
         .iter()
         .filter_map(Value::as_str)
         .collect();
+    // Older servers accepted unknown and repeated usages, and the spec is immutable.
     let had_unknown = old_usages.iter().any(|usage| !USAGES.contains(usage));
     let had_duplicates = old_usages.iter().collect::<BTreeSet<_>>().len() < old_usages.len();
     for usage in usages.items() {

@@ -12,6 +12,7 @@ pub(super) struct ClusterTrustBundle;
 
 const FACTS: KindFacts = KindFacts {
     scope: Scope::Cluster,
+    // The name begins with that of the signer, whose slash becomes a colon.
     names: NameRule::PathSegment,
     selectable: &["metadata.name", "spec.signerName"],
     unconditional_update: false,

@@ -20,6 +20,7 @@ pub(super) fn check_request(encoded: &str) -> Result<(), String> {
         return Err("asn1: syntax error: trailing data".to_owned());
     }
     request.verify_signature().map_err(|_| {
+        // Go names the failure after the algorithm of the key.
         let key = request
             .certification_request_info
             .subject_pki
@@ -37,6 +38,7 @@ pub(super) fn check_request(encoded: &str) -> Result<(), String> {
 
 /// The text of Go's error about malformed DER.
 fn asn1_error(der: &[u8]) -> &'static str {
+    // `x509-parser` words its errors differently, so that Go's text is derived from the outermost header.
     const TRUNCATED_HEADER: &str = "asn1: syntax error: truncated tag or length";
     let [_, first, rest @ ..] = der else {
         return TRUNCATED_HEADER;
@@ -73,6 +75,7 @@ pub(super) fn check_certificates(encoded: &str) -> Result<(), String> {
             return Err(format!("only CERTIFICATE PEM blocks are allowed, found {label}"));
         }
         blocks += 1;
+        // `x509.ParseCertificates` reads several certificates in a row.
         let mut rest: &[u8] = &block.contents;
         if rest.is_empty() {
             return Err("found CERTIFICATE PEM block containing 0 certificates".to_owned());

@@ -45,6 +45,7 @@ pub(crate) fn set_static(object: &mut Map, name: &str) {
     for (field, presence, value) in defaults.get(name).into_iter().flatten() {
         match presence {
             Presence::Pointer => set_default(object, field, value.clone()),
+            // Go cannot tell zero from absent in fields that are not pointers.
             Presence::Required | Presence::OmitEmpty => set_if_empty(object, field, value.clone()),
         }
     }

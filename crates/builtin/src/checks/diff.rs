@@ -121,6 +121,7 @@ fn write_lines(mark: char, lines: &[&str], out: &mut String) {
 /// The first line, counted from 1, and the number of lines unless it is 1.
 fn write_range(range: Range<usize>, out: &mut String) {
     let text = match range.len() {
+        // An empty range is named by the line before it.
         0 => format!("{},0", range.start),
         1 => format!("{}", range.start + 1),
         length => format!("{},{length}", range.start + 1),
@@ -200,6 +201,7 @@ impl<'l> Matcher<'l> {
             positions.entry(line).or_default().push(j);
         }
         const LONG: usize = 200;
+        // difflib, whose algorithm Kubernetes uses, does not search for lines that are this frequent in a long text.
         if new.len() >= LONG {
             let most = new.len() / 100 + 1;
             positions.retain(|_, at| at.len() <= most);
@@ -210,6 +212,7 @@ impl<'l> Matcher<'l> {
     /// The blocks of lines that both have, in order; the last one is empty and at the end.
     fn blocks(&self) -> Vec<(usize, usize, usize)> {
         let mut found = Vec::new();
+        // The order of the queue does not matter, because the blocks are sorted afterwards.
         let mut queue = vec![(0..self.old.len(), 0..self.new.len())];
         while let Some((old, new)) = queue.pop() {
             let (i, j, length) = self.longest(old.clone(), new.clone());
@@ -220,6 +223,7 @@ impl<'l> Matcher<'l> {
             }
         }
         found.sort_unstable();
+        // difflib joins blocks that follow each other directly in both texts.
         let mut joined: Vec<(usize, usize, usize)> = Vec::new();
         for (i, j, length) in found {
             match joined.last_mut() {
@@ -237,6 +241,7 @@ impl<'l> Matcher<'l> {
         // The length of the block that ends at the previous old line and at a new line.
         let mut lengths: BTreeMap<usize, usize> = BTreeMap::new();
         for i in old.clone() {
+            // Each step looks at all lines that equal this one, so the search is quadratic in the worst case.
             deadline::tick();
             let mut next = BTreeMap::new();
             let line = self.old.get(i).copied().unwrap_or("");

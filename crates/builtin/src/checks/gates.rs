@@ -35,6 +35,7 @@ fn plan() -> &'static Plan {
                 gate_of(d.name, field).is_some() || into.is_some_and(|id| reaching.contains(&id))
             })
         };
+        // Types refer to each other in any order, so that the search repeats until it finds no more.
         loop {
             let found = table
                 .definitions()

@@ -93,6 +93,7 @@ fn write_named(table: &TypeTable, definition: &TypeDef, value: Option<&Value>, o
             (_, None) => out.push_str("null"),
         },
         TypeKind::Struct(_) if has_tags(table, definition) => {
+            // These types have JSON tags, so that the writer of the table prints them.
             let members = value.and_then(Value::as_object).cloned().unwrap_or_default();
             let canonical = table.canonical(definition, members);
             let mut bytes = Vec::new();
@@ -125,6 +126,7 @@ fn write_struct(table: &TypeTable, definition: &TypeDef, value: Option<&Value>, 
             }
             continue;
         }
+        // Decoding clears the embedded `TypeMeta`, and Go omits it then.
         if matches!(field.name, "kind" | "apiVersion") && definition.is_object() {
             continue;
         }

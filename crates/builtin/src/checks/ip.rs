@@ -10,6 +10,7 @@ use std::net::IpAddr;
 /// An address as `net.ParseIP` read it before Go 1.17: decimal parts may have leading zeros.
 pub(crate) fn parse_sloppy(text: &str) -> Option<IpAddr> {
     parse_strict(text).or_else(|| {
+        // A dotted IPv4 address may end an IPv6 address.
         let (head, dotted) = text.rsplit_once(':').map_or(("", text), |(head, _)| {
             text.split_at_checked(head.len() + 1).unwrap_or(("", text))
         });
@@ -56,6 +57,7 @@ pub(crate) fn legacy(at: &Cursor<'_, '_>, existing: &BTreeSet<&str>, errors: &mu
 /// Checks an address, and that it is in canonical form.
 pub(crate) fn strict(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
     let before = errors.total();
+    // Only an address without errors has a canonical form to ask for.
     if let Some(address) = check(at, errors).filter(|_| errors.total() == before) {
         let canonical = canonical(&address);
         if canonical != at.str() {
@@ -86,6 +88,7 @@ fn check(at: &Cursor<'_, '_>, errors: &mut ErrorList) -> Option<IpAddr> {
 
 /// Checks that endpoints can have an address: it is neither unspecified, nor local to a node or link.
 pub(crate) fn endpoint(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
+    // `Ip` has these predicates, but reads no mapped addresses. So it gets the canonical form.
     let parsed = parse_sloppy(at.str()).map(|a| canonical(&a));
     let Some(address) = parsed.and_then(|a| Ip::parse(&a).ok()) else {
         return errors.invalid(at, "must be a valid IP address");
@@ -119,6 +122,7 @@ pub(crate) fn warning(at: &Path<'_>, text: &str) -> Option<String> {
     match parse_strict(text) {
         None => Some(()),
         Some(address) if is_mapped(&address) => Some(()),
+        // IPv4 addresses without leading zeros have only one notation.
         Some(IpAddr::V6(v6)) if v6.to_string() != text => {
             let canonical = go::quote(&v6.to_string());
             return Some(format!(
@@ -158,6 +162,7 @@ impl Cidr {
     fn parse(text: &str, address: fn(&str) -> Option<IpAddr>) -> Option<Cidr> {
         let (host, bits) = text.split_once('/')?;
         let address = address(host)?;
+        // Rust's `parse` would also accept a plus sign.
         let is_number = !bits.is_empty() && bits.bytes().all(|b| b.is_ascii_digit());
         let prefix = bits.parse().ok().filter(|_| is_number)?;
         let max = if address.is_ipv4() { 32 } else { 128 };
@@ -169,6 +174,7 @@ impl Cidr {
         let prefix = u32::from(self.prefix);
         let address = match self.address {
             IpAddr::V4(v4) => {
+                // A prefix of 0 shifts all bits out, which `checked_shl` refuses.
                 let mask = u32::MAX.checked_shl(32 - prefix).unwrap_or(0);
                 IpAddr::V4((u32::from(v4) & mask).into())
             }

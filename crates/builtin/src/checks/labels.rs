@@ -116,6 +116,7 @@ fn matched_labels(selector: &Value) -> Option<&scantling_value::Map> {
 
 /// Returns whether a label selector selects a set of labels. A requirement that is invalid selects nothing.
 pub(crate) fn selects(selector: Option<&Value>, labels: Option<&Value>) -> bool {
+    // An absent selector selects nothing, an empty one everything.
     let Some(selector) = selector else { return false };
     let label = |key: &str| labels.and_then(|l| l.get(key)).and_then(Value::as_str);
     let has = |key: &str, value: Option<&str>| label(key) == value;

@@ -36,6 +36,7 @@ pub(crate) fn template_of_objects(metadata: &Cursor<'_, '_>, errors: &mut ErrorL
         let field = metadata.field(name);
         // An empty list is set, unlike other empty values.
         if !field.is_empty() || matches!(field.value(), Some(Value::Array(_))) {
+            // Kubernetes derives the path from the Go field `UID`.
             let shown = if *name == "uid" { "uID" } else { name };
             errors.forbidden(&field.with_path(metadata.path().field(shown)), "cannot be set");
         }

@@ -47,6 +47,7 @@ pub(crate) fn wildcard_subdomain(s: &str) -> Vec<String> {
     let mut errors = too_long(s, MAX_SUBDOMAIN);
     let is_subdomain = |rest: &str| {
         let wrong = dns1123_subdomain(rest);
+        // The length is reported separately: a name that is merely too long has the form.
         wrong.is_empty() || (rest.len() > MAX_SUBDOMAIN && wrong.len() == 1)
     };
     if !s.strip_prefix("*.").is_some_and(is_subdomain) {
@@ -223,6 +224,7 @@ pub(crate) fn fully_qualified_domain_name(at: &Cursor<'_, '_>, errors: &mut Erro
     if at.str().is_empty() {
         return errors.required(at, "");
     }
+    // A final dot marks the name as absolute.
     let name = at.str().strip_suffix('.').unwrap_or(at.str());
     let wrong = dns1123_subdomain(name);
     if !wrong.is_empty() {

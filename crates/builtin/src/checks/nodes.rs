@@ -87,6 +87,7 @@ pub(crate) fn topology_term<'v>(
         match expressions.iter_mut().find(|(known, _)| *known == key.str()) {
             Some((_, values)) => {
                 errors.duplicate(&key, key.str());
+                // kube-apiserver holds the values by key, so that those of the last requirement stay.
                 *values = seen;
             }
             None => expressions.push((key.str(), seen)),

@@ -67,6 +67,7 @@ pub(crate) fn percentage(value: Option<&Value>) -> Option<i64> {
     let text = value?.as_str()?;
     let number = text.strip_suffix('%')?;
     let is_number = !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit());
+    // A number that does not fit is certainly above 100 %.
     is_number.then(|| number.parse().unwrap_or(i64::MAX))
 }
 

@@ -154,6 +154,7 @@ fn check_amount(quantity: &Quantity, is_whole: bool, at: &Cursor<'_, '_>, errors
     if quantity.sign() == Ordering::Less {
         errors.invalid_value(at, quantity.canonical(), NEGATIVE);
     }
+    // kube-apiserver tests the amount in thousandths, rounded up.
     if is_whole && quantity.scaled(-3) % 1000 != 0 {
         errors.invalid_value(at, quantity.canonical(), "must be an integer");
     }
@@ -262,6 +263,7 @@ fn check_claims(at: &Cursor<'_, '_>, of_pod: &BTreeSet<&str>, errors: &mut Error
             if seen.contains(&key) {
                 errors.duplicate(&claim, key.as_str());
             } else if request.str().is_empty() {
+                // A whole claim repeats each of its requests that were listed before.
                 let prefix = format!("{name}/");
                 let requests = seen
                     .range(prefix.clone()..)

@@ -32,6 +32,7 @@ fn toleration(at: &Cursor<'_, '_>, compares: bool, errors: &mut ErrorList) {
     }
     match operator.str() {
         "Equal" | "" => {
+            // UPSTREAM: errors in the value are reported at the operator.
             let wrong = names::label_value(value.str());
             if !wrong.is_empty() {
                 errors.invalid_value(&operator, value.str(), wrong.join(";"));

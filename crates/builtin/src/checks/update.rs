@@ -43,6 +43,7 @@ fn all_members(a: &Map, b: &Map, holds: impl Fn(&str, Option<&Value>, Option<&Va
 /// and `PodSpec`.
 pub(crate) fn same_of(package: &str, name: &str, a: Option<&Value>, b: Option<&Value>) -> bool {
     let table = TypeTable::latest();
+    // Equal values are the usual case and need no walk along the type.
     a == b
         || match table.find(package, name) {
             Some(definition) => same_type(table, &GoType::Named(definition.id), a, b),
@@ -71,6 +72,7 @@ fn same_type(table: &TypeTable, ty: &GoType, a: Option<&Value>, b: Option<&Value
                 let (a, b) = (a.filter(set), b.filter(set));
                 let both = a.and_then(Value::as_object).zip(b.and_then(Value::as_object));
                 both.map_or(a.is_none() && b.is_none(), |(a, b)| {
+                    // In a map, an entry with a zero value is not the same as no entry.
                     a.len() == b.len()
                         && all_members(a, b, |_, a, b| {
                             same_type(table, &entry.1, a, b) && a.is_some() == b.is_some()

@@ -52,6 +52,7 @@ fn completions(job: &Value) -> String {
 
 fn job_duration(job: &Value, printing: &Printing<'_>) -> String {
     let start = moment(job.at(["status", "startTime"]));
+    // The duration of a Job that still runs is counted up to now.
     let end = moment(job.at(["status", "completionTime"])).map_or(printing.now, |end| end.seconds);
     start.map_or_else(String::new, |start| {
         human_duration(end.saturating_sub(start.seconds))

@@ -48,6 +48,7 @@ fn signing_status(request: &Value) -> String {
 }
 
 fn pod_certificate_request(object: &Value, _printing: &Printing<'_>) -> Vec<Value> {
+    // kube-apiserver overwrites the state in a loop, so that the last condition decides.
     let mut conditions = object.list_at(["status", "conditions"]).iter().rev();
     let state = conditions.find(|c| matches!(c.get_str("type"), "Issued" | "Denied" | "Failed"));
     let field = |name| text(object, ["spec", name]);

@@ -109,6 +109,7 @@ fn event(object: &Value, printing: &Printing<'_>) -> Vec<Value> {
     };
     let count = match (series, int(object, ["count"])) {
         (Some(series), _) => int(series, ["count"]),
+        // An event without a series may have no count.
         (None, 0) => 1,
         (None, count) => count,
     };

@@ -100,6 +100,7 @@ impl<'v> Summary<'v> {
             "SchedulingGated".clone_into(&mut reason);
         }
         let init_containers = pod.list_at(["spec", "initContainers"]);
+        // Sidecars run beside the containers, so that they count for the total.
         let sidecars = init_containers
             .iter()
             .filter(|c| c.get_str("restartPolicy") == "Always")
@@ -113,11 +114,13 @@ impl<'v> Summary<'v> {
         };
         let of_sidecars = summary.add_init_containers(pod);
         if of_sidecars.is_complete || condition(pod, "Initialized") == "True" {
+            // Init containers are done, so that only the restarts of sidecars still matter.
             summary.restarts = of_sidecars.restarts;
             summary.last_restart = of_sidecars.last_restart;
             summary.add_containers(pod);
         }
         let is_terminal = matches!(phase, "Failed" | "Succeeded");
+        // kube-apiserver shows deleted pods of an unreachable node as unknown.
         if is_deleted(pod) && pod.str_at(["status", "reason"]) == "NodeLost" {
             "Unknown".clone_into(&mut summary.reason);
         } else if is_deleted(pod) && !is_terminal {
@@ -130,6 +133,7 @@ impl<'v> Summary<'v> {
     fn add_init_containers(&mut self, pod: &'v Value) -> Sidecars<'v> {
         let containers = pod.list_at(["spec", "initContainers"]);
         let is_sidecar = |name: &str| {
+            // kube-apiserver collects the containers by name in a map, where the last one of a name stays.
             let named = containers.iter().rev().find(|c| c.get_str("name") == name);
             named.is_some_and(|c| c.get_str("restartPolicy") == "Always")
         };
@@ -174,6 +178,7 @@ impl<'v> Summary<'v> {
     fn add_containers(&mut self, pod: &'v Value) {
         let mut has_running = false;
         let mut error = None;
+        // The reason is overwritten from the last container to the first, so that the first one decides.
         for status in pod.list_at(["status", "containerStatuses"]).iter().rev() {
             self.restarts += int(status, ["restartCount"]);
             self.last_restart = later(self.last_restart, last_end(status));

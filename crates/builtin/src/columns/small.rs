@@ -115,6 +115,7 @@ fn migration(object: &Value, _printing: &Printing<'_>) -> Vec<Value> {
         "" => object.str_at(["spec", "resource", "resource"]).to_owned(),
         group => format!("{}.{group}", object.str_at(["spec", "resource", "resource"])),
     };
+    // kube-apiserver overwrites the state in a loop, so that the last condition decides.
     let conditions = object.list_at(["status", "conditions"]).iter().rev();
     let mut reached = conditions
         .filter(|c| c.get_str("status") == "True")

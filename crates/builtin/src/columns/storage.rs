@@ -27,6 +27,7 @@ pub(super) fn default_storage_class(classes: &[Value]) -> &str {
 
 fn storage_class(object: &Value, printing: &Printing<'_>) -> Vec<Value> {
     let mut name = object.str_at(["metadata", "name"]).to_owned();
+    // Only one class of a list is shown as the default, even if several are marked.
     if !name.is_empty() && name == printing.default_class {
         name.push_str(" (default)");
     }

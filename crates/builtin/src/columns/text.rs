@@ -131,6 +131,7 @@ pub(super) fn selector(selector: Option<&Value>) -> Option<String> {
         };
         requirements.push((key.to_owned(), text));
     }
+    // Requirements are sorted by key only. The sort is stable, so that those with the same key keep their order.
     requirements.sort_by(|(a, _), (b, _)| a.cmp(b));
     let texts: Vec<String> = requirements.into_iter().map(|(_, text)| text).collect();
     Some(texts.join(","))

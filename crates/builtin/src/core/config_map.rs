@@ -38,9 +38,11 @@ impl BuiltinKind for ConfigMap {
         }
         for (key, value) in binary.entries() {
             check_key(key, &value, errors);
+            // Decoding has refused values that are not base64.
             size += BASE64_STANDARD.decode(value.str()).map_or(0, |bytes| bytes.len());
         }
         if size > MAX_SIZE {
+            // The empty path says that the error is about the whole object.
             errors.push_with(|| FieldError::too_long(root.field("").path(), MAX_SIZE));
         }
     }

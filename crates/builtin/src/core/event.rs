@@ -38,6 +38,7 @@ const FACTS: KindFacts = KindFacts {
     validates_metadata: false,
     qualifies_finalizers: false,
     garbage_collection: GarbageCollection::Unsupported,
+    // kube-apiserver keeps events out of its watch cache.
     is_cached: false,
     ..KindFacts::new("", "Event")
 };
@@ -160,6 +161,8 @@ fn check(event: &Cursor<'_, '_>, reporter: &str, errors: &mut ErrorList) {
     let own = event.value().map_or("", |e| e.str_at(["metadata", "namespace"]));
     let is_new = event.field("eventTime").is_set();
     let fits = match involved.str().is_empty() {
+        // Events about cluster-wide objects are in the namespace `default`. New-style ones may be in
+        // `kube-system`, too.
         true => own == "default" || (is_new && own == "kube-system"),
         false => is_new || involved.str() == own,
     };

@@ -128,6 +128,7 @@ fn check_limit(limit: &Cursor<'_, '_>, errors: &mut ErrorList) {
     let has_storage = |list| limit.field(list).field("storage").is_set();
     if kind == "PersistentVolumeClaim" && !has_storage("min") && !has_storage("max") {
         let why = "either minimum or maximum storage value is required, but neither was provided";
+        // UPSTREAM: the path names `limits` within the limit.
         errors.required(&limit.field("limits"), why);
     }
     check_names("maxLimitRequestRatio", errors);
@@ -243,6 +244,7 @@ fn check_ratio(
         amounts.report(list, ratio, format!("ratio {shown} is less than 1"), errors);
     }
     let Some((min, max)) = bounds else { return };
+    // kube-apiserver compares thousandths unless they overflow, and else integers.
     let scale = if [ratio, min, max].iter().all(|q| q.scaled(0) < MAX_MILLI_VALUE) {
         1000
     } else {

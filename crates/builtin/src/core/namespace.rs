@@ -107,6 +107,7 @@ fn check_phase(root: &Cursor<'_, '_>, errors: &mut ErrorList) {
     let phase = status.field("phase").str();
     if !phase.is_empty() && phase != only {
         let why = format!("may only be '{only}' if `deletionTimestamp` {when}");
+        // UPSTREAM: the path has the name of the Go field.
         errors.push_with(|| FieldError::invalid(&status.path().field("Phase"), phase, why));
     }
 }

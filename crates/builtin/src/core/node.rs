@@ -48,6 +48,7 @@ impl BuiltinKind for Node {
     fn prepare(&self, object: &mut Map, write: &Write<'_>) {
         match (write.operation, write.subresource) {
             (Operation::Create, _) => {
+                // The feature is removed: only stored nodes keep these fields.
                 for (part, field) in [("spec", "configSource"), ("status", "config")] {
                     if let Some(part) = object_if_set(object, part) {
                         part.remove(field);

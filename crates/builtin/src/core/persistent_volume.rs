@@ -112,6 +112,7 @@ fn keep_transition_time(object: &mut Map, old: &Value, now: &str) {
                 status.insert(TIME, time);
             }
         }
+        // A client that sends the stored time back has not set it.
         (false, new_time) if new_time.is_none() || new_time == old_time => {
             status.insert(TIME, now.into());
         }
@@ -302,6 +303,7 @@ fn check_update(root: &Cursor<'_, '_>, old: &Value, write: &Write<'_>, errors: &
     }
     if !same_of(TYPE.0, TYPE.1, Some(&new_source), Some(&old_source)) {
         let diff = diff::structs(TYPE.0, TYPE.1, Some(&old_source), Some(&new_source));
+        // The path has the name of the embedded Go struct in lower case.
         let at = Cursor::at(None, spec.path().field("persistentvolumesource"));
         errors.forbidden(
             &at,
@@ -310,6 +312,7 @@ fn check_update(root: &Cursor<'_, '_>, old: &Value, write: &Write<'_>, errors: &
     }
     let mode = spec.field("volumeMode");
     immutable(
+        // The path lacks `spec`, as in Kubernetes.
         &mode.with_path(root.path().field("volumeMode")),
         old.at(["spec", "volumeMode"]),
         errors,
@@ -351,6 +354,7 @@ fn check_affinity_update(root: &Cursor<'_, '_>, old: &Value, write: &Write<'_>, 
     }
     if !same_of(TYPE.0, TYPE.1, affinity.value(), Some(&expected)) {
         let why = format!("{IMMUTABLE}, except for updating from beta label to GA");
+        // The path lacks `spec`, as in Kubernetes.
         let at = root.field("nodeAffinity");
         errors.invalid_value(&at, go::pointer(TYPE.0, TYPE.1, affinity.value()), why);
     }

@@ -350,6 +350,7 @@ fn check_update(object: &Value, old: &Value, context: &Context<'_>, errors: &mut
             errors.invalid_value(&at, new, crate::checks::update::IMMUTABLE);
         }
     }
+    // A claim without a class may get one later, as controllers assign a default class retroactively.
     let gets_class = new_class.is_some()
         && old_class.is_none()
         && beta_class(old).is_none_or(|annotated| new_class == Some(annotated));
@@ -360,6 +361,7 @@ fn check_update(object: &Value, old: &Value, context: &Context<'_>, errors: &mut
         .and_then(Value::as_object)
         .cloned()
         .unwrap_or_default();
+    // A controller binds the claim by setting its volume.
     if text(old, "volumeName").unwrap_or("").is_empty() {
         copy(&new_spec, &mut old_spec, "volumeName");
     }
@@ -382,6 +384,7 @@ fn check_update(object: &Value, old: &Value, context: &Context<'_>, errors: &mut
     }
     check_size(&spec, object, old, context, errors);
     let mode = spec.field("volumeMode");
+    // The path lacks `spec`, as in Kubernetes.
     let mode = mode.with_path(root.path().field("volumeMode"));
     immutable(&mode, old.at(["spec", "volumeMode"]), errors);
     check_attributes_class(&spec, old, context, errors);
@@ -443,6 +446,7 @@ fn check_size(
     let at = requests.field("storage");
     if !can_recover {
         errors.forbidden(&at, "field can not be less than previous value");
+    // An expansion that failed may be reduced, but not to the size that the volume has.
     } else if new_size <= quantity(old.at(["status", "capacity", "storage"])) {
         errors.forbidden(&at, "field can not be less than status.capacity");
     }

@@ -72,6 +72,7 @@ impl BuiltinKind for Pod {
         let is_scheduled = !pod.str_at(["spec", "nodeName"]).is_empty();
         let has_ended = matches!(pod.str_at(["status", "phase"]), "Failed" | "Succeeded");
         Some(match requested.or(own).unwrap_or(0) {
+            // A pod that no node runs has nothing to stop, so it is deleted at once.
             _ if !is_scheduled || has_ended => 0,
             ..0 => 1,
             seconds => seconds,
@@ -138,6 +139,7 @@ impl BuiltinKind for Pod {
     }
 
     fn warn_always(&self, object: &Value, write: &Write<'_>, warnings: &mut Vec<String>) {
+        // kube-apiserver adds these warnings while it prepares the pod, before validation.
         if let Operation::Create = write.operation {
             warnings::app_armor_annotations(&Cursor::root(object), warnings);
         }

@@ -16,6 +16,7 @@ const FACTS: KindFacts = KindFacts {
     names: NameRule::GeneratedSubdomain,
     selectable: &["metadata.name", "metadata.namespace", "status.replicas"],
     has_generation: true,
+    // v1 keeps this default for compatibility.
     garbage_collection: GarbageCollection::Orphan,
     ..KindFacts::new("", "ReplicationController")
 };

@@ -85,6 +85,7 @@ fn shown_list(list: &Cursor<'_, '_>) -> Value {
 /// Checks resources with their amounts.
 fn check_list(list: &Cursor<'_, '_>, errors: &mut ErrorList) {
     for (name, amount) in list.entries() {
+        // Errors in the name must not show the amount.
         let at = Cursor::at(None, *amount.path());
         resources::name(name, &at, errors);
         if !name.contains('/') && !resources::is_standard_in_quotas(name) {
@@ -126,6 +127,7 @@ fn check_scope_selector(spec: &Cursor<'_, '_>, errors: &mut ErrorList) {
     let mut names = Vec::new();
     for requirement in expressions.list() {
         let scope = requirement.get_str("scopeName");
+        // The paths have no index, as in Kubernetes.
         let at = |name| Cursor::at(requirement.get(name), expressions.path().field(name));
         if !is_standard_scope(scope) {
             errors.invalid_value(&at("scopeName"), scope, "unsupported scope");

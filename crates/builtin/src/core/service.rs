@@ -20,6 +20,7 @@ pub(super) struct Service;
 
 /// The facts about services.
 pub(super) const FACTS: KindFacts = KindFacts {
+    // Names may start with a digit, unlike in old versions.
     names: NameRule::Label,
     selectable: &[
         "metadata.name",
@@ -179,10 +180,12 @@ fn default_spec(spec: &mut Map) {
             Some(target) => target.as_str() == Some(""),
         };
         if is_unset {
+            // Validation refuses the port that is missing.
             let number = port.get("port").cloned().unwrap_or(Value::Int(0));
             port.insert("targetPort", number);
         }
     }
+    // `View` reads a value, so the spec is moved into one for the moment.
     let wrapped = Value::Object(std::mem::take(spec));
     let view = View { spec: Some(&wrapped) };
     let (is_accessible, is_load_balancer) = (view.is_externally_accessible(), view.is_load_balancer());

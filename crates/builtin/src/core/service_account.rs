@@ -23,6 +23,7 @@ impl BuiltinKind for ServiceAccount {
     }
 
     fn prepare(&self, object: &mut Map, _write: &Write<'_>) {
+        // kube-apiserver keeps only the names of secrets.
         for secret in objects_in(object, "secrets") {
             secret.retain(|member, _| member == "name");
         }

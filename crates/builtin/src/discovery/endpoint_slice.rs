@@ -52,6 +52,7 @@ impl BuiltinKind for EndpointSlice {
         let has_same_endpoints = write
             .old()
             .is_some_and(|old| same_lists(object.get("endpoints"), old.get("endpoints"), "Endpoint"));
+        // Stored endpoints keep their topology as long as they do not change.
         if !has_same_endpoints {
             drop_topology(object, write.old());
         }

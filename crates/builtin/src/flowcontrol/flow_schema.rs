@@ -115,6 +115,7 @@ fn check_spec(name: &str, spec: &Cursor<'_, '_>, errors: &mut ErrorList) {
     let kind = method.field("type");
     if method.is_set() && !matches!(kind.str(), "ByNamespace" | "ByUser") {
         let shown = go::pointer("flowcontrol/v1", "FlowDistinguisherMethod", method.value());
+        // UPSTREAM: the error shows the whole method.
         errors.push_with(|| FieldError::not_supported(kind.path(), shown, ["ByNamespace", "ByUser"]));
     }
     let level = spec.field("priorityLevelConfiguration");
@@ -233,6 +234,7 @@ fn check_resource_rule(rule: &Cursor<'_, '_>, errors: &mut ErrorList) {
     let missing = "resource rules must supply at least one resource";
     check_wildcard(&rule.field("resources"), missing, "resources", errors);
     let namespaces = rule.field("namespaces");
+    // A rule that is only about cluster-wide objects needs no namespaces.
     if namespaces.list().is_empty() && rule.field("clusterScope").bool() {
         return;
     }

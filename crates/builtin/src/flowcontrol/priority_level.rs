@@ -125,6 +125,7 @@ fn check_member(
     old: Option<&Value>,
     errors: &mut ErrorList,
 ) {
+    // The last part of the path is the name of the member in the stored object.
     if let Some(old) = old
         && old.get_str("type") == kind
         && let Some(scantling_value::Segment::Field(name)) = member.path().segment()

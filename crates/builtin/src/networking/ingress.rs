@@ -40,6 +40,7 @@ impl BuiltinKind for Ingress {
             return check_status(&root, write.old(), errors);
         }
         check_spec(&root.field("spec"), write.old(), errors);
+        // Updates do not compare the annotation with the field.
         if matches!(write.operation, Operation::Create) {
             check_class_annotation(&root, errors);
         }
@@ -104,6 +105,7 @@ impl Tolerated {
             return Tolerated::default();
         };
         let is_bad = |name: &str| !name.is_empty() && !names::dns1123_subdomain(name).is_empty();
+        // Older servers accepted any name of a Secret.
         let secret_names = old
             .list_at(["spec", "tls"])
             .iter()
@@ -116,6 +118,7 @@ impl Tolerated {
         };
         let rules = root.field("spec");
         let rules = rules.field("rules");
+        // Older servers did not check the paths of rules with wildcards.
         let mut wildcards = rules.items().filter(|r| r.field("host").str().contains('*'));
         Tolerated {
             secret_names,

@@ -54,6 +54,7 @@ impl BuiltinKind for IngressClass {
         let spec = root.field("spec");
         let controller = spec.field("controller");
         if let Some(old) = write.old() {
+            // An absent controller is an empty string in Go, and the error shows it so.
             let old: Value = old.str_at(["spec", "controller"]).into();
             let new: Value = controller.str().into();
             immutable(&Cursor::at(Some(&new), *controller.path()), Some(&old), errors);

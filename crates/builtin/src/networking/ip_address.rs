@@ -14,6 +14,7 @@ pub(super) struct IPAddress;
 
 const FACTS: KindFacts = KindFacts {
     scope: Scope::Cluster,
+    // The name is the address itself, which `validate` checks.
     names: NameRule::Own,
     selectable: &["metadata.name"],
     validates_name_on_update: true,
@@ -35,6 +36,7 @@ impl BuiltinKind for IPAddress {
     fn validate(&self, object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
         let root = Cursor::root(object);
         let metadata = root.field("metadata");
+        // Kubernetes also runs the check of names on the prefix of generated names.
         for name in [metadata.field("generateName"), metadata.field("name")] {
             if !name.str().is_empty() {
                 ip::strict(&name, errors);

@@ -208,6 +208,7 @@ fn check_block(at: &Cursor<'_, '_>, stored: &Stored<'_>, errors: &mut ErrorList)
 fn contains(network: Cidr, other: Cidr) -> bool {
     const MAPPED: u8 = 96;
     let address = network.address.to_canonical();
+    // The first 96 bits of a mapped address are fixed.
     let prefix = match address.is_ipv4() && !network.address.is_ipv4() {
         true => network.prefix.saturating_sub(MAPPED),
         false => network.prefix,

@@ -26,6 +26,7 @@ impl BuiltinKind for ServiceCIDR {
     }
 
     fn prepare(&self, object: &mut Map, write: &Write<'_>) {
+        // Without the gate, clients write the status together with the object, as in older versions.
         let drops_status = (write.context.enabled)("ServiceCIDRStatusFieldWiping");
         match (write.operation, write.subresource) {
             (Operation::Update(old), Subresource::Status) => {

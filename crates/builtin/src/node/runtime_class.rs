@@ -33,6 +33,7 @@ impl BuiltinKind for RuntimeClass {
         }
         check_scheduling(&root.field("scheduling"), errors);
         let handler = root.field("handler");
+        // A stored handler stays as it is, so that only a changed one is checked.
         let is_unchanged = |old: &Value| old.get_str("handler") == handler.str();
         if !write.old().is_some_and(is_unchanged) {
             check_handler(&handler, write, errors);

@@ -12,6 +12,7 @@ use scantling_value::{ErrorList, Map, Value};
 pub(super) struct PodDisruptionBudget;
 
 const FACTS: KindFacts = KindFacts {
+    // kube-apiserver only requires that the name can be part of a path.
     names: NameRule::PathSegment,
     unconditional_update: false,
     has_generation: true,
@@ -64,6 +65,7 @@ fn strip_match_key(object: &mut Map, write: &Write<'_>) {
         return;
     }
     let Some(selector) = selector else { return };
+    // This selector as a whole says that nothing is selected, so that it stays.
     let matches_none = matches!(
         selector.list("matchExpressions"),
         [only] if only.get_str("key") == MATCH_KEY && only.get_str("operator") == "Exists" && only.list("values").is_empty()

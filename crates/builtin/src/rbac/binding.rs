@@ -16,6 +16,7 @@ pub(super) struct RoleBinding;
 pub(super) struct ClusterRoleBinding;
 
 const ROLE_BINDING: KindFacts = KindFacts {
+    // Names have colons, as in `system:node`.
     names: NameRule::PathSegment,
     creates_on_update: true,
     ..KindFacts::new(GROUP, "RoleBinding")
@@ -66,6 +67,7 @@ fn default_groups(object: &mut Map) {
             member.insert("apiGroup", GROUP.into());
         }
     };
+    // The reference is a struct in Go, which is defaulted even if the client omits it.
     set_group(object.get_or_insert_with("roleRef", || Value::Object(Map::new())));
     let subjects = object.get_mut("subjects").and_then(Value::as_array_mut);
     for subject in subjects.into_iter().flatten() {

@@ -16,6 +16,7 @@ pub(super) struct Role;
 pub(super) struct ClusterRole;
 
 const ROLE: KindFacts = KindFacts {
+    // Names have colons, as in `system:node`.
     names: NameRule::PathSegment,
     creates_on_update: true,
     ..KindFacts::new(GROUP, "Role")

@@ -134,6 +134,7 @@ fn check_request(request: &Cursor<'_, '_>, errors: &mut ErrorList) {
         (true, true) => {
             let why = "exactly one of `exactly` or `firstAvailable` is required, but multiple fields are set";
             errors.invalid_value(request, Value::Null, why);
+            // Hand-written validation stops at this error, but declarative validation also checks the alternatives.
             for alternative in alternatives.items() {
                 Rule::RequiredForm(names::declared_subdomain)
                     .check(&alternative.field("deviceClassName"), errors);
@@ -180,6 +181,7 @@ fn check_constraint(constraint: &Cursor<'_, '_>, known: &Requests<'_>, errors: &
         constraint.field("distinctAttribute"),
     );
     if !matched.is_set() && !distinct.is_set() {
+        // UPSTREAM: the text is that of the opposite mistake.
         let why = "exactly one of \"matchAttribute\" or \"distinctAttribute\" is required, but multiple fields are set";
         errors.required(constraint, why);
     }

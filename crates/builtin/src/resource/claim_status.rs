@@ -42,6 +42,7 @@ pub(super) fn check(claim: &Cursor<'_, '_>, old: &Value, errors: &mut ErrorList)
     }
     let before = old.at(["status", "allocation"]).filter(|v| !v.is_null());
     match before {
+        // An allocation may be removed. The check of consumers above keeps one that is in use.
         _ if !allocation.is_set() => {}
         None => {
             let requests = claim_spec::requests_of(claim.field("spec").value());

@@ -27,6 +27,7 @@ pub(super) fn declared_driver(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
         return errors.required(at, "");
     }
     errors.invalid_for(at, names::caseless_subdomain(at.str()));
+    // Declarative validation counts characters, unlike `driver`, which counts bytes.
     if at.str().chars().count() > MAX_DRIVER {
         let detail = format!("may not be more than {MAX_DRIVER} characters");
         errors.push_with(|| FieldError::new(ErrorKind::TooLong, at.path(), Value::Null, detail));

@@ -68,6 +68,7 @@ impl BuiltinKind for ResourceClaim {
         match (write.old(), write.subresource) {
             (Some(old), Subresource::Status) => claim_status::check(&root, old, errors),
             (Some(old), _) => {
+                // The whole spec is immutable, so that it need not be checked again.
                 if !update::same_of("resource/v1", "ResourceClaimSpec", spec.value(), old.get("spec")) {
                     errors.invalid_value(&spec, Value::Null, update::IMMUTABLE);
                 }
@@ -100,6 +101,7 @@ impl BuiltinKind for ResourceClaimTemplate {
         let root = Cursor::root(object);
         let template = root.field("spec");
         let old = write.old().map(|old| old.get("spec"));
+        // An unchanged template was checked when it was created.
         if old.is_none_or(|old| !update::same_of(SPEC.0, SPEC.1, template.value(), old)) {
             metadata::template_of_objects(&template.field("metadata"), errors);
             claim_spec::check_spec(&template.field("spec"), errors);

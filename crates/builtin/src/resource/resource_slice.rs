@@ -232,6 +232,7 @@ fn check_device(
         check_attribute(&attribute, errors);
     }
     let stored_of = |field: &str| stored.map(|stored| stored.get(field));
+    // kube-apiserver checks capacities and taints only if they change.
     if stored_of("capacity").is_none_or(|stored| stored != capacity.value()) {
         let is_shared = device.field("allowMultipleAllocations").bool();
         for (name, amount) in capacity.entries() {

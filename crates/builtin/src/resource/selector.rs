@@ -54,6 +54,7 @@ fn check_expression(expression: &Cursor<'_, '_>, errors: &mut ErrorList) {
         Err(issues) => errors.invalid_value(expression, text, format!("compilation failed: {issues}")),
         Ok(checked) => match checked.result_type() {
             CelType::Bool | CelType::Dyn => {
+                // The devices are not known yet, so that the worst case counts.
                 if estimate_selector(&checked, device).max > MAX_COST {
                     errors.forbidden(expression, "too complex, exceeds cost limit");
                 }

@@ -61,6 +61,7 @@ fn check_new(root: &Cursor<'_, '_>, errors: &mut ErrorList) {
     let value = root.field("value");
     let metadata = root.field("metadata");
     let name = metadata.field("name");
+    // System classes have values above the maximum.
     if name.str().starts_with(SYSTEM_PREFIX) {
         if let Err(why) = check_system_class(name.str(), value.int(), root.field("globalDefault").bool()) {
             let why = format!(

@@ -31,6 +31,7 @@ impl BuiltinKind for CSIStorageCapacity {
         Rule::IfSet(resources::non_negative).check(&root.field("capacity"), errors);
         let Some(old) = write.old() else { return };
         let stored = old.get("nodeTopology").filter(|t| !t.is_null());
+        // An empty selector selects all nodes, an absent one none.
         if topology.is_set() != stored.is_some() || !same(topology.value(), stored) {
             let shown = go::pointer("meta/v1", "LabelSelector", topology.value());
             errors.invalid_value(&topology, shown, IMMUTABLE);

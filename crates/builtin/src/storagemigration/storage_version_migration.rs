@@ -76,6 +76,7 @@ fn check_resource(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
 fn check_status(status: &Cursor<'_, '_>, old: &Value, errors: &mut ErrorList) {
     let version = status.field("resourceVersion");
     let text = version.str();
+    // Resource versions are compared as numbers, whose canonical form has no leading zeros.
     if !text.is_empty() && (text.starts_with('0') || !text.bytes().all(|b| b.is_ascii_digit())) {
         let why = format!("resource version is not well formed: {text}");
         errors.invalid(&version, why);

@@ -104,9 +104,11 @@ const CHECKS: &[Check] = &[
 pub(super) fn evaluate(pod: &Value, standard: LevelVersion) -> Violations {
     let version = match standard.version {
         Version::Latest => NEWEST,
+        // Later versions have the checks of the newest one.
         Version::Minor(minor) => minor.min(NEWEST),
     };
     let applies = |check: &&Check| check.level <= standard.level && version >= check.since;
+    // A stricter check reports what the weaker one would, so that each problem is listed once.
     let replaced: BTreeSet<&str> = CHECKS.iter().filter(applies).map(|c| c.replaces).collect();
     if standard.level == Level::Privileged {
         return Violations(Vec::new());
@@ -306,6 +308,7 @@ fn capabilities_baseline(pod: &Pod<'_>, _version: u32) -> Option<(String, String
 }
 
 fn capabilities_restricted(pod: &Pod<'_>, version: u32) -> Option<(String, String)> {
+    // Windows has no capabilities. Up to v1.24, the standards ignored the operating system.
     if version >= 25 && pod.is_windows() {
         return None;
     }
@@ -544,6 +547,7 @@ fn seccomp_restricted(pod: &Pod<'_>, version: u32) -> Option<(String, String)> {
     if version >= 25 && pod.is_windows() {
         return None;
     }
+    // This check replaces the baseline one, so it has to report its violations, too.
     if let Some(bad) = seccomp_baseline(pod, version) {
         return Some(bad);
     }
@@ -659,6 +663,7 @@ fn restricted_volumes(pod: &Pod<'_>, _version: u32) -> Option<(String, String)> 
 fn run_as_non_root(pod: &Pod<'_>, version: u32) -> Option<(String, String)> {
     const PATH: &[&str] = &["runAsNonRoot"];
     const REASON: &str = "runAsNonRoot != true";
+    // In a user namespace of its own, the container's root is an unprivileged user of the host.
     if version >= 35 && pod.has_own_users() {
         return None;
     }

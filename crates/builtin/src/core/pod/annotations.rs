@@ -41,6 +41,7 @@ pub(super) fn annotations(
     }
     let is_cost = |cost: &str| names::decimal_integer(cost).is_empty() && cost.parse::<i32>().is_ok();
     if map.contains_key(DELETION_COST) && !is_cost(map.get_str(DELETION_COST)) {
+        // An update may keep a cost that is stored and invalid.
         let stored = old.and_then(|old| old.get(DELETION_COST)).and_then(Value::as_str);
         let is_allowed = stored.is_some_and(|cost| !is_cost(cost)) || !rules.enabled("PodDeletionCost");
         if !is_allowed {

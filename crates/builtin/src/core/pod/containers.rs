@@ -163,6 +163,7 @@ pub(super) fn ephemeral_containers(
         }
         for name in FORBIDDEN_EPHEMERAL {
             let field = container.field(name);
+            // `resources` is not a pointer in Go, so that an empty one counts as unset.
             let is_empty_struct = matches!(field.value(), Some(Value::Object(m)) if m.is_empty());
             if field.is_set() && !(name == "resources" && is_empty_struct) {
                 errors.forbidden(&field, WHY);

@@ -14,6 +14,7 @@ pub(super) const CONTAINERS: [&str; 3] = ["containers", "initContainers", "ephem
 pub(super) fn pod(pod: &mut Map, context: &Context<'_>) {
     let spec = pod.get_or_insert_with("spec", || Map::new().into());
     if let Some(spec) = spec.as_object_mut() {
+        // Older servers accepted negative periods, which mean 1.
         if let Some(Value::Int(period)) = spec.get_mut("terminationGracePeriodSeconds") {
             *period = if *period < 0 { 1 } else { *period };
         }
@@ -105,6 +106,7 @@ fn status(status: &mut Map) {
         Some(first) if single.is_empty() => {
             status.insert("podIP", first.into());
         }
+        // If both are set and differ, the older field decides: clients may know only that one.
         Some(first) if first != single => {
             status.insert("podIPs", list(single.into()));
         }
@@ -129,6 +131,7 @@ pub(super) const STATUSES: [&str; 3] = [
 
 /// Fills in the defaults of a pod spec.
 pub(in crate::core) fn spec(spec: &mut Map) {
+    // These are two names of one field. If both are set, the new one decides.
     if spec.get_str("serviceAccountName").is_empty() {
         if let Some(name @ Value::String(_)) = spec.get("serviceAccount").cloned() {
             spec.insert("serviceAccountName", name);

@@ -151,6 +151,7 @@ pub(super) fn field_reference(at: &Cursor<'_, '_>, supported: &[&str], errors: &
         }
         None => {
             let field = match path.str() {
+                // Conversion still accepts the name that the field had before v1.
                 "spec.host" => "spec.nodeName",
                 field => field,
             };

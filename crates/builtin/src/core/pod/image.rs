@@ -19,6 +19,7 @@ const MAX_NAME: usize = 255;
 
 /// Reads a reference as container registries do: `[domain/]path[:tag][@digest]`.
 fn parse(image: &str) -> Option<Reference<'_>> {
+    // References are not image IDs: the parser of container registries refuses 64 hexadecimal digits.
     if image.len() == 64 && image.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f')) {
         return None;
     }
@@ -31,6 +32,7 @@ fn parse(image: &str) -> Option<Reference<'_>> {
         Some((path, tag)) => (path, Some(tag)),
         None => (rest, None),
     };
+    // References without a domain are completed before their length is checked.
     let name = domain.map_or("docker.io/library".len(), str::len) + 1 + path.len();
     let is_valid = domain.is_none_or(is_domain)
         && path.split('/').all(is_path_component)

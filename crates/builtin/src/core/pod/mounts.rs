@@ -152,6 +152,7 @@ pub(super) fn devices(container: &Cursor<'_, '_>, known: &Volumes<'_>, errors: &
         if paths.contains(path.str()) {
             errors.invalid(&path, "must be unique");
         }
+        // A path with backsteps is refused, so that later paths are not compared with it.
         if path.str().split('/').any(|part| part == "..") {
             errors.invalid(&path, "can not contain backsteps ('..')");
         } else {
@@ -163,6 +164,7 @@ pub(super) fn devices(container: &Cursor<'_, '_>, known: &Volumes<'_>, errors: &
         if mount_paths.contains(path.str()) {
             errors.invalid(&path, "must not already exist as a path in volumeMounts");
         }
+        // Empty names are reported as missing, not as repeated.
         if !name.str().is_empty() {
             names.insert(name.str());
         }

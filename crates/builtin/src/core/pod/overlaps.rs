@@ -147,6 +147,7 @@ fn involved<'f, 'v>(files: &'f [File<'v>]) -> Vec<&'f File<'v>> {
         ends.any(|end| path.get(..end).is_some_and(|parent| counts.contains_key(parent)))
     };
     let has_child = |path: &str| {
+        // If any path is within this one, the next path in order is, too.
         let prefix = format!("{path}/");
         let mut after = counts.range(prefix.as_str()..);
         after.next().is_some_and(|(child, _)| child.starts_with(&prefix))

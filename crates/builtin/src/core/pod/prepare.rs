@@ -123,6 +123,7 @@ fn extend_selector(holder: &mut Map, labels: Option<&Value>) {
             }
         }
     }
+    // Without a selector there is nothing to extend. Validation refuses the keys then.
     if let Some(selector) = object_if_set(holder, "labelSelector").filter(|_| !added.is_empty()) {
         let expressions = selector.get_or_insert_with("matchExpressions", || Value::Array(Vec::new()));
         if let Some(expressions) = expressions.as_array_mut() {
@@ -145,6 +146,7 @@ pub(super) fn app_armor_profile(annotation: &str) -> Option<Value> {
         }
     };
     let profile = Value::Object(profile);
+    // kube-apiserver skips an annotation that would be an invalid field.
     let mut errors = ErrorList::new();
     security::app_armor(&Cursor::at(Some(&profile), Path::ROOT), &mut errors);
     errors.is_empty().then_some(profile)
@@ -170,6 +172,7 @@ fn apply_app_armor(spec: &mut Map, annotations: &Map) {
                 .get(&key)
                 .and_then(Value::as_str)
                 .and_then(app_armor_profile);
+            // The container would inherit an equal profile from its pod.
             if let Some(profile) = profile.filter(|p| !is_set && Some(p) != of_pod.as_ref()) {
                 let context = container.get_or_insert_with("securityContext", || Map::new().into());
                 if let Some(context) = context.as_object_mut() {
@@ -232,6 +235,7 @@ fn drop_stop_signals(spec: &mut Map, old: Option<&Value>, context: &Context<'_>)
     }
     for list in CONTAINERS {
         for container in objects_in(spec, list) {
+            // A lifecycle that had only a signal goes away with it.
             if let Some(lifecycle) = object_if_set(container, "lifecycle")
                 && lifecycle.remove("stopSignal").is_some()
                 && lifecycle.is_empty()
@@ -359,11 +363,13 @@ fn update_status(pod: &mut Map, old: &Value, write: &Write<'_>) {
     if let Some(metadata) = object_if_set(pod, "metadata") {
         metadata.remove("deletionTimestamp");
     }
+    // Old kubelets corrupt owner references, which would break garbage collection.
     keep_metadata(pod, old, "ownerReferences");
     keep_metadata(pod, old, "generation");
     let stored = old.get("status");
     let status = pod.get_or_insert_with("status", || Map::new().into());
     if let Some(status) = status.as_object_mut() {
+        // Old kubelets drop fields of the status that they do not know.
         for field in [
             "qosClass",
             "resourceClaimStatuses",

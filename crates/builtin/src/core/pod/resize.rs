@@ -22,6 +22,7 @@ pub(super) fn validate(
     let old_spec = old.get("spec").cloned().unwrap_or_default();
     let annotations = old.at(["metadata", "annotations"]);
     if annotations.is_some_and(|annotations| annotations.get(MIRROR).is_some()) {
+        // kube-apiserver reports this error instead of all others.
         *errors = refused("static pods cannot be resized");
         return;
     }
@@ -30,6 +31,7 @@ pub(super) fn validate(
         return;
     }
     check_service_class(pod, spec, old, &old_spec, rules, errors);
+    // What may change is put back as it was in this copy. Then it must equal the stored spec.
     let mut rest = spec.map().cloned().unwrap_or_default();
     if has_pod_level(spec.value()) || has_pod_level(Some(&old_spec)) {
         if !rules.enabled("InPlacePodLevelResourcesVerticalScaling") {
@@ -40,6 +42,7 @@ pub(super) fn validate(
         }
         check_pod_level(spec, &old_spec, &mut rest, errors);
     }
+    // The checks below compare containers by position.
     let before = errors.total();
     LISTS
         .iter()
@@ -100,6 +103,8 @@ fn check_service_class(
         let why = "Pod QOS Class may not change as a result of resizing";
         errors.invalid_value(spec, pod.str_at(["status", "qosClass"]), why);
     }
+    // A kubelet that can resize reports the resources of running containers. kube-apiserver looks at the first
+    // one only.
     let statuses = old.list_at(["status", "containerStatuses"]).iter();
     let mut running = statuses.filter(|status| status.at(["state", "running"]).is_some());
     if running

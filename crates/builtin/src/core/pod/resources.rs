@@ -126,6 +126,7 @@ pub(super) fn default_pod_level(spec: &mut Map, context: &Context<'_>) {
     {
         return;
     }
+    // The spec is moved, so that sums can borrow from it while the resources change.
     let whole = Value::Object(std::mem::take(spec));
     let mut resources = whole
         .get("resources")
@@ -135,6 +136,7 @@ pub(super) fn default_pod_level(spec: &mut Map, context: &Context<'_>) {
     limit_huge_pages(&mut resources, &whole);
     request_sums(&mut resources, &whole);
     limit_requests(&mut resources, &whole);
+    // `whole` was made from an object, so that nothing gets lost here.
     *spec = whole.into_object().unwrap_or_default();
     spec.insert("resources", resources.into());
 }
@@ -159,6 +161,7 @@ fn entry(name: &str, amount: &Quantity) -> (Str, Value) {
 }
 
 fn limit_huge_pages(resources: &mut Map, spec: &Value) {
+    // Huge pages cannot be overcommitted, so that their limit is exactly what the containers need.
     let sums = aggregate(spec, "limits");
     let absent = |name: &str| {
         is_huge_pages(name) && !has(resources, "requests", name) && !has(resources, "limits", name)
@@ -175,6 +178,7 @@ fn request_sums(resources: &mut Map, spec: &Value) {
     let added = sums.iter().filter(|(name, _)| absent(name));
     let added = added.map(|(name, amount)| entry(name, amount)).collect();
     insert(resources, "requests", added);
+    // A resource with a limit but no request is requested up to its limit.
     let limits = resources
         .get("limits")
         .and_then(Value::as_object)

@@ -40,6 +40,7 @@ impl<'a> Rules<'a> {
     }
 
     fn old_has(&self, test: impl FnOnce(&'a Value) -> bool) -> bool {
+        // Every rule that became stricter tolerates what the stored spec has already.
         self.old.is_some_and(test)
     }
 
@@ -171,6 +172,7 @@ impl<'a> Rules<'a> {
 
     /// Returns whether pods with user namespaces may have block devices.
     pub(super) fn allows_devices_with_user_namespace(&self) -> bool {
+        // Such pods do not work, but stored ones may still be modified.
         self.old_has(|old| old.get("hostUsers").and_then(Value::as_bool) == Some(false))
             && self.old_container_has(|container| !container.list("volumeDevices").is_empty())
     }

@@ -44,6 +44,7 @@ pub(super) fn validate(at: &Cursor<'_, '_>, owner: Owner<'_>, rules: &Rules<'_>,
         grace: grace.as_int(),
         os: os.is_set().then(|| os.field("name").str()),
     };
+    // The order of the checks is that of kube-apiserver, which is the order of the errors in the response.
     let regular = at.field("containers");
     containers::containers(&regular, &pod, errors);
     containers::init_containers(&at.field("initContainers"), &regular, &pod, errors);
@@ -70,6 +71,7 @@ pub(super) fn validate(at: &Cursor<'_, '_>, owner: Owner<'_>, rules: &Rules<'_>,
     let (account, deprecated) = (at.field("serviceAccountName"), at.field("serviceAccount"));
     if deprecated.str() != account.str() {
         let quoted = scantling_value::go::quote(account.str());
+        // The path has the name of the Go field.
         let deprecated = deprecated.with_path(at.path().field("deprecatedServiceAccount"));
         errors.invalid(
             &deprecated,
@@ -79,6 +81,7 @@ pub(super) fn validate(at: &Cursor<'_, '_>, owner: Owner<'_>, rules: &Rules<'_>,
     apply(NAMES, at, errors);
     let taints = at.field("tolerations");
     if !taints.list().is_empty() {
+        // The stored pod is only searched if the new one uses these operators.
         let compares = || rules.compares_taints();
         let uses = taints
             .list()
@@ -129,6 +132,7 @@ fn resource_claims(at: &Cursor<'_, '_>, is_mirror: bool, errors: &mut ErrorList)
     let mut seen = BTreeSet::new();
     for claim in at.items() {
         if is_mirror {
+            // UPSTREAM: the error has no path.
             let nowhere = scantling_value::Path::ROOT;
             let why = "static pods do not support resource claims";
             errors.push_with(|| FieldError::forbidden(&nowhere.field(""), why));
@@ -171,6 +175,7 @@ fn host_ports(at: &Cursor<'_, '_>, is_pod: bool, errors: &mut ErrorList) {
     for container in at.field("containers").items() {
         for port in container.field("ports").items() {
             let (host, own) = (port.field("hostPort"), port.field("containerPort"));
+            // Host ports are only defaulted in pods, so that templates may leave them unset.
             if (is_pod || host.int() != 0) && host.int() != own.int() {
                 let why = "must match `containerPort` when `hostNetwork` is true";
                 errors.invalid_value(&host, host.int(), why);

@@ -107,6 +107,7 @@ fn transitions(
     let containers = match list {
         "containerStatuses" => "containers",
         "initContainerStatuses" => "initContainers",
+        // Ephemeral containers are never restarted.
         _ => "",
     };
     if stored.is_empty() || (!containers.is_empty() && rules.has_restart_all() && restarts_all(spec)) {
@@ -120,6 +121,7 @@ fn transitions(
         .map(|new| new.get_str("name"))
         .collect();
     for (i, old) in stored.iter().enumerate() {
+        // Each container that ended is looked up in the spec by its name.
         deadline::tick_for(spec.list(containers).len());
         let Some(ended) = old.at(["state", "terminated"]) else {
             continue;
@@ -166,6 +168,7 @@ fn may_restart(list: &str, name: &str, code: i64, spec: &Value, rules: &Rules<'_
     };
     let rule = container.list("restartPolicyRules").iter().find(matches);
     match rule.map(|rule| rule.get_str("action")) {
+        // Rules only apply to containers with a restart policy of their own.
         Some("Restart") if !own.is_empty() => true,
         _ if matches!(own, "Always" | "OnFailure" | "Never") => of_policy(own),
         _ => of_policy(spec.get_str("restartPolicy")),

@@ -15,6 +15,7 @@ const UPDATABLE: &str = "`spec.containers[*].image`,`spec.initContainers[*].imag
 /// Checks a change of the spec of a pod.
 pub(super) fn spec(new: &Cursor<'_, '_>, old: &Value, compares_taints: bool, errors: &mut ErrorList) {
     for list in ["containers", "initContainers"] {
+        // kube-apiserver stops here, because later checks compare containers by position.
         if !check_images(&new.field(list), old.list(list), errors) {
             return;
         }
@@ -119,6 +120,7 @@ fn check_rest(new: &Cursor<'_, '_>, old: &Value, errors: &mut ErrorList) {
     for field in ["activeDeadlineSeconds", "schedulingGates", "tolerations"] {
         keep(&mut rest, old, field);
     }
+    // Older servers stored negative periods, which mean 1. Defaults replace them when a client writes.
     let period = |spec: &Map| spec.get("terminationGracePeriodSeconds").and_then(Value::as_int);
     if period(stored).is_some_and(|p| p < 0) && period(&rest) == Some(1) {
         keep(&mut rest, old, "terminationGracePeriodSeconds");
@@ -166,6 +168,7 @@ fn restore_node_affinity(rest: &mut Map, old: &Value, stored: Option<&Value>) {
             let affinity = Map::from_iter([("nodeAffinity", node.clone())]);
             rest.insert("affinity", affinity.into());
         }
+        // Only a node affinity was added, so that the rest equals a stored spec without affinity.
         (Some(affinity), _) if old.get("affinity").is_none() && !has_others(affinity) => {
             rest.remove("affinity");
         }

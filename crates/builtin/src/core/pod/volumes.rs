@@ -103,6 +103,7 @@ const SOURCES: &[Source] = &[
     },
     source("quobyte", &[]),
     Source {
+        // UPSTREAM: the typo is Kubernetes' own.
         forbidden: "downwarAPI",
         ..source("downwardAPI", &[("defaultMode", MODE), ("defaultUser", USER)])
     },
@@ -171,6 +172,7 @@ pub(super) fn volumes<'v>(
         .iter()
         .filter(|volume| volume.get("ephemeral").is_some());
     let ephemeral: BTreeSet<&str> = ephemeral.map(|volume| volume.get_str("name")).collect();
+    // The controller names the claim of an ephemeral volume after the pod and the volume.
     let creates_claim = |claim: &str| {
         let volume = claim.strip_prefix(pod).and_then(|rest| rest.strip_prefix('-'));
         !pod.is_empty() && volume.is_some_and(|volume| ephemeral.contains(volume))
@@ -218,6 +220,7 @@ fn check_source(volume: &Cursor<'_, '_>, name: &str, pod: &str, rules: &Rules<'_
                 check_claim_name(volume, name, pod, errors);
             }
         }
+        // kube-apiserver checks this even if another source comes first.
         if source.field == "iscsi" {
             check_portal_length(volume, name, errors);
         }
@@ -319,6 +322,7 @@ fn file_mode(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
 
 fn partition(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
     if !(0..=255).contains(&at.int()) {
+        // UPSTREAM: 0 is valid, although the text starts at 1.
         errors.invalid(at, numbers::range(1, 255));
     }
 }
@@ -494,6 +498,7 @@ fn quobyte(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
     if registry.str().is_empty() {
         errors.required(&registry, PAIRS);
     } else if tenant.str().len() >= 65 {
+        // UPSTREAM: a tenant that is too long is reported as missing.
         errors.required(
             &tenant,
             "must be a UUID and may not exceed a length of 64 characters",

@@ -100,6 +100,7 @@ pub(super) fn warn(at: &Cursor<'_, '_>, is_pod: bool, context: &Context<'_>, war
         {
             warnings.push(seccomp(&annotations, &key));
         }
+        // Pods get this warning even if they are invalid, so it has its own function.
         if !is_pod {
             app_armor(container, &annotations, profile.value(), is_pod, warnings);
         }
@@ -201,6 +202,7 @@ fn volume_sources(volume: &Cursor<'_, '_>, context: &Context<'_>, warnings: &mut
             warnings.push(format!("{}: {why}", volume.path().field(shown)));
         }
     };
+    // kube-apiserver warns about `gitRepo` between these sources.
     let [photon, others @ ..] = DEPRECATED_VOLUMES;
     warn(photon.0, photon.1, photon.2);
     if volume.field("gitRepo").is_set() {

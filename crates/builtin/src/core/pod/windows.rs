@@ -37,6 +37,7 @@ pub(super) fn forbidden(spec: &Cursor<'_, '_>, errors: &mut ErrorList) {
     let context = spec.field("securityContext");
     for field in OF_POD {
         let field = context.field(field);
+        // kube-apiserver only tests whether the list has elements.
         let is_empty_list = matches!(field.value(), Some(Value::Array(items)) if items.is_empty());
         if !is_empty_list {
             FORBIDDEN.check(&field, errors);

@@ -83,6 +83,7 @@ fn first(blocks: Vec<Block>, wanted: impl Fn(&str) -> bool) -> Result<Vec<u8>, V
 
 /// The PEM blocks of a text; text between them is ignored.
 fn blocks(text: &[u8]) -> Vec<Block> {
+    // PEM is ASCII, so that other bytes cannot belong to a block.
     let text = String::from_utf8_lossy(text);
     let label = |line: &str, begin: &str| {
         let rest = line.trim_end().strip_prefix(begin)?;

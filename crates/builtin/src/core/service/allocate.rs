@@ -72,6 +72,7 @@ pub fn allocate(
         allocation: Allocation::default(),
         planned: BTreeSet::new(),
     };
+    // Addresses depend on the families, and each step ends the request with its first error.
     allocator.settle_families(service, old)?;
     allocator.take_addresses(service, old)?;
     allocator.take_ports(service, old)?;
@@ -138,9 +139,11 @@ fn kept_node_ports(new: View<'_>, stored: View<'_>) -> Option<Vec<Value>> {
         let named = stored
             .list("ports")
             .iter()
+            // kube-apiserver collects the stored ports by name in a map, where the last one stays.
             .rev()
             .find(|p| p.get_str("name") == name);
         let number = named.map_or(0, node_port);
+        // A port that both versions name stays where the client put it.
         let is_free = !(given.contains(&number) && before.contains(&number));
         (number != 0 && is_free).then_some(number)
     };
@@ -375,6 +378,7 @@ impl Allocator<'_> {
         };
         if asked.is_empty() {
             let free = match self.pools.dry_run {
+                // A dry run takes no address. It shows that of the network.
                 true => Some(range.cidr.network().address),
                 false => range.pick(self.pools.seed, |a| self.pools.used_addresses.contains(a)),
             };
@@ -392,6 +396,7 @@ impl Allocator<'_> {
                 "failed to parse service IP \"{asked}\""
             )));
         };
+        // kube-apiserver's dry runs only test whether services may have the address.
         let why = if !self.pools.dry_run && !range.cidr.contains(address) {
             Some("the provided network does not match the current range".to_owned())
         } else if !range.has(address) {
@@ -458,6 +463,7 @@ impl Allocator<'_> {
         let mut taken: BTreeMap<i64, i64> = BTreeMap::new();
         for (i, port) in ports.iter_mut().enumerate() {
             let (own, given) = (number(port), node_port(port));
+            // Without allocation, only the ports that the client names are taken.
             if given == 0 && !allocates {
                 continue;
             }
@@ -495,12 +501,14 @@ impl Allocator<'_> {
         let mut seen = BTreeSet::new();
         for (i, port) in ports.iter_mut().enumerate() {
             let given = node_port(port);
+            // Without allocation, only the ports that the client names are taken.
             if given == 0 && !allocates {
                 continue;
             }
             let number = match given {
                 0 => self.take_any_node_port()?,
                 given => {
+                    // The service may hold the port already, or have just taken it for another protocol.
                     if !stored.contains(&given) && !taken.contains(&given) {
                         self.take_asked_port(i, given)?;
                         taken.insert(given);

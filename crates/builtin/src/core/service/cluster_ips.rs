@@ -203,6 +203,7 @@ pub(super) fn check_changed_families(object: &Value, old: &Value, errors: &mut E
     if let (Some(new), Some(old)) = (new.first(), stored.first())
         && new != old
     {
+        // UPSTREAM: the error shows the addresses, not the families.
         errors.invalid_value(&first, addresses(), "may not change once set");
     }
     if stored.len() > new.len() && new.len() == 1 {

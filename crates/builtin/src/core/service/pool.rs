@@ -20,6 +20,7 @@ fn reserved(size: u128, step: u128, most: u128) -> u128 {
 fn pick(size: u128, reserved: u128, seed: u64, is_used: impl Fn(u128) -> bool) -> Option<u128> {
     let parts = [(reserved, size - reserved), (0, reserved)];
     parts.into_iter().find_map(|(start, length)| {
+        // `checked_rem` skips a part that has no numbers.
         let first = u128::from(seed).checked_rem(length)?;
         let mut candidates = (first..length).chain(0..first).map(|offset| start + offset);
         candidates.find(|number| !is_used(*number))
@@ -35,6 +36,7 @@ pub(super) fn pick_port(
     let size = u128::try_from(range.len()).unwrap_or(0);
     let port = |number: u128| u16::try_from(u128::from(*range.start()) + number).ok();
     let number = pick(size, reserved(size, 32, 128), seed, |n| {
+        // A number outside the range counts as used.
         port(n).is_none_or(&is_used)
     })?;
     port(number)

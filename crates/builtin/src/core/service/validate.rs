@@ -175,6 +175,7 @@ fn check_external_ips(addresses: &Cursor<'_, '_>, old: Option<&Value>, errors: &
     for address in addresses.items() {
         let before = errors.total();
         ip::legacy(&address, &stored, errors);
+        // Ranges of addresses are only checked for an address that is well-formed.
         if errors.total() == before {
             ip::endpoint(&address, errors);
         }
@@ -222,6 +223,7 @@ fn check_source_ranges(root: &Cursor<'_, '_>, view: View<'_>, old: Option<&Value
             errors.forbidden(&Cursor::at(None, path), ONLY_FOR_LOAD_BALANCERS);
         }
         let stored = stored_texts(old, "loadBalancerSourceRanges");
+        // kube-apiserver trims ranges before it compares and checks them.
         let stored: BTreeSet<&str> = stored.into_iter().map(str::trim).collect();
         for (i, range) in ranges.into_iter().enumerate() {
             let range = Value::from(range.trim());

@@ -89,6 +89,7 @@ impl Lines {
         if let Some(line) = kept().lines.get(&which) {
             return Ok(line.clone());
         }
+        // Rendered without the lock. Two watchers may render the same line; the result is the same.
         let line = Bytes::from(write()?);
         let mut kept = kept();
         if kept.lines.insert(which, line.clone()).is_none() {

@@ -60,6 +60,7 @@ impl RecentConversions {
 
 impl RecentOf {
     fn key(&self, entry: &Entry, version: &str) -> Key {
+        // API servers write one key per revision, and a changed CRD has another webhook, so an entry is never stale.
         (entry.mod_revision, self.webhook, version.to_owned())
     }
 
@@ -70,6 +71,7 @@ impl RecentOf {
         if let Some((slot, _)) = kept.slots.get(&key) {
             return Arc::clone(slot);
         }
+        // The memory is unknown until the webhook answers; the stored size stands in for it.
         let (slot, size) = (Slot::default(), entry.value.len());
         kept.slots.insert(key, (Arc::clone(&slot), size));
         kept.bytes += size;
@@ -80,6 +82,7 @@ impl RecentOf {
     /// Records the memory of a converted object.
     pub(super) fn weigh(&self, entry: &Entry, version: &str, bytes: usize) {
         let mut kept = self.all.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        // Evicted meanwhile: whoever waits for the slot still has it.
         let Some((_, size)) = kept.slots.get_mut(&self.key(entry, version)) else {
             return;
         };

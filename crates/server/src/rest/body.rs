@@ -220,7 +220,7 @@ fn misspells_type(object: &Value) -> bool {
 
 /// Checks every `apiVersion` and `kind` of a text, which may contain them twice.
 fn written_type_meta(text: &[u8]) -> Result<(), String> {
-    // The text was decoded before, so it is valid; a body that is no object is reported by `type_meta`.
+    // The text was decoded before, so it is valid. A body of another type is reported by `type_meta`.
     let Ok(RawJson::Object(members)) = json::decode_raw(text, Limits::SERVER) else {
         return Ok(());
     };

@@ -301,7 +301,7 @@ impl WriteRequest<'_> {
                 let begun = deadline.parse().map_or(now, |deadline| after(deadline, -current));
                 let deadline = after(begun, requested);
                 let (deadline, seconds) = match deadline < now {
-                    // The time is over already, but whoever ends the object gracefully still gets the shortest period.
+                    // The time is over already, but the component that ends the object gracefully still gets one second.
                     true => (now, requested.min(1)),
                     false => (deadline, requested),
                 };
@@ -369,7 +369,7 @@ impl WriteRequest<'_> {
             return Err(conflict("UID", asked, uid, "deleted and then recreated"));
         }
         if let Some(asked) = options.resource_version.as_deref()
-            // A version that is no number matches no revision; kube-apiserver compares texts.
+            // A text that does not parse as a number matches no revision: kube-apiserver compares texts.
             && parse_uint(asked).ok() != Some(revision)
         {
             let found = revision.to_string();

@@ -175,7 +175,7 @@ impl DeleteOptions {
             None => {
                 grace = query.int("gracePeriodSeconds")?;
                 dry_run = query.all("dryRun").into_iter().map(str::to_owned).collect();
-                // An empty parameter is no precondition, whereas an empty string in a body is one.
+                // An empty parameter is ignored, whereas an empty string in a body is a precondition.
                 uid = query.get("uid").filter(|u| !u.is_empty()).map(str::to_owned);
                 resource_version = query
                     .get("resourceVersion")

@@ -158,7 +158,7 @@ impl WebhookCaller {
     }
 
     async fn call(&self, body: Bytes, memory: &Budget) -> Result<WebhookResponse, String> {
-        // That the peer has closed a kept connection meanwhile is no fault of this call: it tries the next one.
+        // The peer may have closed a kept connection meanwhile: the call goes on with the next one.
         while let Some(mut kept) = self.take_idle() {
             match self.exchange(&mut kept, body.clone(), memory).await {
                 Ok(answer) => {

@@ -71,7 +71,7 @@ impl RecentOf {
         if let Some((slot, _)) = kept.slots.get(&key) {
             return Arc::clone(slot);
         }
-        // The memory is unknown until the webhook answers; the stored size stands in for it.
+        // Until the webhook answers, the memory of the object is unknown and taken to be its stored size.
         let (slot, size) = (Slot::default(), entry.value.len());
         kept.slots.insert(key, (Arc::clone(&slot), size));
         kept.bytes += size;
@@ -82,7 +82,7 @@ impl RecentOf {
     /// Records the memory of a converted object.
     pub(super) fn weigh(&self, entry: &Entry, version: &str, bytes: usize) {
         let mut kept = self.all.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        // Evicted meanwhile: whoever waits for the slot still has it.
+        // Evicted meanwhile. Requests that wait for the slot still have it.
         let Some((_, size)) = kept.slots.get_mut(&self.key(entry, version)) else {
             return;
         };

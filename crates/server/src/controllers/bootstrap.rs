@@ -11,6 +11,7 @@ use std::sync::Arc;
 pub(crate) async fn create_initial_objects(api: &Arc<Api>, secure_port: u16) -> ApiResult<()> {
     let client = Client::new(api, "kube-apiserver");
     for object in initial_objects(secure_port).map_err(ApiError::internal_error)? {
+        // With `--crds-only`, most of these kinds are not served.
         if client.serves(&object) {
             client.create_if_absent(object).await?;
         }

@@ -106,6 +106,7 @@ impl<'a> Client<'a> {
         };
         let created = write.create_object(object, &[], &options, Ownership::Update, ObjectSource::Body);
         match Box::pin(created).await {
+            // Conflict: another server created it between the lookup and the write.
             Err(e) if e.code() != 409 => Err(e),
             _ => Ok(()),
         }

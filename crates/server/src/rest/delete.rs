@@ -301,7 +301,7 @@ impl WriteRequest<'_> {
                 let begun = deadline.parse().map_or(now, |deadline| after(deadline, -current));
                 let deadline = after(begun, requested);
                 let (deadline, seconds) = match deadline < now {
-                    // The time is over already, but the component that ends the object gracefully still gets one second.
+                    // The time is over already, but whatever ends the object gracefully still gets one second.
                     true => (now, requested.min(1)),
                     false => (deadline, requested),
                 };

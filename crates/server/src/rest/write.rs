@@ -243,7 +243,7 @@ impl WriteRequest<'_> {
                 self.prepare_and_validate(operation, next, Part::Whole, &identity.created, source)?;
             self.check_admission(&admission, &admitted, options.dry_run)
                 .await?;
-            // kube-apiserver's storage refuses it, which a dry run does not reach. It ignores a version that does not parse.
+            // kube-apiserver's storage refuses it, which a dry run does not reach. An invalid version passes.
             if !options.dry_run && parse_uint(&asked_version).is_ok_and(|v| v != 0) {
                 return Err(ApiError::internal(
                     "resourceVersion should not be set on objects to be created",

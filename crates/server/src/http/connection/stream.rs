@@ -34,6 +34,7 @@ impl StreamProgress {
     /// Records that a frame was handed to the connection.
     pub(crate) fn handed_over(&self) {
         let state = self.state.load(Ordering::Relaxed);
+        // One task both hands frames over and checks them, so load and store need not be one operation.
         self.state.store((state | 1) + 2, Ordering::Relaxed);
     }
 

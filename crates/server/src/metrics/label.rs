@@ -189,6 +189,7 @@ impl Label {
             "DELETE" => "DELETE",
             _ => "other",
         };
+        // A collision only costs time, because equality compares the labels themselves.
         label.digest = foldhash::fast::FixedState::default().hash_one((
             label.verb,
             label.group.as_str(),

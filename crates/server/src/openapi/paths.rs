@@ -126,6 +126,7 @@ impl<'a> Writer<'a> {
         if *namespaced {
             add("list", Action::List, format!("{root}/{plural}"));
         }
+        // kube-apiserver publishes the old watch paths only for kinds with Go types, though it serves them for all.
         if self.kind.built_in {
             add(
                 "watch",
@@ -193,6 +194,7 @@ impl<'a> Writer<'a> {
         }
         for verb in endpoint.verbs {
             let action = match *verb {
+                // Options as the kind of a subresource mark a connection that is upgraded.
                 "get" if kind.ends_with("Options") => Action::Connect("get"),
                 "create" if kind.ends_with("Options") => Action::Connect("post"),
                 "get" => Action::Get,
@@ -200,6 +202,7 @@ impl<'a> Writer<'a> {
                 "update" => Action::Update,
                 "patch" => Action::Patch,
                 "delete" => Action::Delete,
+                // Subresources have no verb that lists or watches.
                 _ => continue,
             };
             out.push(self.operation(endpoint, action, path.clone()));
@@ -315,6 +318,7 @@ impl<'a> Writer<'a> {
         }
         for (part, name) in [
             ("/{name}", "name"),
+            // With the slash behind it: `/namespaces/{name}` is a namespace itself.
             ("/{namespace}/", "namespace"),
             ("/{path}", "path of a proxy"),
         ] {

@@ -161,7 +161,7 @@ impl Server {
             pending: PendingDefinitions::default(),
         });
         let store_failed = |e: StoreError| StartError(format!("the store does not answer: {e}"));
-        // Before the server listens, so that every client finds these objects.
+        // Before connections are accepted, so that every client finds these objects.
         let created = bootstrap::create_initial_objects(&api, address.port()).await;
         created.map_err(|e| StartError(format!("cannot create the initial objects: {}", e.message())))?;
         let (controller, revision) = Controller::start(Arc::clone(&api)).await.map_err(store_failed)?;

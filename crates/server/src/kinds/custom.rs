@@ -100,7 +100,6 @@ pub(crate) fn kind(
         status_has_columns: true,
         precondition_failed: None,
         review: None,
-        // The deletion precedes the condition by one write; nothing may be created in between.
         leaving: is_terminating || definition.metadata.get("deletionTimestamp").is_some(),
         servable: spec.is_servable(),
         built_in: false,

@@ -213,7 +213,6 @@ fn shared_name(parameter: &Value) -> Option<String> {
         "required",
         "schema",
     ];
-    // The digest must equal that of kube-openapi, so the members are in the order in which Go marshals them.
     let text = |key| parameter.get_str(key);
     let schema = parameter.at(["schema", "$ref"]).and_then(Value::as_str);
     let is_own = |schema: &str| !schema.starts_with("#/definitions/io.k8s.apimachinery");
@@ -221,6 +220,7 @@ fn shared_name(parameter: &Value) -> Option<String> {
         return None;
     }
     let member = |key: &str| Some(format!("\"{key}\":{}", parameter.get(key)?.to_json()));
+    // The digest must equal that of kube-openapi, so the members are in the order in which Go marshals them.
     let members: Vec<String> = ORDER.into_iter().filter_map(member).collect();
     let digest = fnv1(format!("{{{}}}", members.join(",")).as_bytes()).to_be_bytes();
     let beginning = BASE64_URL_SAFE.encode(digest.get(..6)?);

@@ -46,7 +46,7 @@ impl<'a> KindVersions<'a> {
         } else if to == hub || is_of(&hub) {
             self.memo.convert(object, to)
         } else {
-            // As in structured-merge-diff's use by kube-apiserver, a version is reached through the hub of the request.
+            // As in kube-apiserver's version converter, every version is reached through the hub.
             self.memo.convert(&self.memo.convert(object, &hub)?, to)
         }
     }

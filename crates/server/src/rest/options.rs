@@ -92,7 +92,6 @@ fn check_manager(manager: &str, errors: &mut ErrorList) {
     }
     for (i, c) in manager.char_indices() {
         if !scantling_value::go::is_print(c) {
-            // Go's `%#U` shows only printable characters; the value itself is quoted elsewhere in the error.
             let shown = if c.is_control() {
                 String::new()
             } else {

@@ -110,8 +110,8 @@ impl LabelSelector {
     /// Returns whether an object with these labels matches.
     pub(crate) fn matches(&self, labels: Option<&Map>) -> bool {
         self.requirements.iter().all(|r| {
-            deadline::tick();
             // A selector may have thousands of requirements and is applied to every object of a list.
+            deadline::tick();
             let value = labels.and_then(|l| l.get(&r.key)).and_then(|v| v.as_str());
             match (&r.test, value) {
                 (Test::In(set), Some(v)) => contains(set, v),

@@ -309,7 +309,7 @@ impl<'a> Shape<'a> {
     }
 
     fn table(&self, rows: Vec<Value>, meta: &ListMeta, version: MetaVersion, headers: bool) -> Value {
-        // Some of kube-apiserver's printers return a nil slice for no objects, which Go writes as null.
+        // kube-apiserver's default table convertor returns a nil slice for no objects, which Go writes as null.
         let rows = match rows.is_empty() && self.columns.has_null_rows() {
             true => Value::Null,
             false => Value::Array(rows),

@@ -197,6 +197,7 @@ impl ApiError {
 
     /// 500 with a message for the client.
     pub(crate) fn internal(message: impl Into<String>) -> Self {
+        // The reason `Unknown`, which Go's errors without a status get, is an empty text.
         Self::new(500, "", message)
     }
 

@@ -24,6 +24,7 @@ fn initial_objects(secure_port: u16) -> Result<Vec<Value>, String> {
     let Value::Array(mut objects) = objects else {
         return Err("bootstrap.yaml is not a list".to_owned());
     };
+    // These two depend on the range of cluster IPs and on the port, so they are not in the file.
     for text in [service_cidr(), kubernetes_service(secure_port)] {
         objects.push(json::decode(text.as_bytes(), Limits::SAFE).map_err(|e| e.to_string())?);
     }

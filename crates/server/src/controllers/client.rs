@@ -78,6 +78,7 @@ impl<'a> Client<'a> {
             if_none_match: None,
             user_agent: self.manager.to_owned(),
             user: Some(Arc::new(User::authenticated(
+                // The identity of kube-apiserver's loopback client.
                 "system:apiserver".to_owned(),
                 String::new(),
                 vec![MASTERS.to_owned()],

@@ -16,6 +16,7 @@ pub(crate) fn refusal(parts: &Parts) -> Option<Response<Body>> {
         let why = "400 Bad Request: missing required Host header";
         return Some(answer(StatusCode::BAD_REQUEST, why));
     }
+    // Go's server refuses these before any handler; hyper accepts them.
     if other.is_some() || !is_escaped(parts.uri.path()) {
         return Some(answer(StatusCode::BAD_REQUEST, "400 Bad Request"));
     }

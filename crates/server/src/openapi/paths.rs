@@ -150,6 +150,7 @@ impl<'a> Writer<'a> {
             let scale = self.version.scale.is_some().then(|| ("scale", SCALE.to_owned()));
             let endpoint = |(subresource, model)| Endpoint {
                 subresource,
+                // kube-apiserver gives the subresources of a custom resource its own kind, even the scale.
                 gvk: own,
                 model,
                 verbs: &["get", "patch", "update"],

@@ -96,6 +96,7 @@ impl Lines {
             kept.bytes += line.len();
         }
         while kept.bytes > KEPT {
+            // Keys begin with the revision, so the first line is one of the oldest write.
             let Some((_, oldest)) = kept.lines.pop_first() else {
                 break;
             };

@@ -113,6 +113,7 @@ impl WriteRequest<'_> {
                 if object.str_at(["spec", "namespace"]).is_empty() {
                     return Err(ApiError::bad_request("no namespace on request"));
                 }
+                // kube-apiserver answers with a new object that has only a status.
                 set(&mut object, "metadata", Map::new().into());
                 set(&mut object, "spec", Map::new().into());
                 set(&mut object, "status", rules());
@@ -184,6 +185,7 @@ fn reviewed_user(review: &Value) -> User {
     let texts = |list: &[Value]| list.iter().filter_map(Value::as_str).map(str::to_owned).collect();
     let extra = review.at(["spec", "extra"]).and_then(Value::as_object);
     let extra = extra.into_iter().flat_map(Map::iter);
+    // `AlwaysAllow` allows every named user, so the user of a review counts as authenticated.
     let user = User::authenticated(
         review.str_at(["spec", "user"]).to_owned(),
         review.str_at(["spec", "uid"]).to_owned(),

@@ -128,6 +128,7 @@ impl JsonPathStep {
             }
             JsonPathStep::Slice(slice) => {
                 for value in found {
+                    // Go returns from its loop here, so that the values after an empty slice are lost.
                     if !slice.eval(value, &mut out)? {
                         break;
                     }
@@ -241,6 +242,7 @@ impl Filter {
             return Ok(left.map_or(true, |found| !found.is_empty()));
         };
         match (left?.as_slice(), follow(right, vec![item])?.as_slice()) {
+            // A missing side fails every comparison, also `!=`.
             ([], _) | (_, []) => Ok(false),
             ([left], [right]) => compare(left, operator, right),
             _ => Err("can only compare one element at a time".to_owned()),

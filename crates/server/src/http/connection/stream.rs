@@ -91,6 +91,7 @@ async fn run<F: Future>(stream: F, progress: &StreamProgress, timeout: Duration)
             return Poll::Pending;
         }
         let sleep = deadline.get_or_insert_with(|| Box::pin(sleep_until(Instant::now() + timeout)));
+        // Another frame waits now: the client is slow, but it reads.
         if awaited != untaken {
             awaited = untaken;
             sleep.as_mut().reset(Instant::now() + timeout);

@@ -33,6 +33,7 @@ struct CachedConversions {
 impl CachedConversions {
     fn evict(&mut self) {
         while self.bytes > KEPT {
+            // Keys begin with the revision, so the first slot is one of the oldest write.
             let Some((_, (_, size))) = self.slots.pop_first() else {
                 break;
             };

@@ -147,6 +147,7 @@ impl Api {
         let query = Query::parse(parts.uri.query().unwrap_or_default());
         let long = is_long_running(&parts.method, &query, &target);
         let content_type = text(header::CONTENT_TYPE);
+        // Before the label is chosen: metrics must know a kind that the previous request created.
         if self.crds.is_behind() && self.depends_on_definitions(&parts.method, &target) {
             self.crds.wait_all().await;
         }
@@ -169,6 +170,7 @@ impl Api {
                 };
                 let known = self.tokens.authorization(authorization.as_deref()).or(protocols);
                 match (known, authorization.as_deref().and_then(authentication::bearer)) {
+                    // Static tokens come first: a token of a service account costs a signature and reads of the store.
                     (Credential::Rejected, Some(token)) => {
                         match Box::pin(self.service_account_user(token)).await {
                             Some(user) => Credential::Accepted(user),
@@ -195,11 +197,13 @@ impl Api {
             uri: parts.uri.clone(),
             encodings: self.encodings,
         };
+        // Decided now, because serving the request consumes the target.
         let indents = pretty::is_wanted(&head) && !target.is_document();
         let (mut reply, held) = match &access.verdict {
             Ok(()) => {
                 // As on kube-apiserver, limits do not apply to masters.
                 let when_full = match (&target, &access.user) {
+                    // A busy server is healthy: a kubelet must not restart it for its load.
                     (Target::Health { .. }, _) => WhenFull::Serve,
                     (_, Some(user)) if user.is_master() => WhenFull::Serve,
                     _ => WhenFull::Refuse,
@@ -226,6 +230,7 @@ impl Api {
         if let Ok(v) = HeaderValue::from_str(&id) {
             reply.headers.insert(HeaderName::from_static("audit-id"), v);
         }
+        // Only watches are upgraded. Any other response, also an error, is sent as plain HTTP.
         let upgrade = upgrade.filter(|_| matches!(reply.body, Content::Events(_)));
         if let Some(v) = &self.strict_transport_security {
             reply.headers.insert(header::STRICT_TRANSPORT_SECURITY, v.clone());
@@ -272,6 +277,7 @@ impl Api {
     ) -> (Reply, Held) {
         match reply.charge(&self.memory.responses, gzip) {
             None => (refusal(&too_many_requests(), head.accept()), Held::default()),
+            // The permit stays with the response until its body ends, so that slow readers count as requests in flight.
             memory => {
                 // Watches do not count among the requests in flight.
                 let place = place.filter(|_| !matches!(reply.body, Content::Events(_)));
@@ -284,6 +290,7 @@ impl Api {
     fn depends_on_definitions(&self, method: &Method, target: &Target) -> bool {
         match target {
             Target::Health { .. } | Target::Metrics | Target::Version => false,
+            // A create of a CRD waits by itself, right before it is stored.
             Target::Object(path) if path.gv.group == GROUP => method != Method::POST,
             Target::Object(path) => self.kinds.load().get(&path.gv.group, &path.resource).is_none(),
             _ => true,
@@ -305,6 +312,7 @@ impl Api {
         if place.is_none() && when_full == WhenFull::Refuse {
             return (refuse(&too_many_requests()), None);
         }
+        // For a watch this bounds only its start; `timeout` in its query is not its duration, and is not even parsed.
         let limit = if is_long_running(&head.method, &head.query, &target) {
             self.request_timeout
         } else {
@@ -326,7 +334,9 @@ impl Api {
             }
         });
         let work = self.compute.run(class, flow, end, answer);
+        // State shared with other requests survives a panic: its locks tolerate poisoning.
         let caught = futures_util::FutureExt::catch_unwind(AssertUnwindSafe(work));
+        // Two limits: computations observe the deadline themselves, and the timer ends a request that waits.
         let reply = match tokio::time::timeout(limit, caught).await {
             Ok(Ok(Ok(Ok(reply)))) => reply,
             Ok(Ok(Ok(Err(e)))) => refuse(&e),

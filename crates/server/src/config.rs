@@ -85,6 +85,7 @@ impl Default for ConnectionLimits {
             max_connections_per_client: None,
             handshake_timeout: Duration::from_secs(10),
             read_header_timeout: Duration::from_secs(32),
+            // Go's clients close idle connections after as long by default.
             idle_timeout: Duration::from_secs(90),
             write_timeout: Duration::from_secs(30),
             http2_max_streams: 100,
@@ -125,6 +126,7 @@ impl Default for Config {
             admin_token: None,
             anonymous_auth: true,
             authorization_mode: AuthorizationMode::AlwaysAllow,
+            // The sum of kube-apiserver's limits for reads (400) and for writes (200).
             max_requests_inflight: 600,
             request_timeout: Duration::from_secs(60),
             min_request_timeout: Duration::from_secs(1800),

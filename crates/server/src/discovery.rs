@@ -107,6 +107,7 @@ fn group_entry(kinds: &Kinds, name: &str) -> Option<Value> {
             ("version", v.as_str().into()),
         ])
     };
+    // A group without served versions is not listed.
     let preferred = versions.first().map(entry)?;
     let all = versions.iter().map(entry).collect();
     Some(object([

@@ -194,6 +194,7 @@ impl Metrics {
     pub(crate) fn request(&self, label: &Label, request: &Answered<'_>) {
         let seconds = request.took.as_secs_f64();
         let coded = label.timed(request.dry_run).coded(request.code);
+        // kube-apiserver counts these where it sheds load; here the code tells.
         if matches!(request.code, 429 | 504) {
             self.terminations.get_or_create(&coded).inc();
         }
@@ -212,6 +213,7 @@ impl Metrics {
     /// A request to a deprecated version.
     pub(crate) fn deprecated(&self, kind: &Kind, version: &str) {
         let labels = VersionLabel::new(kind, version);
+        // As on kube-apiserver, the gauge marks versions that were requested and does not count requests.
         self.deprecated.get_or_create(&labels).set(1);
     }
 
@@ -347,7 +349,9 @@ impl Drop for Running {
 async fn count(api: &Api, kind: &Kind) -> Option<i64> {
     let request = ListRequest {
         prefix: api.keys.collection(&kind.key_group, &kind.plural).ok()?,
+        // From the cache: a scrape must not load the store.
         at: ReadAt::AtLeast(0),
+        // Only the number of remaining entries matters.
         limit: NonZeroUsize::new(1),
         ..ListRequest::default()
     };

@@ -85,6 +85,7 @@ pub(crate) fn tag(text: &[u8]) -> String {
 fn hash(parts: &[&[u8]]) -> String {
     let mut h = sha2::Sha256::new();
     for p in parts {
+        // The length separates the parts: otherwise `ab`, `c` and `a`, `bc` would have one hash.
         h.update((p.len() as u64).to_le_bytes());
         h.update(p);
     }
@@ -204,14 +205,17 @@ impl Documents {
         hash: &str,
         write: impl FnOnce() -> Result<Bytes, String>,
     ) -> Result<Bytes, String> {
+        // After a panic of another request, documents are simply rendered every time.
         if let Ok(written) = self.written.lock()
             && let Some((h, text)) = written.get(name)
+            // The name stays while the kinds change, so the hash decides.
             && h == hash
         {
             return Ok(text.clone());
         }
         let text = write()?;
         if let Ok(mut written) = self.written.lock() {
+            // The first by name, not the oldest: the limit only bounds the memory.
             if written.len() >= KEPT {
                 written.pop_first();
             }
@@ -228,8 +232,10 @@ impl Documents {
         };
         let tag = match form {
             Form::Json => format!("\"{hash}\""),
+            // The two formats have one address, so their tags must differ.
             Form::Protobuf => format!("\"{hash}P\""),
         };
+        // The body is set below, so that a 304 renders nothing.
         let mut reply = conditional(head, &tag, Bytes::new());
         if reply.status != 304 {
             let list = match self.sent.get(&tag) {

@@ -115,6 +115,7 @@ impl Target {
             ["openapi", "v2"] if !slash => Target::OpenApiV2,
             ["openapi", "v3"] if !slash => Target::OpenApiV3Index,
             ["openapi", "v3", doc @ ..] if !slash => Target::OpenApiV3(doc.join("/")),
+            // With a trailing slash, the handler of documents finds none and answers with an empty 404.
             ["openapi", "v3", ..] => Target::OpenApiV3(String::new()),
             ["api"] => Target::CoreVersions,
             ["apis"] => Target::Groups,
@@ -143,6 +144,7 @@ impl Target {
             ["namespaces", ns, resource, more @ ..]
                 if !(more.is_empty() && namespace_subresource(resource)) =>
             {
+                // `/namespaces//pods` means all namespaces.
                 let ns = (!ns.is_empty()).then(|| (*ns).to_owned());
                 (ns, rest.get(2..).unwrap_or_default())
             }
@@ -185,6 +187,7 @@ impl Query {
     /// Parses a query string; pairs that cannot be decoded are skipped, as in Go.
     pub(crate) fn parse(text: &str) -> Query {
         let decode = |s: &str| {
+            // Before percent-decoding, so that an escaped plus sign stays one.
             let plus = s.replace('+', " ");
             percent_decode_str(&plus)
                 .decode_utf8()
@@ -227,6 +230,7 @@ impl Query {
         })?;
         Ok(u64::try_from(nanos)
             .ok()
+            // As in kube-apiserver, a timeout of zero is that of the server.
             .filter(|n| *n > 0)
             .map(Duration::from_nanos))
     }

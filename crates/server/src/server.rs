@@ -100,6 +100,7 @@ impl Server {
 
         let issuer = token_issuer(config.certificate_dir.as_deref()).map_err(fail)?;
         let at = SocketAddr::new(config.bind_address, config.secure_port);
+        // Early: a port that is taken must be reported before anything is written to the store.
         let listener = TcpListener::bind(at).await.map_err(|e| {
             StartError(format!(
                 "cannot listen on {at}: {e}; choose another --secure-port or stop what listens there"
@@ -160,6 +161,7 @@ impl Server {
             pending: PendingDefinitions::default(),
         });
         let store_failed = |e: StoreError| StartError(format!("the store does not answer: {e}"));
+        // Before connections are accepted, so that every client finds these objects.
         let created = bootstrap::create_initial_objects(&api, address.port()).await;
         created.map_err(|e| StartError(format!("cannot create the initial objects: {}", e.message())))?;
         let (controller, revision) = Controller::start(Arc::clone(&api)).await.map_err(store_failed)?;
@@ -216,6 +218,7 @@ impl Server {
         use base64::Engine as _;
         let authority = base64::engine::general_purpose::STANDARD.encode(&self.authority);
         let host = match self.address.ip() {
+            // Clients cannot connect to an unspecified address.
             ip if ip.is_unspecified() => "127.0.0.1".to_owned(),
             std::net::IpAddr::V6(ip) => format!("[{ip}]"),
             std::net::IpAddr::V4(ip) => ip.to_string(),
@@ -243,7 +246,9 @@ impl Server {
     /// cancelled.
     pub async fn stop(self) {
         self.announce_stop();
+        // Fails only if nothing listens any more.
         let _ = self.stop.send(true);
+        // One deadline for all tasks: waiting for each in turn must not add up.
         let deadline = Instant::now() + self.shutdown_grace_period + listen::CANCEL_TIMEOUT;
         for mut task in self.tasks {
             if tokio::time::timeout_at(deadline, &mut task).await.is_err() {

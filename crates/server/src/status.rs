@@ -48,6 +48,7 @@ pub(crate) type ApiResult<T> = Result<T, ApiError>;
 impl ApiError {
     /// Returns an error: an HTTP status from 400 up, a reason (may be empty), a message.
     pub(crate) fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
+        // A mistake here must not make a failure look like a success.
         let code = code.max(400);
         ApiError(Box::new(Repr {
             code,
@@ -85,6 +86,7 @@ impl ApiError {
     /// 403 on a resource.
     pub(crate) fn forbidden(resource: GroupResource<'_>, name: &str, why: &str) -> Self {
         let message = match (resource.kind, name) {
+            // Paths outside of resources have no name to show.
             ("", _) => format!("forbidden: {why}"),
             (_, "") => format!("{} is forbidden: {why}", resource.qualified()),
             _ => format!("{} {} is forbidden: {why}", resource.qualified(), quoted(name)),
@@ -195,6 +197,7 @@ impl ApiError {
 
     /// 500 with a message for the client.
     pub(crate) fn internal(message: impl Into<String>) -> Self {
+        // The reason `Unknown`, which Go's errors without a status get, is an empty text.
         Self::new(500, "", message)
     }
 
@@ -280,6 +283,7 @@ impl ApiError {
     /// Adds a cause.
     pub(crate) fn cause(mut self, reason: &str, message: &str, field: &str) -> Self {
         let cause = [("reason", reason), ("message", message), ("field", field)];
+        // Go omits empty fields of causes.
         let cause = cause.into_iter().filter(|(_, v)| !v.is_empty());
         let cause: Map = cause.map(|(k, v)| (k, Value::from(v))).collect();
         let details = self.0.details.get_or_insert_default();

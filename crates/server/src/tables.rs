@@ -109,6 +109,7 @@ impl Columns {
             crate::rest::write::metadata_str(object, "name").into()
         })];
         for column in declared {
+            // kube-apiserver logs the error and keeps the columns that it has so far.
             let Ok(path) = JsonPath::parse(&column.path) else {
                 break;
             };
@@ -190,6 +191,7 @@ impl Columns {
                 Cell::Found(kind, path) => {
                     // A server leaves the cell empty where the path fails on the object.
                     let found = path.find(object).unwrap_or_default();
+                    // A column shows one value: of several, the first.
                     found.first().map_or(Value::Null, |v| cell(kind, v, now))
                 }
             };
@@ -222,6 +224,7 @@ fn definition(c: &Column) -> Value {
 fn cell(kind: &str, value: &Value, now: i64) -> Value {
     match (kind, value) {
         ("string", Value::String(s)) => Value::String(s.clone()),
+        // Go's text templates print a nil like this.
         ("string", Value::Null) => Value::from("<no value>"),
         ("string", Value::Float(f)) => Value::from(scantling_value::go::float_v(*f)),
         ("string", other) => Value::from(other.to_json()),
@@ -239,6 +242,7 @@ fn cell(kind: &str, value: &Value, now: i64) -> Value {
             let age = timestamp::parse(s).map(|time| age(time, now));
             Value::from(age.unwrap_or_else(|| "<invalid>".to_owned()))
         }
+        // A value of another type than the column leaves the cell empty.
         _ => Value::Null,
     }
 }

@@ -59,6 +59,7 @@ impl Api {
                 };
             }
         };
+        // Decided for the effective user: impersonation gives up the rights of the requesting one.
         let verdict = decide(self.authorization, &user, attributes);
         Access {
             verdict: verdict.map_err(|reason| attributes.forbidden(&user, reason)),
@@ -71,6 +72,7 @@ impl Api {
 /// Completes the reply to a refused request.
 pub(super) fn refusal(e: &ApiError, reply: Reply) -> Reply {
     match e.code() {
+        // kube-apiserver writes 401 by another path, without that header.
         401 => reply,
         _ => reply.with(header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
     }

@@ -13,6 +13,7 @@ const UNCHARGED_BODY: usize = 64 * 1024;
 /// Reads a body. The memory for a large one is charged as it arrives, for as long as the charge lives.
 pub(super) async fn read_body(mut body: Incoming, memory: &Budget) -> ApiResult<(Bytes, Charge)> {
     let too_large = || ApiError::too_large(format!("Request entity too large: limit is {MAX_BODY}"));
+    // A declared length is refused before a byte of it is held.
     if body.size_hint().lower() > MAX_BODY as u64 {
         discard(body).await;
         return Err(too_large());
@@ -30,10 +31,12 @@ pub(super) async fn read_body(mut body: Incoming, memory: &Budget) -> ApiResult<
             discard(body).await;
             return Err(too_large());
         }
+        // Only what exceeds the free part is charged, once for each byte.
         let more = after.saturating_sub(before.max(UNCHARGED_BODY));
         if more > 0 && !charge.grow(more) {
             return Err(too_many_requests());
         }
+        // A body in one frame, as most are, is used without a copy.
         if before == 0 {
             first = data;
         } else {
@@ -64,6 +67,7 @@ async fn discard(mut body: Incoming) {
 fn unread_body(e: &hyper::Error) -> ApiError {
     let e: &dyn std::error::Error = e;
     let chain = std::iter::successors(Some(e), |e| e.source());
+    // hyper's own text says only that the body failed; the innermost source says why.
     let cause = chain.last().map(ToString::to_string).unwrap_or_default();
     let why = match &*cause {
         "Invalid chunk size line: Invalid Size" | "Invalid chunk size line: missing size digit" => {

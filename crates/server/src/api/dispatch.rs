@@ -22,6 +22,7 @@ impl Api {
         body: Incoming,
         label: &Label,
     ) -> ApiResult<Reply> {
+        // One state of the kinds for the whole request, whatever the controller publishes meanwhile.
         let kinds = self.kinds.load_full();
         let built_in = kinds.has_builtin_group(&path.gv.group);
         let found = kinds.get(&path.gv.group, &path.resource).and_then(|kind| {
@@ -35,6 +36,7 @@ impl Api {
         });
         let Some((kind, version)) = found else {
             return match built_in {
+                // Built-in groups answer with a `Status`, groups of CRDs with the plain text of Go's multiplexer.
                 true => Err(ApiError::no_resource()),
                 false => Ok(Reply::page_not_found()),
             };
@@ -59,6 +61,7 @@ impl Api {
         if !warnings.is_empty() {
             self.metrics.deprecated(kind, &version.name);
         }
+        // Warnings collect beside the result, because errors have them, too.
         let mut answer = self.dispatch(&call, head, body, &mut warnings).await;
         if !warnings.is_empty() {
             let mut reply = answer.unwrap_or_else(|e| refusal(&e, head.accept()));
@@ -124,6 +127,7 @@ impl Api {
     ) -> ApiResult<Reply> {
         let (name, sub) = (call.path.name.as_deref(), call.path.subresource.as_deref());
         let (body, _memory) = read_body(body, &self.memory.requests).await?;
+        // Decoding starts next: a large body must not be decoded on an async worker.
         call.offload(body.len()).await;
         let mut write = write::WriteRequest {
             call,
@@ -151,6 +155,7 @@ impl Api {
             (&Method::PUT, Some(name), Some("scale")) => scale::update(&mut write, name).await,
             (&Method::PUT, Some(name), _) => write.update(name).await,
             (&Method::PATCH, Some(name), _) => write.patch(name).await,
+            // `check_verb` has refused all methods but these, so what remains is DELETE.
             (_, Some(name), _) => write.delete(name).await,
             (_, None, _) => write.delete_collection().await,
         }

@@ -96,12 +96,14 @@ impl Api {
         let place = kinds.cache.discovery(root);
         let written = place.get_or_init(|| Document::new(discovery::aggregated(kinds, root).to_json()));
         let mut reply = match encoding {
+            // kube-apiserver compares the header as a whole here: it knows neither lists of tags nor `*`.
             _ if head.if_none_match.as_ref() == Some(&written.tag) => {
                 Reply::bytes(304, Encoding::Json.content_type(), Bytes::new())
             }
             Encoding::Yaml | Encoding::Cbor => {
                 Reply::object(200, &discovery::aggregated(kinds, root), encoding)
             }
+            // The document has no protobuf message, so `aggregated_encoding` never returns that encoding.
             Encoding::Json | Encoding::Protobuf => {
                 Reply::bytes(200, Encoding::Json.content_type(), written.text.clone())
             }

@@ -75,6 +75,7 @@ pub(crate) async fn answer(api: &Api, probe: Probe, check: Option<&str>, query: 
     let name = probe.name();
     match well {
         false => Reply::plain_text(500, format!("{out}{name} check failed\n")),
+        // Probes need one word; a person asks for the list.
         true if query.has("verbose") => Reply::plain_text(200, format!("{out}{name} check passed\n")),
         true => Reply::plain_text(200, "ok"),
     }

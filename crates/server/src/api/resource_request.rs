@@ -74,6 +74,7 @@ impl<'a> ResourceRequest<'a> {
             self.path.namespace.as_deref(),
             name,
         );
+        // No object can exist under a name that makes no key.
         key.map_err(|_| ApiError::not_found(self.group_resource(), name))
     }
 
@@ -113,6 +114,7 @@ impl<'a> ResourceRequest<'a> {
             (true, true) => media::Supported::BuiltIn,
         };
         media::wanted(self.accept, offer).map_err(|e| match protobuf {
+            // The standard text would promise protobuf, and hide why this server refuses it.
             Protobuf::Lossy(why) => {
                 let offered = media::without_protobuf(self.accept.encodings).join(", ");
                 ApiError::not_acceptable(format!(

@@ -83,6 +83,7 @@ pub(super) fn is_long_running(method: &Method, query: &Query, target: &Target) -
     let Target::Object(path) = target else {
         return false;
     };
+    // kube-apiserver ignores `watch` on the path of an object, which is an ordinary GET.
     *method == Method::GET && (path.watch || (query.flag("watch") && path.name.is_none()))
 }
 

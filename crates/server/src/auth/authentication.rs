@@ -38,6 +38,7 @@ impl User {
             groups,
             extra: BTreeMap::new(),
         };
+        // As kube-apiserver's group adder: a token file may name these users and groups itself.
         if user.name != ANONYMOUS && !user.is_in(AUTHENTICATED) && !user.is_in(UNAUTHENTICATED) {
             user.groups.push(AUTHENTICATED.to_owned());
         }
@@ -126,6 +127,7 @@ impl Tokens {
             if token.is_empty() {
                 return Err(format!("line {}: the token is empty", i + 1));
             }
+            // All groups are in one field, and further fields are ignored, as by kube-apiserver.
             let groups = groups.first().map_or("", String::as_str);
             let groups = groups
                 .split(',')
@@ -158,6 +160,7 @@ impl Tokens {
 
 /// The bearer token in an `Authorization` header.
 pub(crate) fn bearer(header: &str) -> Option<&str> {
+    // Go splits at single spaces, too: with two of them, the token is empty and the header names none.
     let mut words = header.trim().split(' ');
     let scheme = words.next()?;
     let token = words.next().filter(|token| !token.is_empty())?;
@@ -202,6 +205,7 @@ fn csv(line: &str) -> Vec<String> {
 /// The user named by a client certificate: its common name, with its organisations as groups. A certificate
 /// with an unreadable name or organisation has no user.
 pub(crate) fn certificate_user(der: &[u8]) -> Option<User> {
+    // TLS has verified the chain already; only the subject is read here.
     let (_, cert) = x509_parser::parse_x509_certificate(der).ok()?;
     let subject = cert.subject();
     let name = subject.iter_common_name().next()?.as_str().ok()?.to_owned();

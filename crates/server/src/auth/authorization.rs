@@ -123,6 +123,7 @@ impl<'a> Attributes<'a> {
                 )
             }
         };
+        // Only this part is escaped, as in kube-apiserver: the reason is the server's own text.
         let mut why = without_markup(&format!("User {who} cannot {verb} {what}"));
         if !reason.is_empty() {
             why.push_str(": ");
@@ -149,8 +150,10 @@ pub(crate) fn decide(
     attributes: &Attributes<'_>,
 ) -> Result<(), &'static str> {
     match mode {
+        // Before the mode: kube-apiserver puts the authorizer of privileged groups first.
         _ if user.is_master() => Ok(()),
         AuthorizationMode::AlwaysDeny => Err("Everything is forbidden."),
+        // Otherwise every user could become a master.
         AuthorizationMode::AlwaysAllow if attributes.is_impersonation() => Err(""),
         AuthorizationMode::AlwaysAllow if user.is_in(AUTHENTICATED) || attributes.is_public() => Ok(()),
         AuthorizationMode::AlwaysAllow => Err(""),
@@ -177,5 +180,6 @@ fn verb(method: &Method, path: &ObjectPath, query: &Query) -> &'static str {
 fn selected_name(query: &Query) -> Option<String> {
     let selector = FieldSelector::parse(query.get("fieldSelector")?).ok()?;
     let name = selector.exact("metadata.name")?;
+    // kube-apiserver ignores a selected name that could not be in a path.
     request::no_segment(name).is_none().then(|| name.to_owned())
 }

@@ -55,6 +55,7 @@ pub(crate) fn impersonated(
     };
     match check.legacy(&wanted, &sort) {
         Ok(()) => Ok(Some(wanted.into_user(&sort, None))),
+        // Of two refusals, kube-apiserver reports that of the constrained mode.
         Err(e) => Err(refused.unwrap_or(e)),
     }
 }
@@ -93,6 +94,7 @@ impl ImpersonationHeaders {
         }
         match wanted.name.is_empty() {
             false => Ok(Some(wanted)),
+            // Empty headers are the same as none.
             true if wanted.is_name_alone() => Ok(None),
             true => Err(ApiError::bad_request(format!(
                 "requested {} without impersonating a user name",
@@ -132,6 +134,7 @@ impl ImpersonationHeaders {
     /// The user with the groups that its name implies.
     fn into_user(self, sort: &Sort, constrained: Option<&str>) -> User {
         let mut groups = match sort {
+            // Legacy impersonation gives a node only the groups in the headers.
             Sort::Node { .. } if constrained.is_some() => vec!["system:nodes".to_owned()],
             Sort::ServiceAccount { namespace, .. } if self.groups.is_empty() => vec![
                 "system:serviceaccounts".to_owned(),
@@ -144,6 +147,7 @@ impl ImpersonationHeaders {
             ANONYMOUS => UNAUTHENTICATED,
             _ => AUTHENTICATED,
         };
+        // Impersonating the unauthenticated group must not make the user an authenticated one.
         if !is_in(UNAUTHENTICATED) && !is_in(implied) {
             groups.push(implied.to_owned());
         }
@@ -279,6 +283,7 @@ impl RightsCheck<'_> {
             self.may(verb, resource(AUTHENTICATION, "uids", &wanted.uid))?;
         }
         let groups = wanted.groups.iter().map(|name| resource(group, "groups", name));
+        // All groups are checked for forbidden ones before the right to any is.
         if strictness == Strictness::Constrained {
             let found = groups.clone().find_map(|g| Some((no_group(&g.name)?, g)));
             found.map_or(Ok(()), |(why, group)| self.refused(verb, group, why))?;

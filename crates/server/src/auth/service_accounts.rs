@@ -122,10 +122,12 @@ impl TokenIssuer {
         let (_, claims) = signed.split_once('.')?;
         let signature = BASE64_URL_SAFE_NO_PAD.decode(signature).ok()?;
         let public = UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, self.key.public_key().as_ref());
+        // The header is not read: whatever algorithm it names, only this key and this algorithm are accepted.
         public.verify(signed.as_bytes(), &signature).ok()?;
         let claims = BASE64_URL_SAFE_NO_PAD.decode(claims).ok()?;
         let claims = json::decode(&claims, Limits::SAFE).ok()?;
         let time = |name: &str| claims.get(name).and_then(Value::as_int);
+        // A token without an expiry would be valid forever; this issuer never signs one.
         let is_current = time("nbf").is_none_or(|t| t <= now()) && time("exp").is_some_and(|t| now() < t);
         (claims.get_str("iss") == ISSUER && is_current).then_some(Claims(claims))
     }
@@ -168,6 +170,7 @@ impl Api {
             if kind != "node" || claims.private(["pod", "name"]).is_empty() {
                 self.check_uid(plural, scope, name, uid).await?;
             }
+            // kube-apiserver records pods and nodes for admission and audit, but not secrets.
             if kind != "secret" {
                 let key = |what: &str| format!("authentication.kubernetes.io/{kind}-{what}");
                 extra.insert(key("name"), vec![name.to_owned()]);
@@ -189,6 +192,7 @@ impl Api {
     /// Checks that an object of the core group exists with a uid and is not being deleted.
     async fn check_uid(&self, plural: &str, namespace: Option<&str>, name: &str, uid: &str) -> Option<()> {
         let key = self.keys.object("", plural, namespace, name).ok()?;
+        // Not from the cache: a token must end with its account, also if another server deleted it.
         let entry = self.store.get(&key, ReadAt::Latest).await;
         let entry = entry
             .inspect_err(|e| tracing::error!(key, error = %e, "a token cannot be checked"))
@@ -197,6 +201,7 @@ impl Api {
             .decode(&entry)
             .inspect_err(|e| tracing::error!(key, error = e.message(), "a token cannot be checked"))
             .ok()?;
+        // An account that was recreated under the same name has another uid.
         (object.str_at(["metadata", "uid"]) == uid).then_some(())
     }
 }

@@ -39,6 +39,7 @@ pub(crate) fn event(word: &str, object: &Value) -> Vec<u8> {
     write_text("type", &mut out);
     write_text(word, &mut out);
     write_text("object", &mut out);
+    // The object is a document of its own inside the event: kube-apiserver embeds it with its tag.
     out.extend_from_slice(PREFIX);
     write(object, &mut out);
     out
@@ -58,6 +59,7 @@ fn write(value: &Value, out: &mut Vec<u8>) {
         Value::Bool(false) => head(Header::Simple(simple::FALSE), out),
         Value::Int(n) => match u64::try_from(*n) {
             Ok(n) => head(Header::Positive(n), out),
+            // CBOR stores a negative number n as -1 - n, which is the complement.
             Err(_) => head(Header::Negative(!n.cast_unsigned()), out),
         },
         Value::Float(n) => head(Header::Float(*n), out),

@@ -139,6 +139,7 @@ impl<'a> Clause<'a> {
             .filter(|(_, v)| !v.is_empty() && !v.contains('='));
         for (name, value) in pairs {
             match name.trim_matches(' ') {
+                // An invalid quality counts as zero, as in Go, and zero does not exclude the alternative.
                 "q" => clause.quality = value.parse().unwrap_or(0.0),
                 name => clause.params.push((name, value.trim_matches(' '))),
             }
@@ -236,6 +237,7 @@ pub(crate) fn check(accept: Option<&str>, offered: Encodings, route: Route) -> A
     let Some(accept) = accept.filter(|a| !a.is_empty()) else {
         return Ok(());
     };
+    // This check is go-restful's, which compares whole media types: `application/*` matches nothing here.
     let mut kinds = accept.split(',').map(|c| essence(Some(c)));
     let is_stream = |e: &Encoding, kind| route == Route::Collection && e.stream_type() == Some(kind);
     let is_offered = |kind| {
@@ -254,6 +256,7 @@ pub(crate) fn check(accept: Option<&str>, offered: Encodings, route: Route) -> A
         "406: Not Acceptable\n\nAvailable representations: {}",
         offered.join(", ")
     );
+    // kube-apiserver wraps go-restful's plain text in a `Status` with empty details.
     Err(ApiError::not_acceptable(message).details(Map::new()))
 }
 
@@ -277,6 +280,7 @@ pub(crate) fn wanted(accept: Accept<'_>, offer: Supported) -> ApiResult<Negotiat
     let fitting = clauses.iter().find_map(|clause| {
         let taken = |e: &&Encoding| clause.takes(e.content_type());
         let mut taken = accept.encodings.iter().filter(taken);
+        // A wildcard matches several encodings: the first that can hold the requested view is used.
         taken.find_map(|encoding| form(clause, *encoding, offer))
     });
     fitting.ok_or_else(|| not_acceptable(accept.encodings))
@@ -339,6 +343,7 @@ pub(crate) fn body_encoding(content_type: Option<&str>, encodings: Encodings) ->
     let Some(text) = content_type.filter(|t| !t.is_empty()) else {
         return Ok(Encoding::Json);
     };
+    // An unparsable header is an empty type, which no encoding has: 415.
     let media_type = media_type(text).unwrap_or_default();
     let mut spoken_ones = encodings.iter();
     match spoken_ones.find(|e| e.content_type() == media_type) {

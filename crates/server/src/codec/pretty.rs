@@ -13,6 +13,7 @@ pub(crate) fn is_wanted(head: &RequestMeta) -> bool {
     }
     match head.query.get("pretty") {
         None | Some("") => BY_HAND.iter().any(|c| head.user_agent.starts_with(c)),
+        // The texts that Go's `strconv.ParseBool` takes for true; any other counts as false.
         Some(asked) => matches!(asked, "1" | "t" | "T" | "TRUE" | "true" | "True"),
     }
 }
@@ -59,6 +60,7 @@ impl Indenter {
                 self.escaped = !self.escaped && byte == b'\\';
                 continue;
             }
+            // Existing white space, such as the final line feed, is replaced.
             if byte.is_ascii_whitespace() {
                 continue;
             }
@@ -96,6 +98,7 @@ impl Indenter {
             out.push(b'\n');
             out.extend(std::iter::repeat_n(b' ', space - 1));
         } else {
+            // Later lines stay unindented, too, even if a shorter one would fit.
             self.room = 0;
         }
     }

@@ -63,6 +63,7 @@ pub(crate) fn around_items(list: &Value, items: usize) -> Option<(Vec<u8>, Vec<u
     );
     let (mut before, mut after) = (Vec::new(), Vec::new());
     protobuf::begin_envelope(&mut before, api_version, kind, message.len() + items);
+    // The metadata is field 1, so it precedes the items, as in Go's encoding.
     before.append(&mut message);
     protobuf::end_envelope(&mut after);
     Some((before, after))

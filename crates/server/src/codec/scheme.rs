@@ -92,6 +92,7 @@ impl Scheme {
         if SHARED.contains(&kind) {
             return Some(format!("v1.{kind}"));
         }
+        // The table names each kind once, and every kind has a list.
         let element = kind.strip_suffix("List").unwrap_or(kind);
         let known = kinds.split(' ').any(|k| k == kind || k == element);
         known.then(|| format!("{}.{kind}", group_version(api_version).1))

@@ -83,10 +83,12 @@ impl Text {
     fn of_stored(entry: &Entry, place: usize) -> Text {
         Text {
             json: entry.value.clone(),
+            // Only values that end with a line feed are noted, so the subtraction cannot underflow.
             length: entry.value.len() - LINE_FEED.len(),
             version: Some(RvSplice {
                 at: place,
                 revision: entry.mod_revision,
+                // Metadata without any other field is never noted.
                 alone: false,
             }),
         }
@@ -99,7 +101,9 @@ impl Text {
         let version = place.map(|at| RvSplice::at(at, &json, entry.mod_revision));
         let length = json.len();
         json.extend_from_slice(LINE_FEED);
+        // Equal texts: the stored one is kept, so that the list or the line shares its memory.
         let json = if entry.value == *json {
+            // In another version the text is equal only by accident, and facts hold for the storage version alone.
             if call.version.storage && version.is_some_and(|v| !v.alone) {
                 EntryCache::set(call.kind, entry, place, TypeCheck::Unknown);
             }
@@ -276,6 +280,7 @@ impl Stored {
             return Stored::whole(object);
         }
         let mut object = object.clone();
+        // The store knows the revision; a stored one would be that of the previous write.
         remove_version(&mut object);
         Stored {
             value: cbor::encode(&object).into(),
@@ -313,6 +318,7 @@ impl Stored {
     pub(crate) fn keeping(member: &str, text: &[u8], before: &Value, after: &Value) -> Option<Stored> {
         let before = Around::new(member, before)?;
         let after = Around::new(member, after)?;
+        // The text around the member must be exactly what this server would write, so what is between is the member.
         let kept = text.strip_prefix(&*before.head)?.strip_suffix(&*before.tail)?;
         let value = [&*after.head, kept, &*after.tail].concat();
         Some(Stored::of_text(value, after.place))
@@ -385,6 +391,7 @@ pub(crate) async fn read_written(
     stored: Stored,
     written: WriteFacts,
 ) -> ApiResult<Value> {
+    // Such a request never shows the object as it is stored, so there is nothing to cache.
     if !call.version.storage {
         let read = read_back(call, object, stored).await;
         return read.map_err(|e| undecodable(event.revision, e));
@@ -473,6 +480,7 @@ fn write_metadata(member: &Member<'_>, metadata: &Map, out: &mut Vec<u8>) -> usi
         }
         write_member(member, out);
     }
+    // All members precede the resource version, or there are none.
     let place = place.unwrap_or(out.len());
     out.push(b'}');
     place

@@ -36,6 +36,7 @@ impl CrdBarrier {
 
     /// Records a write that dependent requests wait for.
     pub(crate) fn written(&self, revision: u64) {
+        // Concurrent writes may report out of order.
         self.written.fetch_max(revision, Ordering::AcqRel);
     }
 
@@ -53,6 +54,7 @@ impl CrdBarrier {
     pub(crate) async fn wait_for(&self, revision: u64) {
         let mut settled = self.settled.subscribe();
         let seen = settled.wait_for(|r| *r >= revision);
+        // After the timeout the request goes on with the kinds that are known.
         let _ = tokio::time::timeout(MAX_WAIT, seen).await;
     }
 }

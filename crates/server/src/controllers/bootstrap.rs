@@ -11,6 +11,7 @@ use std::sync::Arc;
 pub(crate) async fn create_initial_objects(api: &Arc<Api>, secure_port: u16) -> ApiResult<()> {
     let client = Client::new(api, "kube-apiserver");
     for object in initial_objects(secure_port).map_err(ApiError::internal_error)? {
+        // With `--crds-only`, most of these kinds are not served.
         if client.serves(&object) {
             client.create_if_absent(object).await?;
         }
@@ -23,6 +24,7 @@ fn initial_objects(secure_port: u16) -> Result<Vec<Value>, String> {
     let Value::Array(mut objects) = objects else {
         return Err("bootstrap.yaml is not a list".to_owned());
     };
+    // These two depend on the range of cluster IPs and on the port, so they are not in the file.
     for text in [service_cidr(), kubernetes_service(secure_port)] {
         objects.push(json::decode(text.as_bytes(), Limits::SAFE).map_err(|e| e.to_string())?);
     }

@@ -78,6 +78,7 @@ impl<'a> Client<'a> {
             if_none_match: None,
             user_agent: self.manager.to_owned(),
             user: Some(Arc::new(User::authenticated(
+                // The identity of kube-apiserver's loopback client.
                 "system:apiserver".to_owned(),
                 String::new(),
                 vec![MASTERS.to_owned()],
@@ -106,6 +107,7 @@ impl<'a> Client<'a> {
         };
         let created = write.create_object(object, &[], &options, Ownership::Update, ObjectSource::Body);
         match Box::pin(created).await {
+            // Conflict: another server created it between the lookup and the write.
             Err(e) if e.code() != 409 => Err(e),
             _ => Ok(()),
         }

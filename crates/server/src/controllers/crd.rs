@@ -149,6 +149,7 @@ impl Controller {
                 Ok(event) => {
                     self.event(&event).await;
                     *revision = event.revision;
+                    // Also after an event that was skipped: the barrier waits for its revision.
                     api.crds.applied(event.revision);
                 }
                 Err(e) => {
@@ -177,6 +178,7 @@ impl Controller {
             }
             EntryChange::Delete { old } => {
                 let name = name_in(&old.key);
+                // Dropping the handle detaches the task, which ends by itself: it no longer finds the CRD.
                 self.leaving.remove(name);
                 if let Some(gone) = self.seen.remove(name) {
                     let spec = &gone.outline.spec;
@@ -221,6 +223,7 @@ impl Controller {
 
     fn remember(&mut self, definition: &Definition, entry: &Arc<Entry>) {
         let seen = Seen {
+            // Thousands of CRDs stay in memory this way, so their schemas are left out.
             outline: definition.without_schema_details(),
             entry: Arc::clone(entry),
         };
@@ -242,10 +245,12 @@ impl Controller {
             }
             other => other,
         };
+        // The kind is made again even if it is unchanged: its entry and its compiled versions follow the new text.
         let incarnation = now.incarnation.clone();
         let kind = Arc::new(custom::kind(definition, entry, &self.api.compiler, incarnation));
         self.api.publish(|k| k.insert(Arc::clone(&kind)));
         self.served.insert(definition.name().to_owned(), now);
+        // After the new kind is served: a client that reconnects at once must find it.
         if let Some(old) = replaced {
             old.incarnation.end();
         }
@@ -293,6 +298,7 @@ impl Controller {
             .map(|s| &s.outline)
             .filter(|d| d.spec.group == group);
         let before = definition.status.clone();
+        // Decides for all servers alike: the one that writes first wins, and the others find nothing left to do.
         if !definition.update_conditions(group, &timestamp()) {
             return;
         }
@@ -320,6 +326,7 @@ impl Controller {
                     self.serve(&definition, entry);
                 }
             }
+            // The watch delivers the newer state, which is reconciled then.
             Err(StoreError::Conflict { .. } | StoreError::NotFound { .. }) => {}
             Err(e) => {
                 tracing::warn!(name, error = %e, "cannot write the status of a definition");
@@ -333,6 +340,7 @@ impl Controller {
         if !cleanup::is_due(definition) || self.leaving.get(name).is_some_and(|t| !t.is_finished()) {
             return;
         }
+        // A task of its own: deleting many objects must not hold up the events of other CRDs.
         let task = tokio::spawn(cleanup::run(Arc::clone(&self.api), name.to_owned()));
         self.leaving.insert(name.to_owned(), task);
     }
@@ -428,6 +436,7 @@ impl StatusUpdate {
 impl Api {
     /// Updates the served kinds.
     fn publish(&self, update: impl Fn(&mut Kinds)) {
+        // The closure may run again, so it only changes its clone.
         self.kinds.rcu(|kinds| {
             let mut next = Kinds::clone(kinds);
             update(&mut next);

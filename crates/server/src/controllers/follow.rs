@@ -32,6 +32,7 @@ impl Follower {
             ..ListRequest::default()
         };
         let page = api.store.list(request).await?;
+        // From the revision of the list, so that no change in between is missed or seen twice.
         let watch = api.store.watch(prefix, page.revision).await?;
         Ok(Follower {
             existing: page.entries.into(),

@@ -72,11 +72,13 @@ async fn follow(api: Arc<Api>, emptying: Emptying) -> Result<(), StoreError> {
 /// Starts to empty a namespace that is being deleted, unless a task does so already.
 fn look_at(api: &Arc<Api>, namespace: &Value, emptying: &Emptying) {
     let holders = finalizers(namespace.get("spec"));
+    // With other finalizers only, their controllers are to act; an empty list still needs the final deletion.
     let waits = holders.is_empty() || holders.iter().any(|f| f == HOLDER);
     if !waits || metadata_str(namespace, "deletionTimestamp").is_empty() {
         return;
     }
     let name = metadata_str(namespace, "name").to_owned();
+    // The set is shared by all runs of this controller, because its tasks outlive a run that fails.
     let is_new = emptying.lock().is_ok_and(|mut names| names.insert(name.clone()));
     if is_new {
         let (api, emptying) = (Arc::clone(api), Arc::clone(emptying));
@@ -117,6 +119,7 @@ async fn empty(api: &Arc<Api>, name: &str) {
 
 /// Deletes the objects of a namespace; returns the ones that remain.
 async fn delete_content(api: &Arc<Api>, name: &str) -> Left {
+    // In every round, because a CRD may be established while the namespace is emptied.
     let kinds = api.kinds.load_full();
     let mut left = Left::default();
     for kind in kinds.all().filter(|k| k.namespaced) {
@@ -183,6 +186,7 @@ async fn update_conditions(api: &Arc<Api>, name: &str, left: &Left) -> Result<Te
             Ok(_) if gone => return Ok(Termination::Gone),
             Ok(_) => return Ok(Termination::There),
             Err(StoreError::NotFound { .. }) => return Ok(Termination::Gone),
+            // Another write came first: decide again on the new state.
             Err(StoreError::Conflict { .. }) => {}
             Err(e) => return Err(e),
         }

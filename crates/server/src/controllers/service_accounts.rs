@@ -20,6 +20,7 @@ pub(crate) async fn run(api: Arc<Api>) {
 async fn follow(api: Arc<Api>) -> Result<(), StoreError> {
     let prefix = |plural| api.keys.collection("", plural);
     let mut namespaces = Follower::start(&api, &prefix("namespaces")?).await?;
+    // Deletions of accounts count, too: the account of an existing namespace is created again.
     let mut accounts = Follower::start(&api, &prefix("serviceaccounts")?).await?;
     loop {
         let namespace = tokio::select! {

@@ -24,6 +24,7 @@ pub(crate) async fn run(api: Arc<Api>) {
 async fn follow(api: Arc<Api>) -> Result<(), StoreError> {
     let prefix = api.keys.collection("", "services")?;
     let mut services = Follower::start(&api, &prefix).await?;
+    // After the follower has its start: changes from now on arrive as events.
     release_unused(&api).await;
     loop {
         let ObjectChange { old, new } = services.next().await?;
@@ -91,6 +92,7 @@ fn parent(service: &Value) -> Value {
 fn is_parent(address: &Value, parent: &Value) -> bool {
     let text = |field| address.str_at(["spec", "parentRef", field]);
     let mut fields = ["group", "resource", "namespace", "name"].into_iter();
+    // Absent fields count as empty: the group of Services is.
     fields.all(|field| text(field) == parent.get_str(field))
 }
 
@@ -106,6 +108,7 @@ async fn release(api: &Api, address: IpAddr, parent: &Value) -> ApiResult<()> {
     else {
         return Ok(());
     };
+    // The address may already belong to another Service that took it after its release.
     if !is_parent(&read::stored(&entry)?, parent) {
         return Ok(());
     }

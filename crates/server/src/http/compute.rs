@@ -88,6 +88,7 @@ impl Lane {
 impl Pool {
     /// A pool for a machine with that many processors.
     pub(crate) fn new(processors: usize) -> Pool {
+        // One processor stays free for light requests.
         let turns = u32::try_from(processors.saturating_sub(1))
             .unwrap_or(u32::MAX)
             .max(1);
@@ -112,6 +113,7 @@ impl Pool {
         let mut load = Load::Light;
         let (mut memory, mut turn) = (Waited::default(), Waited::default());
         poll_fn(|cx| {
+            // A runtime with one thread, as in tests, has no other worker that could take over.
             let offloaded = match load {
                 Load::Heavy(mib) if can_block() => Some(mib),
                 Load::Heavy(_) | Load::Light => None,
@@ -132,6 +134,7 @@ impl Pool {
                     held: None,
                 });
                 let polled = DEADLINE.observe(|| work.as_mut().poll(cx));
+                // The request may have become heavy during this poll; the next one then takes memory and a turn.
                 load = stay.load();
                 match polled {
                     Ok(Poll::Ready(done)) => Poll::Ready(Ok(done)),
@@ -142,10 +145,12 @@ impl Pool {
             let polled = match turn.take() {
                 Some(permit) => {
                     let turn = Turn::begin(lane, flow, permit);
+                    // Tokio moves the worker's other tasks to another thread first.
                     tokio::task::block_in_place(|| poll(Some(turn)))
                 }
                 None => poll(None),
             };
+            // The memory covers one poll: between polls a request waits, and another one may use it.
             drop(memory.take());
             polled
         })
@@ -197,6 +202,7 @@ pub(crate) fn is_heavy(bytes: usize, checks: u32) -> bool {
 /// Marks the current request as heavy, with objects of that many bytes. It continues on a thread of its own.
 pub(crate) async fn offload(bytes: usize) {
     let load = Load::for_bytes(bytes);
+    // A load only grows, and work outside of a request has none.
     let before = CURRENT.with_borrow(|current| current.as_ref().map(|current| current.load));
     if before.is_some_and(|before| before < load) {
         set_load(load);
@@ -295,6 +301,7 @@ fn detach(current: &mut Current) {
     }
     // The worker's tasks move to another thread while this one blocks, and stay there.
     tokio::task::block_in_place(|| std::thread::sleep(HANDOVER));
+    // Later polls of the request start on a thread of their own.
     current.load = Load::for_bytes(0);
     // If others hold all the memory for longer, the request continues without: it may hold a lock that they wait for.
     let room = current.lane.memory.acquire(&current.flow, 1);
@@ -324,6 +331,7 @@ impl Stay {
 
 impl Drop for Stay {
     fn drop(&mut self) {
+        // Polls may nest on a thread: the outer request becomes the current one again.
         CURRENT.set(self.outer.take());
     }
 }
@@ -356,9 +364,11 @@ impl Turn {
         if Instant::now() < self.end {
             return;
         }
+        // Given back before the next one is requested: otherwise the request would wait for itself.
         self.permit = None;
         let next = self.turns.acquire(&self.flow, 1);
         let next = async { tokio::time::timeout(LONGEST_WAIT, next).await };
+        // Without a permit after the longest wait, the request runs anyway.
         self.permit = block_on(next).ok();
         self.end = Instant::now() + TURN;
     }

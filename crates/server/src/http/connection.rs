@@ -33,6 +33,7 @@ fn default_max(open_files: u64) -> usize {
 /// The address that connections are counted under. A host usually has a whole /64 of IPv6 addresses.
 fn client_address(peer: IpAddr) -> IpAddr {
     match peer.to_canonical() {
+        // `to_canonical` makes IPv4 clients of a dual-stack socket count by their IPv4 address.
         IpAddr::V6(ip) => {
             let network = u128::from(ip) & (u128::MAX << 64);
             IpAddr::V6(Ipv6Addr::from(network))
@@ -88,6 +89,7 @@ impl Table {
 
 impl Connections {
     pub(crate) fn new(limits: &ConnectionLimits) -> Connections {
+        // An unknown limit counts as none; `DEFAULT_MAX` still applies.
         let open_files = || rlimit::Resource::NOFILE.get_soft().unwrap_or(u64::MAX);
         let max = limits
             .max_connections
@@ -113,6 +115,7 @@ impl Connections {
         let client = client_address(peer);
         let mut table = self.table();
         let of_client = table.clients.get(&client);
+        // The limit of the client comes first, so that a client at its limit never displaces another one's connection.
         let victim = if of_client.is_some_and(|c| c.open >= self.max_per_client) {
             Some((
                 Closed::ClientLimit,
@@ -127,6 +130,7 @@ impl Connections {
             None => {}
             Some((_, Some(id))) => {
                 metrics.closed(Closed::Evicted);
+                // Removed at once: the evicted task ends later, and its place is given away now.
                 if let Some(open) = table.remove(id) {
                     open.evicted.cancel();
                 }
@@ -229,6 +233,7 @@ impl Connection {
         self.is_http2.store(is_http2, Ordering::Relaxed);
         self.active.fetch_add(1, Ordering::Relaxed);
         self.requests.fetch_add(1, Ordering::Relaxed);
+        // The head is complete; the next byte while no request runs begins another one.
         self.head_since.store(NEVER, Ordering::Relaxed);
         ActiveRequest(Arc::clone(self))
     }
@@ -261,6 +266,7 @@ impl Connection {
         if self.active.load(Ordering::Relaxed) > 0 {
             return None;
         }
+        // Idle time is not granted before the first request, so that silent connections end early.
         if self.requests() == 0 {
             return Some(self.started + limits.read_header_timeout);
         }
@@ -273,6 +279,7 @@ impl Connection {
 
     /// Records received bytes; returns whether they belong to the head of a request.
     fn received(&self) -> bool {
+        // HTTP/2 frames are no heads, and bytes during a request belong to its body.
         if self.is_http2.load(Ordering::Relaxed) || self.active.load(Ordering::Relaxed) > 0 {
             return false;
         }
@@ -300,6 +307,7 @@ impl Connection {
 
 impl Drop for Connection {
     fn drop(&mut self) {
+        // Finds nothing after an eviction, which has removed the connection already.
         self.connections.table().remove(self.id);
     }
 }
@@ -310,6 +318,7 @@ pub(crate) struct ActiveRequest(Arc<Connection>);
 
 impl Drop for ActiveRequest {
     fn drop(&mut self) {
+        // Before the count falls: a deadline computed in between must not see an old end.
         self.0.idle_since.store(self.0.age(), Ordering::Relaxed);
         self.0.active.fetch_sub(1, Ordering::Relaxed);
     }

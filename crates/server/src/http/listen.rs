@@ -75,11 +75,13 @@ pub(crate) async fn listen(
                 continue;
             }
         };
+        // Dropping the socket closes it: a refused client has cost neither a handshake nor a task.
         let Some(connection) = connections.admit(peer.ip(), &api.metrics) else {
             tracing::debug!(%peer, "too many connections");
             continue;
         };
         tune(&socket);
+        // Taken per connection, so that a replaced certificate serves new connections at once.
         let tls = TlsAcceptor::from(Arc::clone(&tls.borrow()));
         let acceptor = acceptor.clone();
         tasks.spawn(async move {
@@ -88,6 +90,7 @@ pub(crate) async fn listen(
             }
         });
     }
+    // New connections are refused from now on, and the task that reloads certificates ends with the last receiver.
     drop((listener, tls));
     tasks.close();
     let ended = async {
@@ -209,6 +212,7 @@ impl Acceptor {
                 let ended = tokio::time::timeout(CLOSE_TIMEOUT, served).await;
                 return ended.map_or(Ok(()), |e| e.map_err(|e| e.to_string()));
             }
+            // Running requests continue; HTTP/2 clients learn from a GOAWAY that they must open another connection.
             () = stopped(&mut stop) => served.as_mut().graceful_shutdown(),
         }
         tokio::select! {

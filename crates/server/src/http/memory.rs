@@ -35,6 +35,7 @@ impl Memory {
 /// The memory that a decoded value takes.
 pub(crate) fn of_value(value: &Value) -> usize {
     let mut bytes = 0;
+    // A list instead of recursion: values may be as deep as the limit of the decoder.
     let mut rest = vec![value];
     while let Some(value) = rest.pop() {
         bytes += size_of::<Value>();
@@ -110,6 +111,7 @@ impl Charge {
         let Counter { limit, used } = &*self.budget.0;
         let grown = |taken: usize| {
             let total = taken.checked_add(bytes)?;
+            // If all that is taken is this charge's own, no other request suffers from its growth.
             (total <= *limit || taken == self.bytes).then_some(total)
         };
         let taken = used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, grown);

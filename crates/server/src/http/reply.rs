@@ -171,6 +171,7 @@ impl Reply {
             .iter()
             .filter(|text| !text.is_empty() && seen.insert(*text));
         let texts: Vec<&String> = told.collect();
+        // Go counts runes, also where it cuts.
         let all: usize = texts.iter().map(|t| t.chars().count()).sum();
         let mut written = 0;
         for text in texts {
@@ -179,6 +180,7 @@ impl Reply {
             } else {
                 text.clone()
             };
+            // Checked before the text is added, so the last one may exceed the total, as in kube-apiserver.
             if written >= TOTAL {
                 break;
             }
@@ -231,6 +233,7 @@ impl Reply {
                 }
                 list.into_body().boxed_unsync()
             }
+            // Compressed bodies are sent without a length, because it is unknown until the end.
             Content::Whole(bytes) if accepts_gzip && bytes.len() >= STREAMED => {
                 self.headers
                     .insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
@@ -244,6 +247,7 @@ impl Reply {
         };
         let mut response = Response::new(body);
         *response.status_mut() =
+            // All codes are constants of this program, so the conversion succeeds.
             StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         *response.headers_mut() = self.headers;
         let headers = response.headers_mut();
@@ -251,6 +255,7 @@ impl Reply {
             headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(self.content_type));
         }
         headers
+            // kube-apiserver forbids caching of everything that does not say otherwise.
             .entry(header::CACHE_CONTROL)
             .or_insert(HeaderValue::from_static("no-cache, private"));
         response

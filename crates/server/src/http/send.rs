@@ -57,6 +57,7 @@ impl hyper::body::Body for ResponseBody {
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         if self.rest.is_empty() {
             if let Some(progress) = &self.progress {
+                // hyper asks for a frame only when the stream has window for it: the client took the last one.
                 progress.waits_for_data();
             }
             match ready!(Pin::new(&mut self.body).poll_frame(cx)) {

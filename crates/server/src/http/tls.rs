@@ -48,6 +48,7 @@ pub(crate) fn generate(address: IpAddr) -> Result<Identity, rcgen::Error> {
         "kubernetes.default.svc".to_owned(),
     ];
     names.extend(["127.0.0.1".to_owned(), "::1".to_owned()]);
+    // Clients cannot connect to an unspecified address, and loopback is among the names already.
     if !address.is_unspecified() && !address.is_loopback() {
         names.push(address.to_string());
     }
@@ -110,6 +111,7 @@ const MAX_FILE_BYTES: u64 = 16 << 20;
 pub(crate) fn read(path: &Path) -> Result<String, String> {
     let mut text = String::new();
     let read = std::fs::File::open(path)
+        // One byte more than the limit tells a file of exactly that size from a larger one.
         .and_then(|file| file.take(MAX_FILE_BYTES + 1).read_to_string(&mut text))
         .map_err(|e| format!("cannot read {}: {e}", path.display()))?;
     if read as u64 > MAX_FILE_BYTES {
@@ -175,6 +177,7 @@ pub(crate) async fn follow(
             () = configs.closed() => return,
         }
         let changed = match used.again(pair.as_ref()) {
+            // Contents are compared, not times: tools that replace files may keep or reset their times.
             Ok(now) if now == used => continue,
             Ok(now) => server_config(&now).map(|config| (now, config)),
             Err(why) => Err(why),
@@ -185,6 +188,7 @@ pub(crate) async fn follow(
                 configs.send_replace(config);
                 (used, failed) = (now, None);
             }
+            // The same failure is logged once, not every few seconds.
             Err(why) if failed.as_ref() == Some(&why) => {}
             Err(why) => {
                 tracing::warn!(
@@ -219,6 +223,7 @@ pub(crate) fn server_config(material: &Material) -> Result<Arc<rustls::ServerCon
             }
             let verifier =
                 rustls::server::WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
+                    // Clients without a certificate may still send a token.
                     .allow_unauthenticated()
                     .build()
                     .map_err(|e| format!("{}: {e}", path.display()))?;

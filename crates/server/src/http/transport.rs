@@ -16,9 +16,11 @@ pub(crate) fn refusal(parts: &Parts) -> Option<Response<Body>> {
         let why = "400 Bad Request: missing required Host header";
         return Some(answer(StatusCode::BAD_REQUEST, why));
     }
+    // Go's server refuses these before any handler; hyper accepts them.
     if other.is_some() || !is_escaped(parts.uri.path()) {
         return Some(answer(StatusCode::BAD_REQUEST, "400 Bad Request"));
     }
+    // hyper sends the interim response for `100-continue` itself.
     if expects.is_some_and(|e| !e.as_bytes().eq_ignore_ascii_case(b"100-continue")) {
         return Some(answer(StatusCode::EXPECTATION_FAILED, ""));
     }

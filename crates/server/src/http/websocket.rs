@@ -116,6 +116,7 @@ impl Upgrade {
             Err(Malformed) => return Credential::Rejected,
         };
         let credential = tokens.holder(&token);
+        // kube-apiserver's authenticator hides the token from the handshake only after it was accepted.
         if matches!(credential, Credential::Accepted(_)) {
             self.protocols = others;
         }
@@ -242,6 +243,7 @@ async fn serve(connection: OnUpgrade, mut events: Events, turn: PollSemaphore) {
     let sent = async {
         while let Some(mut chunk) = events.chunks.recv().await {
             while let Some(message) = next_event(events.encoding, &mut chunk) {
+                // One flush for the events of a chunk, which are often small.
                 sink.feed(message).await?;
             }
             sink.flush().await?;
@@ -263,6 +265,7 @@ async fn serve(connection: OnUpgrade, mut events: Events, turn: PollSemaphore) {
         _ = in_turns(sent, turn) => CloseCode::Normal,
         code = done => code,
     };
+    // Ends the watch before the closing handshake, which may take until its timeout.
     drop(events);
     if let Ok(socket) = sink.reunite(stream) {
         // The rest is dropped after the timeout.

@@ -127,12 +127,14 @@ fn kind(versions: &[&'static ApiResource], compiler: &Compiler) -> Result<Kind, 
         _ => {
             let names: Vec<&'static str> = versions.iter().map(|v| v.version).collect();
             let typed = Typed::new(group, name, scope(first), &names, hub);
+            // A kind that lacks its type would decode nothing, so the server does not start.
             typed
                 .and_then(Behavior::typed)
                 .ok_or_else(|| format!("the table of API types has no {group} {name}"))?
         }
     };
     let mut served: Vec<Version> = versions.iter().map(|v| version(v, hub)).collect();
+    // kube-apiserver served v1beta1 up to 1.21, so the table of current API types lacks it.
     if group == definitions::GROUP {
         served.push(Version {
             deprecation: ApiVersion::V1Beta1.deprecation().map(str::to_owned),
@@ -150,6 +152,7 @@ fn kind(versions: &[&'static ApiResource], compiler: &Compiler) -> Result<Kind, 
         namespaced: first.scope() == Scope::Namespaced,
         versions: served,
         protobuf,
+        // The status storages of these two groups have no table convertor in kube-apiserver.
         status_has_columns: !matches!(group, definitions::GROUP | "apiregistration.k8s.io"),
         precondition_failed: match (group, name) {
             ("", "Namespace") => Some("Precondition failed"),
@@ -159,6 +162,7 @@ fn kind(versions: &[&'static ApiResource], compiler: &Compiler) -> Result<Kind, 
         review: ReviewKind::find(group, name),
         verbs: first.verbs(),
         storage_hash: first.storage_version_hash().map(str::to_owned),
+        // The schemas of built-in kinds change only with the program.
         mark: env!("CARGO_PKG_VERSION").to_owned(),
         ..behavior.kind(group, name)
     })
@@ -236,6 +240,7 @@ impl Behavior {
             storage_hash: None,
             mark: String::new(),
             serial: next_serial(),
+            // Built-in kinds never change, so their watches may begin at any revision.
             incarnation: ServedIncarnation::since(0),
         }
     }
@@ -272,6 +277,7 @@ fn hub(group: &'static str, versions: &[&'static ApiResource]) -> (&'static str,
     if group == EVENTS {
         return ("", "v1");
     }
+    // Only stable versions are served, so the order of texts is that of versions up to `v9`.
     let newest = versions.iter().map(|v| v.version).max();
     (group, newest.unwrap_or("v1"))
 }

@@ -74,9 +74,11 @@ pub(crate) fn kind(
     let storage = versions
         .iter()
         .find(|v| v.storage)
+        // Validation requires exactly one storage version: only a CRD that another program damaged has none.
         .map_or("v1", |v| v.name.as_str());
     let is_terminating = definition.has_condition("Terminating");
     Kind {
+        // The kind comes from the accepted names: a change of names that conflicts is not served yet.
         storage_hash: Some(storage_hash(&spec.group, storage, &names.kind)),
         group: own(&spec.group),
         key_group: own(&spec.group),
@@ -239,6 +241,7 @@ impl KindCodec for Custom {
     }
 
     fn read(&self, kind: &Kind, version: &Version, stored: Value) -> ApiResult<Value> {
+        // `load` prunes by the written version, so only another version needs more.
         let is_asked = written_version(&stored) == version.name;
         let loaded = self.load(kind, stored)?;
         match is_asked {
@@ -267,6 +270,7 @@ impl KindCodec for Custom {
         let Some((_, any)) = self.versions.first() else {
             return Err(format!("{}.{} has no versions", kind.plural, kind.group));
         };
+        // The schemas are decoded again for a document: keeping them for every CRD would take far more memory.
         let definition = any.source.definition()?;
         let positions: BTreeMap<&str, usize> = self
             .versions
@@ -307,6 +311,7 @@ impl KindRules for Custom {
         let is_own = group == group_version(&asked.api_version).0 && kind == asked.kind;
         let is_list = kind.ends_with("List") && object.get("items").is_some_and(|i| i.as_array().is_some());
         let own = self.resource_named(name)?.filter(|_| is_own);
+        // kube-apiserver prunes by the version that the object names, and compares it with the path only later.
         Ok(match own {
             Some(own) => (own.into(), NormalizeMode::Request),
             None if is_own && !asked.preserve_unknown_fields => (asked.into(), NormalizeMode::UnknownVersion),
@@ -317,6 +322,7 @@ impl KindRules for Custom {
 
     fn weight(&self, version: &Version) -> u32 {
         self.compiled(&version.name)
+            // Unknown counts as heavy: the request may have to compile the version.
             .map_or(u32::MAX, CompiledVersion::weight)
     }
 

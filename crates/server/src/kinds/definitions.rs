@@ -112,6 +112,7 @@ impl KindCodec for Definitions {
     }
 
     fn store(&self, _kind: &Kind, version: &Version, object: Value) -> ApiResult<Value> {
+        // Admission normalized the document already.
         if version.storage {
             return Ok(object);
         }
@@ -138,6 +139,7 @@ impl KindCodec for Definitions {
 
     fn in_version(&self, _kind: &Kind, object: Value, wanted: &str) -> Result<Value, String> {
         let wanted = api_version(group_version(wanted).1);
+        // The common case costs no decoding of large schemas.
         if ApiVersion::of_document(&object) == wanted {
             return Ok(object);
         }
@@ -194,6 +196,7 @@ impl KindRules for Definitions {
             .get_or_insert_with("finalizers", || Value::Array(Vec::new()));
         let cleanup = Value::from(crate::controllers::crd::CLEANUP);
         if let Some(list) = finalizers.as_array_mut()
+            // Another server, or an earlier deletion, may have added the finalizer.
             && !list.contains(&cleanup)
         {
             list.push(cleanup);

@@ -167,6 +167,7 @@ impl Kind {
     pub(crate) fn internal_type(&self) -> String {
         let package = match self.object_group.split('.').next() {
             None | Some("") => "core",
+            // Go packages have the first label of the group: `rbac` for `rbac.authorization.k8s.io`.
             Some(package) => package,
         };
         format!("{package}.{}", self.kind)
@@ -329,6 +330,7 @@ impl Kinds {
         let by_name = self.of_definitions(group);
         if let Some(kinds) = by_name.get_mut(group) {
             kinds.remove(plural);
+            // A group without kinds must disappear from discovery, and `has_builtin_group` looks at the first kind.
             if kinds.is_empty() {
                 by_name.remove(group);
             }

@@ -168,6 +168,7 @@ impl Label {
                 Some(name) => version.subresource(name).map_or("", |s| s.name),
                 None => "",
             };
+            // As in kube-apiserver's `CleanScope`, a create is about one object.
             label.scope = if path.name.is_some() || method == Method::POST {
                 "resource"
             } else if path.namespace.is_some() {
@@ -187,8 +188,10 @@ impl Label {
             "PATCH" => "PATCH",
             "DELETE" if many => "DELETECOLLECTION",
             "DELETE" => "DELETE",
+            // Clients may send any method, and each would be a series of its own.
             _ => "other",
         };
+        // A collision only costs time, because equality compares the labels themselves.
         label.digest = foldhash::fast::FixedState::default().hash_one((
             label.verb,
             label.group.as_str(),

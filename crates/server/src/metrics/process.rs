@@ -14,6 +14,7 @@ pub(super) struct Process;
 
 impl Collector for Process {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        // A scrape must not fail because `/proc` cannot be read.
         let Ok(facts) = Facts::now() else {
             return Ok(());
         };
@@ -57,6 +58,7 @@ impl Facts {
                 (
                     "process_start_time_seconds",
                     "When the process started, since 1970.",
+                    // The system counts the start of a process from its own.
                     boot_time_secs()? as f64 + seconds(stat.starttime),
                 ),
                 (

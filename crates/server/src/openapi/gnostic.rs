@@ -117,6 +117,7 @@ fn amount(out: &mut Vec<u8>, field: u64, value: &Value, key: &str) {
 /// `Any { yaml = 2 }`
 fn any(value: &Value) -> Vec<u8> {
     let mut m = Vec::new();
+    // gnostic's clients parse this field as YAML.
     string(&mut m, 2, &scantling_value::yaml::encode(value));
     m
 }

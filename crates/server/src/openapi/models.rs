@@ -48,6 +48,7 @@ impl ModelRenderer {
             .filter(|(group, _)| is_listed(group))
             .map(|(group, version)| (group.to_owned(), version.to_owned()))
             .collect();
+        // kube-apiserver's documents have them sorted.
         versions.sort_unstable();
         ModelRenderer {
             descriptions: Descriptions::new(),
@@ -80,6 +81,7 @@ impl ModelRenderer {
         let mut todo: BTreeSet<String> = BTreeSet::new();
         paths.for_each(|path| references(path, &mut todo));
         schemas.values().for_each(|schema| references(schema, &mut todo));
+        // Models refer to each other in cycles, so only those that are not there yet are followed.
         while let Some(name) = todo.pop_first() {
             if !schemas.contains_key(&name)
                 && let Ok(model) = self.model(&name)

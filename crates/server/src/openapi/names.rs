@@ -10,6 +10,7 @@ impl GroupVersionWords {
     pub(super) fn new(group: &str, version: Option<&str>) -> GroupVersionWords {
         let group = match group {
             "" => "core",
+            // kube-apiserver shortens its own groups only.
             group => group.strip_suffix(".k8s.io").unwrap_or(group),
         };
         let tag = word(group, First::AsItIs);

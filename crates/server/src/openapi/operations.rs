@@ -89,6 +89,7 @@ impl Action {
 
 /// A kind with its article. Plurals, and words that look like plurals, have none.
 fn with_article(kind: &str) -> String {
+    // As in kube-apiserver: `create Endpoints`, but `create an Ingress`.
     if kind.ends_with('s') && !kind.ends_with("ss") {
         return kind.to_owned();
     }

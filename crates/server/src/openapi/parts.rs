@@ -89,6 +89,7 @@ impl Parts {
             deadline::tick_by(STEPS);
         }
         let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
+        // Kinds that changed have other serials, so their old parts would stay forever.
         written.retain(|(_, serial), _| current.contains(serial));
         drop(written);
         let paths = sorted(&parts, |p| &p.paths);
@@ -116,6 +117,7 @@ impl Parts {
         if let Some(part) = written().get(&(form, serial)) {
             return Ok(Arc::clone(part));
         }
+        // Without the lock: rendering takes long, and another request may need a part that exists.
         let part = Arc::new(write()?);
         written().insert((form, serial), Arc::clone(&part));
         Ok(part)
@@ -126,6 +128,7 @@ impl Parts {
 fn sorted(parts: &[Arc<KindPart>], members: impl Fn(&KindPart) -> &[Member]) -> Vec<MaybeCompressed> {
     let mut all: Vec<&Member> = parts.iter().flat_map(|p| members(p)).collect();
     all.sort_by(|a, b| a.name.cmp(&b.name));
+    // A stable sort: of equal names, the one of the part that comes first stays, and shared parts come first.
     all.dedup_by(|a, b| a.name == b.name);
     all.into_iter().map(|m| m.written.clone()).collect()
 }

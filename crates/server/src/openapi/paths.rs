@@ -126,6 +126,7 @@ impl<'a> Writer<'a> {
         if *namespaced {
             add("list", Action::List, format!("{root}/{plural}"));
         }
+        // kube-apiserver publishes the old watch paths only for kinds with Go types, though it serves them for all.
         if self.kind.built_in {
             add(
                 "watch",
@@ -149,6 +150,7 @@ impl<'a> Writer<'a> {
             let scale = self.version.scale.is_some().then(|| ("scale", SCALE.to_owned()));
             let endpoint = |(subresource, model)| Endpoint {
                 subresource,
+                // kube-apiserver gives the subresources of a custom resource its own kind, even the scale.
                 gvk: own,
                 model,
                 verbs: &["get", "patch", "update"],
@@ -193,6 +195,7 @@ impl<'a> Writer<'a> {
         }
         for verb in endpoint.verbs {
             let action = match *verb {
+                // Options as the kind of a subresource mark a connection that is upgraded.
                 "get" if kind.ends_with("Options") => Action::Connect("get"),
                 "create" if kind.ends_with("Options") => Action::Connect("post"),
                 "get" => Action::Get,
@@ -200,6 +203,7 @@ impl<'a> Writer<'a> {
                 "update" => Action::Update,
                 "patch" => Action::Patch,
                 "delete" => Action::Delete,
+                // Subresources have no verb that lists or watches.
                 _ => continue,
             };
             out.push(self.operation(endpoint, action, path.clone()));
@@ -315,6 +319,7 @@ impl<'a> Writer<'a> {
         }
         for (part, name) in [
             ("/{name}", "name"),
+            // With the slash behind it: `/namespaces/{name}` is a namespace itself.
             ("/{namespace}/", "namespace"),
             ("/{path}", "path of a proxy"),
         ] {

@@ -132,6 +132,7 @@ fn route(kinds: &Kinds, name: &str) -> Option<Route> {
         }
     };
     Some(Route {
+        // kube-apiserver documents these paths with a trailing slash, and serves them without it, too.
         path: format!("/{name}/"),
         tag,
         description,

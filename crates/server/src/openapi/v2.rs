@@ -38,6 +38,7 @@ pub(super) fn of_kind(kind: &Kind) -> Result<(Map, Map), String> {
         let names = versions
             .iter()
             .map(|version| Writer::new(kind, version).name.into());
+        // `published` has one schema per version, in their order.
         schemas.extend(names.zip(published));
     }
     // The last of several schemas with one name wins.
@@ -119,6 +120,7 @@ fn schema(value: Value) -> Value {
     for (key, value) in members {
         let value = match (key.as_str(), value) {
             ("oneOf", _) => {
+                // `IntOrString` is such a type: v2 has no alternatives, and kube-apiserver calls it a string.
                 out.insert("type", "string".into());
                 continue;
             }
@@ -218,6 +220,7 @@ fn shared_name(parameter: &Value) -> Option<String> {
         return None;
     }
     let member = |key: &str| Some(format!("\"{key}\":{}", parameter.get(key)?.to_json()));
+    // The digest must equal that of kube-openapi, so the members are in the order in which Go marshals them.
     let members: Vec<String> = ORDER.into_iter().filter_map(member).collect();
     let digest = fnv1(format!("{{{}}}", members.join(",")).as_bytes()).to_be_bytes();
     let beginning = BASE64_URL_SAFE.encode(digest.get(..6)?);
@@ -278,6 +281,7 @@ fn operation(patch_types: &[&str], is_built_in: bool, method: &str, mut value: V
     if let Some(mut sent) = members.remove("requestBody") {
         let required = sent.get("required").cloned();
         let schema = content(&mut sent).unwrap_or_else(|| Map::new().into());
+        // kube-openapi lists the body first.
         all.insert(0, body(schema, required));
     }
     if !all.is_empty() {

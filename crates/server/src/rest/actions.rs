@@ -43,6 +43,7 @@ impl WriteRequest<'_> {
             head: self.head,
             body: self.body.clone(),
             warnings: self.warnings,
+            // The action itself is not stored, so there cannot be a stored text to answer with.
             text: None,
         };
         let form = write.head.body_encoding()?;

@@ -84,6 +84,7 @@ impl WriteRequest<'_> {
         let call = self.call;
         let now = timestamp();
         let request = admission.request(call, &now, self.requester());
+        // In order: a plugin looks up and changes the object as the plugins before it left it.
         for plugin in call.api.plugins.iter().filter(|plugin| plugin.handles(&request)) {
             let found = call.api.find_all(&plugin.lookups(object, &request)).await?;
             if let Some(members) = object.as_object_mut() {
@@ -106,6 +107,7 @@ impl WriteRequest<'_> {
         let now = timestamp();
         for plugin in &call.api.plugins {
             let mut tries = 0;
+            // Most writes change no quota, so the lock is taken only after a first decision without it.
             let mut alone = None;
             loop {
                 let request = admission.request(call, &now, self.requester());
@@ -126,6 +128,8 @@ impl WriteRequest<'_> {
                     alone = Some(call.api.usage.lock(request.namespace).await);
                     continue;
                 }
+                // The lock holds off only this server: another server over the same store, or a client,
+                // can still write first.
                 tries += 1;
                 match call.api.store_updates(&effects.updates).await? {
                     None => {
@@ -166,6 +170,7 @@ impl Api {
         let Some(name) = &lookup.name else {
             return self.list_stored(&kind, namespace).await;
         };
+        // No object can be stored under a name that is not part of a key.
         let Ok(key) = self.keys.object(&kind.key_group, &kind.plural, namespace, name) else {
             return Ok(Vec::new());
         };
@@ -252,11 +257,13 @@ impl Api {
                 .object(&kind.key_group, &kind.plural, namespace, text("name"))
                 .map_err(store_error)?;
             let expected = crate::request::parse_uint(text("resourceVersion")).map_err(ApiError::internal)?;
+            // The stored object serves only to compute managed fields: the write below is conditional on its revision.
             let live = self.store.get(&key, ReadAt::Latest).await.map_err(store_error)?;
             let Some(live) = live.filter(|live| live.mod_revision == expected) else {
                 return Ok(Some(conflict()));
             };
             let live = read::stored(&live)?;
+            // As on kube-apiserver, the server is the field manager of what it writes itself.
             let owned = match kind.storage_version() {
                 Some(version) => managed_fields::after_own_status(&kind, version, &live, object.clone()),
                 None => object.clone(),

@@ -56,6 +56,7 @@ pub(crate) fn decode(
     let decoded = match form {
         Encoding::Json => match json::decode_strict(text, Limits::SERVER) {
             Ok(decoded) => decoded,
+            // Syntax errors fail again in the lenient decoder, so only errors about the range of numbers remain.
             Err(e) => {
                 // A number out of range is valid JSON; only its conversion fails.
                 let object = json::decode_any_range(text, Limits::SERVER).map_err(|e| parse_error(&e))?;
@@ -106,14 +107,18 @@ pub(crate) fn decode(
             duplicates: Vec::new(),
         },
     };
+    // Go decodes every occurrence of a field: an earlier one that does not fit is an error even if the last one fits.
     if form == Encoding::Json && !decoded.duplicates.is_empty() {
         is_odd = true;
     }
+    // Only these texts can have an `apiVersion` or `kind` that `says` does not see, so others are not read again.
     if form == Encoding::Json && (is_odd || misspells_type(&decoded.value)) {
         written_type_meta(text).map_err(unrecognized)?;
     }
     let mut object = decoded.value;
+    // Unknown fields are added later, when the object is normalized by its schema.
     let found = decoded.duplicates;
+    // kube-apiserver decodes CBOR directly into an unstructured object, without the step that reads only the type.
     if form == Encoding::Cbor && !call.kind.built_in {
         // `apiVersion` and `kind` that are not strings count as absent.
         let said = |field| object.get_str(field);
@@ -129,6 +134,7 @@ pub(crate) fn decode(
     }
     let (api_version, kind) = says(&object)?;
     if call.kind.built_in {
+        // In Go, a body of `null` leaves the typed object as it is, with all fields empty.
         if object.is_null() {
             object = Map::new().into();
         }
@@ -148,6 +154,7 @@ pub(crate) fn decode(
         return Err(match (mode, form) {
             (FieldValidation::Warn | FieldValidation::Strict, _) => unrecognized(missing(&sent)),
             // A lenient decoder uses the kind of the path until it builds the object.
+            // kube-apiserver converts YAML to JSON first, so the error shows the converted text.
             (FieldValidation::Ignore, Encoding::Yaml) => {
                 cannot_be_handled_by_default(call, &api_version, "", &missing(&object.to_json()))
             }
@@ -156,6 +163,7 @@ pub(crate) fn decode(
             }
         });
     }
+    // `type_meta` takes null for absent, as Go's strings do; the accessor of unstructured objects does not.
     if object.get("apiVersion").is_some_and(Value::is_null) {
         return Err(cannot_be_handled(call, &object, NO_VERSION));
     }
@@ -212,6 +220,7 @@ fn misspells_type(object: &Value) -> bool {
 
 /// Checks every `apiVersion` and `kind` of a text, which may contain them twice.
 fn written_type_meta(text: &[u8]) -> Result<(), String> {
+    // The text was decoded before, so it is valid. A body of another type is reported by `type_meta`.
     let Ok(RawJson::Object(members)) = json::decode_raw(text, Limits::SERVER) else {
         return Ok(());
     };
@@ -265,6 +274,7 @@ fn typed(call: &ResourceRequest<'_>, object: &mut Value, api_version: &str, kind
             go::quote(version)
         )));
     }
+    // The type is right, but the path names another of its versions.
     if (group, version) != group_version(&expected) {
         return Err(other_version(api_version, &expected));
     }
@@ -320,11 +330,13 @@ pub(crate) fn decode_small(text: &[u8], form: Encoding, definition: &TypeDef) ->
 
 /// The beginning of a body: as text if it looks like JSON, else in hexadecimal.
 fn summary(text: &[u8]) -> String {
+    // The length that kube-apiserver's `summarizeData` keeps.
     const LENGTH: usize = 30;
     let head = text.get(..LENGTH).unwrap_or(text);
     let more = if text.len() > LENGTH { " ..." } else { "" };
     match head.first() {
         None => "<empty>".to_owned(),
+        // As in kube-apiserver, only the first byte decides: leading white space makes the summary hexadecimal.
         Some(b'{') => format!("{}{more}", String::from_utf8_lossy(head)),
         Some(_) => format!("{}{more}", go::hex(head)),
     }

@@ -110,6 +110,7 @@ impl Webhook {
         let client = self.client().map_err(WebhookError::Call)?;
         let answer = client.post(request.to_json().into(), memory).await;
         let answer = answer.map_err(WebhookError::Call)?;
+        // Decoding and comparing a large answer would hold up the other requests of the worker.
         compute::offload(answer.body.len()).await;
         request.read(&answer)
     }
@@ -156,12 +157,14 @@ impl ResourceRequest<'_> {
     /// Converts an object unless it is in the version already. The webhook does not see the resource version.
     async fn convert(&self, by: ByWebhook<'_>, mut object: Value, version: &str) -> Result<Value, String> {
         let wanted = api_version(&self.kind.group, version);
+        // kube-apiserver does not call the webhook either if there is nothing to convert.
         if object.get("apiVersion").and_then(Value::as_str) == Some(&wanted) {
             return Ok(object);
         }
         let revision = metadata_mut(&mut object).and_then(|metadata| metadata.remove("resourceVersion"));
         let converted = by.webhook.convert(&object, &wanted, &self.api.memory.conversions);
         let converted = converted.await?;
+        // A webhook may answer with fields that the schema of the version lacks: they are pruned.
         let converted = by.custom.convert(self.kind, version, converted);
         let mut converted = converted.map_err(|e| e.message().to_owned())?;
         if let (Some(revision), Some(metadata)) = (revision, metadata_mut(&mut converted)) {
@@ -200,6 +203,7 @@ impl Converted {
 
     async fn by(webhook: &Webhook, call: &ResourceRequest<'_>, entries: &[&Arc<Entry>]) -> Converted {
         let mut by_revision = BTreeMap::new();
+        // Bounds the concurrent calls: a long list must not open a connection to the webhook for every object.
         for some in entries.chunks(AT_ONCE) {
             let converting = some.iter().map(|entry| webhook.recently(call, entry));
             let converted = join_all(converting).await;
@@ -212,6 +216,7 @@ impl Converted {
     pub(crate) fn object(&self, call: &ResourceRequest<'_>, entry: &Entry) -> ApiResult<Value> {
         if let Some(converted) = self.by_revision.get(&entry.mod_revision) {
             return match converted {
+                // The cached conversion is shared, and callers modify the object.
                 Ok((object, _)) => Ok(Value::clone(object)),
                 Err(e) => Err(e.clone()),
             };
@@ -233,6 +238,7 @@ impl Webhook {
         let object = Arc::clone(slot.get_or_try_init(shown).await?);
         let bytes = memory::of_value(&object);
         self.recent.weigh(entry, &call.version.name, bytes);
+        // Each list holds its objects even after the cache has evicted them, so each is charged for them.
         let charge = call.api.memory.conversions.charge(bytes);
         Ok((object, charge.ok_or_else(crate::api::too_many_requests)?))
     }

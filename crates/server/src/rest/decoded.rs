@@ -24,6 +24,7 @@ impl DecodedCache {
         let cache = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let object = |entry: &Arc<Entry>| {
             let (key, object) = cache.objects.get(&entry.mod_revision)?;
+            // One revision may write several keys in one transaction, so the revision alone does not identify an entry.
             (*key == entry.key).then(|| Arc::clone(object))
         };
         entries.iter().map(object).collect()
@@ -37,6 +38,7 @@ impl DecodedCache {
             return;
         }
         let mut cache = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // Clearing is cheaper than tracking the order of use, and few objects are in use at once.
         if cache.bytes + size > MAX_BYTES {
             *cache = Decoded::default();
         }

@@ -46,6 +46,7 @@ impl WriteRequest<'_> {
         if let Some(why) = call.kind.behavior.and_then(|b| b.protection(name)) {
             return Err(ApiError::forbidden(call.group_resource(), name, why));
         }
+        // Kinds differ in what a finished deletion returns, because their Go strategies do: the object or a `Status`.
         match self.delete_object(name, &options).await? {
             Deleted::Gone(object) if call.kind.facts.delete_returns_object => {
                 call.shape()?.object(200, object)
@@ -66,6 +67,7 @@ impl WriteRequest<'_> {
                 Ok(Reply::object(200, &done, call.shape()?.wanted.encoding))
             }
             Deleted::Held(object) => {
+                // Only the deprecated option asks for 202, as in kube-apiserver; `propagationPolicy` does not.
                 let code = if options.orphan_dependents == Some(false) {
                     202
                 } else {
@@ -97,6 +99,7 @@ impl WriteRequest<'_> {
         for row in &found.items {
             match self.delete_object(row.name(), &delete).await {
                 Ok(_) => {}
+                // Another request deleted it since the list: it is gone, as wanted.
                 Err(e) if e.code() == 404 => {}
                 Err(e) => return Err(e),
             }
@@ -134,6 +137,7 @@ impl WriteRequest<'_> {
             return Err(ApiError::bad_request(why));
         }
         let body = match form {
+            // Decoded from the raw text, which still has the duplicate fields that Go's decoder merges.
             Encoding::Json => decode_raw(&self.body).and_then(|text| decode_typed(table, options, text)),
             Encoding::Yaml | Encoding::Protobuf | Encoding::Cbor => decode_typed(table, options, body),
         };
@@ -164,7 +168,9 @@ impl WriteRequest<'_> {
                 );
                 return Err(ApiError::conflict(call.group_resource(), name, &why));
             }
+            // Checked in every round: after a conflict, the object may be another one of the same name.
             self.preconditions(name, &uid, entry.mod_revision, options)?;
+            // Admission sees a deletion before it is decided whether finalizers hold the object.
             self.check_deletion(name, &object, options).await?;
             if metadata_str(&object, "deletionTimestamp").is_empty()
                 && let Some(marked) = call
@@ -184,6 +190,7 @@ impl WriteRequest<'_> {
                     None => continue,
                 }
             }
+            // A namespace that is being deleted waits for its own finalizers: another deletion changes nothing.
             if call.kind.rules.is_held(&object) {
                 return Ok(Deleted::Held(object));
             }
@@ -197,6 +204,7 @@ impl WriteRequest<'_> {
             };
             let before: Vec<String> = finalizers(&object);
             let after = match call.kind.facts.garbage_collection {
+                // No garbage collector would ever remove these finalizers from such a kind.
                 GarbageCollection::Unsupported => without_propagation(&before),
                 default => with_propagation(&before, options, default),
             };
@@ -205,7 +213,9 @@ impl WriteRequest<'_> {
                     true => grace.is_some(),
                     false => mark(&mut object, &after) || grace.is_some(),
                 };
+                // With zero seconds left, the mark is only for watchers: the object is removed right after it.
                 let is_held = !after.is_empty() || grace.is_some_and(|seconds| seconds > 0);
+                // A repeated deletion of a marked object writes nothing, so its resource version stays.
                 if options.dry_run || !(marked || after != before) {
                     return Ok(match is_held {
                         true => Deleted::Held(object),
@@ -227,6 +237,7 @@ impl WriteRequest<'_> {
                         let expected = event.revision;
                         let delete = scantling_store::Write::Delete { expected };
                         match call.api.store.write(&key, delete).await {
+                            // Not found: a finalizer or another client removed it first, with the same result.
                             Ok(_) | Err(StoreError::NotFound { .. }) => return Ok(Deleted::Gone(object)),
                             Err(StoreError::Conflict { .. }) => continue,
                             Err(e) => return Err(store_error(e)),
@@ -283,12 +294,14 @@ impl WriteRequest<'_> {
             .at(["metadata", "deletionGracePeriodSeconds"])
             .and_then(Value::as_int);
         match (current, requested) {
+            // A server that stopped between mark and removal leaves zero seconds: the next deletion removes the object.
             (None | Some(0), _) => Grace::None,
             // A pending deletion can only be sped up.
             (Some(current), Some(requested)) if requested < current => {
                 let begun = deadline.parse().map_or(now, |deadline| after(deadline, -current));
                 let deadline = after(begun, requested);
                 let (deadline, seconds) = match deadline < now {
+                    // The time is over already, but whatever ends the object gracefully still gets one second.
                     true => (now, requested.min(1)),
                     false => (deadline, requested),
                 };
@@ -337,6 +350,7 @@ impl WriteRequest<'_> {
         options: &DeleteOptions,
     ) -> ApiResult<()> {
         let call = self.call;
+        // Kinds with a storage of their own have their own words, and name the resource instead of the kind.
         let own_words = call.kind.precondition_failed;
         let conflict = |what: &str, asked: &str, found: &str, perhaps: &str| match own_words {
             Some(words) => {
@@ -355,6 +369,7 @@ impl WriteRequest<'_> {
             return Err(conflict("UID", asked, uid, "deleted and then recreated"));
         }
         if let Some(asked) = options.resource_version.as_deref()
+            // A text that does not parse as a number matches no revision: kube-apiserver compares texts.
             && parse_uint(asked).ok() != Some(revision)
         {
             let found = revision.to_string();
@@ -382,6 +397,7 @@ fn format_time(time: jiff::Timestamp) -> String {
 fn mark_gracefully(object: &mut Value, seconds: i64, deadline: &str) {
     if let Some(m) = metadata_mut(object) {
         let generation = m.get("generation").and_then(Value::as_int).unwrap_or(0);
+        // A deletion changes what controllers must do, so it counts as a change of the desired state.
         if generation > 0 && m.get("deletionTimestamp").is_none() {
             m.insert("generation", Value::Int(generation.saturating_add(1)));
         }
@@ -480,6 +496,7 @@ pub(crate) fn mark(object: &mut Value, finalizers: &[String]) -> bool {
         return false;
     }
     let generation = m.get("generation").and_then(Value::as_int).unwrap_or(0);
+    // A graceful deletion has incremented it already.
     if generation > 0 && m.get("deletionGracePeriodSeconds").is_none() {
         m.insert("generation", Value::Int(generation.saturating_add(1)));
     }

@@ -52,6 +52,7 @@ impl From<u64> for EntryCache {
 /// Returns a number for a new state of a kind; facts of other states do not count. Zero is never returned.
 pub(crate) fn next_serial() -> u32 {
     static LAST: AtomicU32 = AtomicU32::new(0);
+    // Zero marks an entry without facts, so it must not name a state even after the counter wraps around.
     LAST.fetch_add(1, Ordering::Relaxed).wrapping_add(1).max(1)
 }
 
@@ -64,6 +65,7 @@ impl EntryCache {
 
     /// Returns the facts that hold for the version of a request.
     pub(crate) fn for_request(call: &ResourceRequest<'_>, entry: &Entry) -> Option<EntryCache> {
+        // Another version needs at least another `apiVersion`, so its text is not the stored one.
         EntryCache::get(call.kind, entry).filter(|_| call.version.storage)
     }
 

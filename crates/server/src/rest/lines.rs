@@ -89,12 +89,14 @@ impl Lines {
         if let Some(line) = kept().lines.get(&which) {
             return Ok(line.clone());
         }
+        // Rendered without the lock. Two watchers may render the same line; the result is the same.
         let line = Bytes::from(write()?);
         let mut kept = kept();
         if kept.lines.insert(which, line.clone()).is_none() {
             kept.bytes += line.len();
         }
         while kept.bytes > KEPT {
+            // Keys begin with the revision, so the first line is one of the oldest write.
             let Some((_, oldest)) = kept.lines.pop_first() else {
                 break;
             };

@@ -117,6 +117,7 @@ impl Listing {
         };
         let items: usize = self.0.items.iter().map(held).sum();
         let held = self.0.before.len() + items + self.0.after.len();
+        // Two responses may charge a shared list at once: the second charge is dropped, and the first one counts.
         let charge = budget.charge(held);
         charge.is_some_and(|charge| self.0.charge.set(charge).is_ok() || self.0.charge.get().is_some())
     }
@@ -145,6 +146,7 @@ impl Listing {
 /// The lists that are being sent. Many clients often request the same one.
 #[derive(Debug, Default)]
 pub(crate) struct SharedListings {
+    // Weak, so that a list is freed with the last response that sends it.
     recent: Mutex<VecDeque<(String, Weak<Parts>)>>,
 }
 
@@ -163,6 +165,7 @@ impl SharedListings {
     pub(crate) fn share(&self, key: String, list: Listing) -> Listing {
         let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
         recent.retain(|(_, list)| list.strong_count() > 0);
+        // Another request may have built the same list since `get`; sending that one keeps a single copy in memory.
         let found = recent.iter().find(|(k, _)| *k == key);
         if let Some(shared) = found.and_then(|(_, list)| list.upgrade()) {
             return Listing(shared);
@@ -243,6 +246,7 @@ impl Body for ListBody {
         if self.is_end_stream() {
             return Poll::Ready(None);
         }
+        // The writer stops after the item that passes the limit, so chunks are longer than it by part of an item.
         let mut chunk = Vec::with_capacity(CHUNK + CHUNK / 4);
         self.writer.write(CHUNK, &mut chunk);
         let length = chunk.len() as u64;
@@ -328,6 +332,7 @@ impl Body for GzipBody {
                     Err(e) => broken_off(&e),
                 });
             }
+            // Compressed output collects until it fills a TLS record; a frame per chunk of input would be tiny.
             if encoder.get_ref().len() >= CHUNK / 2 {
                 let out = std::mem::replace(encoder.get_mut(), Vec::with_capacity(CHUNK));
                 self.encoder = Some(encoder);
@@ -335,6 +340,7 @@ impl Body for GzipBody {
             }
         }
         self.encoder = Some(encoder);
+        // Nothing will wake the task later: it only lets others run between two turns.
         cx.waker().wake_by_ref();
         Poll::Pending
     }

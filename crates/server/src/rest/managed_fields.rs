@@ -46,6 +46,7 @@ impl<'a> KindVersions<'a> {
         } else if to == hub || is_of(&hub) {
             self.memo.convert(object, to)
         } else {
+            // As in kube-apiserver's version converter, every version is reached through the hub.
             self.memo.convert(&self.memo.convert(object, &hub)?, to)
         }
     }
@@ -128,6 +129,7 @@ pub(crate) async fn after_update(
         name,
         now: Timestamp::now(),
     };
+    // Without a webhook the update runs once, so the object is moved; with one it may run again and is cloned.
     if call.kind.codec.webhook().is_none() {
         return updated(call, &update, new, &Memo::default());
     }
@@ -156,6 +158,7 @@ fn updated(call: &ResourceRequest<'_>, update: &Update<'_>, new: Value, memo: &M
         object,
         typed: TypeCheck::Unknown,
     };
+    // The scale has managers of its own type, which are mapped to the fields of the object.
     if part == Part::Scale {
         return after_scale(call, live, new, name).map(untyped);
     }
@@ -163,6 +166,7 @@ fn updated(call: &ResourceRequest<'_>, update: &Update<'_>, new: Value, memo: &M
     let update = |new| manager.update(live, new, name, now);
     Ok(match call.kind.codec.managed_form(call.version, &new) {
         None => update(new),
+        // Ownership is computed on the form that Go would encode, but the object keeps its own form.
         Some(written) => untyped(with_managers_of(new, &update(written).object)),
     })
 }

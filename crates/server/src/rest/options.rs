@@ -64,6 +64,7 @@ impl WriteOptions {
                 errors.push_with(|| {
                     FieldError::not_supported(&root.field("fieldValidation"), other, supported)
                 });
+                // Not used: the error refuses the request.
                 FieldValidation::Warn
             }
         };
@@ -85,6 +86,7 @@ impl WriteOptions {
 fn check_manager(manager: &str, errors: &mut ErrorList) {
     let root = Path::ROOT;
     let at = root.field("fieldManager");
+    // Go's `len`: bytes, not characters. The same holds for the positions below.
     if manager.len() > 128 {
         errors.push_with(|| FieldError::too_long(&at, 128));
     }
@@ -110,6 +112,7 @@ fn check_dry_run(values: &[&str], errors: &mut ErrorList) -> bool {
         let shown: Vec<Value> = values.iter().map(|v| (*v).into()).collect();
         errors.push_with(|| FieldError::not_supported(&root.field("dryRun"), Value::Array(shown), ["All"]));
     }
+    // An empty value is an error above, so what remains is `All`.
     !values.is_empty()
 }
 
@@ -171,6 +174,7 @@ impl DeleteOptions {
             None => {
                 grace = query.int("gracePeriodSeconds")?;
                 dry_run = query.all("dryRun").into_iter().map(str::to_owned).collect();
+                // An empty parameter is ignored, whereas an empty string in a body is a precondition.
                 uid = query.get("uid").filter(|u| !u.is_empty()).map(str::to_owned);
                 resource_version = query
                     .get("resourceVersion")
@@ -197,6 +201,7 @@ impl DeleteOptions {
                 None
             }
         };
+        // Go's validation looks at the text, so it also reports the conflict for an invalid policy.
         if let (Some(policy), Some(_)) = (policy.as_deref(), orphan) {
             let why = "orphanDependents and deletionPropagation cannot be both set";
             errors.push_with(|| FieldError::invalid(&at, policy, why));
@@ -283,6 +288,7 @@ impl ListOptions {
         let mut forbid = |why: &str| errors.push_with(|| FieldError::forbidden(&at, why));
         let given = !asked.is_empty() || version_match.is_some();
         if watch {
+            // The checks keep kube-apiserver's order, because the message lists the errors in it.
             if sends.is_some() && version_match != Some(VersionMatch::NotOlderThan) {
                 forbid("sendInitialEvents requires setting resourceVersionMatch to NotOlderThan");
             }

@@ -28,8 +28,10 @@ impl Continue {
             ("v", Value::from(FORM)),
             (
                 "rv",
+                // kube-apiserver's tokens have -1 for the latest revision; zero would be refused.
                 Value::Int(self.revision.map_or(-1, |r| i64::try_from(r).unwrap_or(i64::MAX))),
             ),
+            // The zero byte makes it the first possible key after the last one: tokens name where a range begins.
             ("start", format!("{}\0", self.after).into()),
         ];
         URL_SAFE_NO_PAD.encode(Value::Object(Map::from_iter(entries)).to_json())
@@ -68,6 +70,7 @@ impl Continue {
         }
         let start = start.strip_prefix('/').unwrap_or(start);
         let after = start.strip_suffix('\0').unwrap_or(start).to_owned();
+        // A negative revision stands for the latest.
         let revision = u64::try_from(revision).ok();
         Ok(Continue { revision, after })
     }

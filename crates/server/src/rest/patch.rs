@@ -59,6 +59,7 @@ impl WriteRequest<'_> {
         let (status, object) = match (ty, part) {
             (PatchType::Apply, _) => self.apply(name, part, &options, &patch).await?,
             (_, Part::Scale) => (200, self.patch_scale(name, &options, &patch).await?),
+            // A patch other than an apply never creates, so its status is always 200.
             _ => (200, self.patch_object(name, part, &options, &patch).await?),
         };
         if part == Part::Scale {
@@ -113,6 +114,7 @@ impl WriteRequest<'_> {
         };
         let source = match patch {
             Ok(patch) => ObjectSource::Patch(patch),
+            // `change` returns the error of the patch before the source is used.
             Err(_) => ObjectSource::Body,
         };
         let edit = Edit {
@@ -161,6 +163,7 @@ impl WriteRequest<'_> {
         }
         // Resource version and uid come from the patched object: they are not preconditions of the client.
         if let Some(m) = crate::rest::write::metadata_mut(&mut sent) {
+            // Otherwise an object that was recreated meanwhile would fail with an error about a uid that no one sent.
             m.remove("uid");
             if !patch.sets(["metadata", "resourceVersion"]) {
                 m.remove("resourceVersion");
@@ -200,6 +203,7 @@ impl WriteRequest<'_> {
             return Ok((200, scale));
         }
         let now = Timestamp::now();
+        // The time is fixed outside: a run with more conversions must give the same object.
         let applied = |old: Option<&Value>, memo: &Memo| {
             let apply = managed_fields::Apply {
                 config: applying.config,
@@ -208,11 +212,13 @@ impl WriteRequest<'_> {
                 now,
             };
             let object = managed_fields::apply(call, part, old, &apply, memo).map_err(apply_error)?;
+            // kube-apiserver reports conflicts and schema errors before the error of strict validation.
             applying.check_strictly()?;
             Ok(object)
         };
         if !there {
             let mut object = with_conversions(call, |memo| applied(None, memo)).await?;
+            // Ownership and conflicts are computed before uid, namespace and name are compared, as in kube-apiserver.
             if let Err(e) = fit_new(call, name, &mut object) {
                 // The response has the warnings nevertheless.
                 self.warnings
@@ -262,6 +268,7 @@ impl WriteRequest<'_> {
     /// Returns whether an object exists. Validation refuses invalid names.
     async fn is_there(&self, name: &str) -> ApiResult<bool> {
         let call = self.call;
+        // Such a name has no key. An apply goes on as a create, whose validation has the proper error.
         if !call.names_fit(name) {
             return Ok(false);
         }
@@ -371,6 +378,7 @@ fn patch_error(e: PatchError) -> ApiError {
     match e {
         PatchError::Syntax(why) | PatchError::BadRequest(why) => ApiError::bad_request(why),
         PatchError::TooLarge(why) => ApiError::too_large(format!("Request entity too large: {why}")),
+        // kube-apiserver hides the reason from clients, too; here it goes to the log.
         PatchError::Unprocessable(why) => ApiError::unprocessable().private(why),
         PatchError::Internal(why) => ApiError::internal(why),
     }

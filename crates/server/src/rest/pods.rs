@@ -70,6 +70,7 @@ impl WriteRequest<'_> {
             name: name.unwrap_or(&own),
             old: None,
         };
+        // Mutating admission runs before the names are compared, as for any create in kube-apiserver.
         self.admit(&admission, &mut binding).await?;
         let name = match name {
             Some(name) if !own.is_empty() && own != name => {
@@ -82,6 +83,7 @@ impl WriteRequest<'_> {
         let mut errors = ErrorList::new();
         validate_binding(&binding, &mut errors);
         if !errors.is_empty() {
+            // kube-apiserver returns the aggregated errors without a status, which makes them a 500.
             return Err(ApiError::internal(aggregate(&errors)));
         }
         self.check_admission(&admission, &binding, options.dry_run)
@@ -122,6 +124,7 @@ impl WriteRequest<'_> {
     pub(crate) async fn evict(&mut self, name: &str) -> ApiResult<Reply> {
         let call = self.call;
         // Evictions of the previous version are accepted, too.
+        // The version decides how the body is decoded, so it is found before decoding.
         let is_old = self.body.windows(OLD_EVICTION.len()).any(|w| w == OLD_EVICTION);
         let version = if is_old { "v1beta1" } else { "v1" };
         let (eviction, options) = self.decode_action("policy", version, "Eviction")?;
@@ -132,6 +135,7 @@ impl WriteRequest<'_> {
         let none = Value::Object(Map::new());
         let asked = eviction.get("deleteOptions").unwrap_or(&none);
         let mut asked = DeleteOptions::parse(call.query, Some(asked))?;
+        // The query and the delete options of the body can each ask for a dry run.
         asked.dry_run |= options.dry_run;
         let is_conditional = asked.resource_version.is_some();
         let key = call.key(name)?;
@@ -151,7 +155,9 @@ impl WriteRequest<'_> {
             }
             match (self.evict_pod(&key, name, delete).await, budget) {
                 (Ok(()), _) => return success(self),
+                // A client that names a resource version wants the conflict, so its eviction is not tried again.
                 (Err(e), _) if e.code() != 409 || is_conditional => return Err(e),
+                // The Pod may have become ready, so the budget must be asked again: the client retries.
                 (Err(_), Some(budget)) => return Err(still_processing(&budget)),
                 (Err(_), None) if !has_budget && tries < MAX_TRIES => tries += 1,
                 (Err(e), None) => return Err(e),
@@ -194,6 +200,7 @@ impl WriteRequest<'_> {
             match call.api.store.write(key, update).await {
                 Ok(event) => {
                     let version = delete.resource_version.as_mut();
+                    // The mark itself changed the Pod, so the old precondition would never hold.
                     version.into_iter().for_each(|v| *v = event.revision.to_string());
                     return Ok(());
                 }
@@ -217,6 +224,7 @@ impl WriteRequest<'_> {
                 .list_stored(&kind, call.path.namespace.as_deref())
                 .await?;
             let mut of_pod = budgets.into_iter().filter(|budget| selects(budget, pod));
+            // No budget covers the Pod: nothing limits its eviction.
             let Some(budget) = of_pod.next() else {
                 return Ok(None);
             };
@@ -274,6 +282,7 @@ pub(crate) async fn log(call: &ResourceRequest<'_>, name: &str) -> ApiResult<Rep
     let pod = read::stored(&entry)?;
     check_container(&pod, call.query.get_or_empty("container"))?;
     let node = pod.str_at(["spec", "nodeName"]);
+    // A Pod that is not scheduled has no logs yet, and kube-apiserver answers with an empty text.
     if node.is_empty() {
         return Ok(Reply::plain_text(200, ""));
     }
@@ -400,6 +409,7 @@ fn bind_pod(pod: &mut Value, binding: &Value) {
         return;
     };
     spec.insert("nodeName", binding.str_at(["target", "name"]).into());
+    // kube-apiserver clears the nomination with the binding, so that no component acts on a stale hint.
     status.remove("nominatedNodeName");
     for field in ["annotations", "labels"] {
         let added = binding.at(["metadata", field]).and_then(Value::as_object);
@@ -436,6 +446,7 @@ fn set_condition(pod: &mut Value, condition: Map) {
     if let Some(conditions) = conditions.and_then(Value::as_array_mut) {
         let same = |c: &&mut Value| c.get_str("type") == condition.get_str("type");
         match conditions.iter_mut().find(same) {
+            // Without a transition, the condition keeps its time.
             Some(old) if old.get_str("status") == condition.get_str("status") => {}
             Some(old) => *old = condition.into(),
             None => conditions.push(condition.into()),
@@ -499,6 +510,7 @@ fn take_disruption(budget: &mut Value, pod: &str) -> ApiResult<()> {
         return Err(denied(why, why));
     }
     let disrupted = budget.at(["status", "disruptedPods"]).and_then(Value::as_object);
+    // The disruption controller removes entries; a full map means that it does not keep up, as in kube-apiserver.
     if disrupted.is_some_and(|pods| pods.len() > MAX_DISRUPTED) {
         return Err(denied(
             "DisruptedPods map too big - too many evictions not confirmed by PDB controller",
@@ -518,6 +530,7 @@ fn take_disruption(budget: &mut Value, pod: &str) -> ApiResult<()> {
     status.insert("disruptionsAllowed", Value::Int(allowed - 1));
     let disrupted = status.get_or_insert_with("disruptedPods", || Map::new().into());
     if let Some(disrupted) = disrupted.as_object_mut() {
+        // The disruption controller expects the deletion of these Pods and removes them from the map.
         disrupted.insert(pod, timestamp().into());
     }
     Ok(())

@@ -33,6 +33,7 @@ impl Selection {
         let (labels, mut fields) = (options.labels.clone(), options.fields.clone());
         for term in &fields.terms {
             let rules = &call.kind.rules;
+            // Before the name of the path is added: that field is always known.
             let known = rules.check_selectable(call.kind, call.version, &term.field);
             known.map_err(ApiError::bad_request)?;
         }
@@ -65,6 +66,7 @@ impl Selection {
 
     /// Returns whether an entry is selected, if that depends only on its name.
     pub(crate) fn selects_by_name(&self, entry: &Entry) -> Option<bool> {
+        // The last segment of a key is the name, so such a selection needs no decoding.
         let name = entry.key.rsplit('/').next();
         self.is_by_name()
             .then(|| self.fields.terms.iter().all(|t| name == Some(&t.value)))
@@ -73,6 +75,7 @@ impl Selection {
     /// Returns whether the selection depends only on the name.
     fn is_by_name(&self) -> bool {
         let by_name = |t: &crate::rest::selector::FieldTerm| t.equal && t.field == "metadata.name";
+        // Two terms on the name could contradict each other, which `exact` would not notice.
         self.labels.is_empty() && self.fields.terms.len() <= 1 && self.fields.terms.iter().all(by_name)
     }
 
@@ -93,6 +96,7 @@ impl ResourceRequest<'_> {
 
     /// Returns the entry of a name at a revision.
     pub(crate) async fn entry(&self, key: &str, name: &str, at: ReadAt) -> ApiResult<Arc<Entry>> {
+        // kube-apiserver reads kinds without a watch cache from etcd, whose error about the future has no retry.
         let memory = self.kind.facts.is_cached;
         let entry = self.api.store.get(key, at).await;
         let entry = entry.map_err(|e| read_error(e, memory))?;
@@ -102,6 +106,7 @@ impl ResourceRequest<'_> {
 
 /// Decodes an entry and adds its resource version.
 pub(crate) fn stored(entry: &Entry) -> ApiResult<Value> {
+    // Other API servers may share the store, so nothing about the content of a value is certain.
     let value = entry.value.bytes();
     let damaged = |why| undecodable(entry.mod_revision, ApiError::unreadable(why));
     let mut object = decode(&value).map_err(damaged)?;
@@ -127,6 +132,7 @@ fn decode(value: &[u8]) -> Result<Value, String> {
     if cbor::is_tagged(value) {
         return cbor::decode(value);
     }
+    // The prefixes of CBOR and protobuf cannot begin a JSON text.
     if !protobuf::is_enveloped(value) {
         return json::decode(value, Limits::SERVER).map_err(|e| e.to_string());
     }
@@ -210,6 +216,7 @@ pub(crate) fn store_error(e: StoreError) -> ApiError {
         StoreError::Compacted { .. } => {
             ApiError::expired("The resourceVersion for the provided list is too old.")
         }
+        // etcd's client refuses such a request itself, before the server sees it.
         StoreError::TooLarge { request, .. } if request > LARGEST_MESSAGE => ApiError::internal(format!(
             "rpc error: code = ResourceExhausted desc = trying to send message larger than max ({request} vs. \
              {LARGEST_MESSAGE})"
@@ -242,6 +249,7 @@ pub(crate) async fn get(call: &ResourceRequest<'_>, name: &str) -> ApiResult<Rep
     let entry = call.entry(&key, name, at).await?;
     let shape = call.shape()?;
     let unread = |e| by_key(call, &entry, e);
+    // A text that is known to be sent as it is stored costs a copy, whatever its size.
     if Text::noted(call, &entry).is_none() || !shape.is_plain() {
         call.offload(entry.value.len()).await;
     }
@@ -272,10 +280,12 @@ pub(crate) async fn list(call: &ResourceRequest<'_>, options: &ListOptions) -> A
         };
         let list = Listing::of_items(frame, found.items, renderer);
         let is_page = options.limit != 0 || !options.continue_token.is_empty();
+        // Only long lists are worth sharing, and only complete ones are likely to be requested alike.
         if list.len().is_some_and(|length| length < STREAMED) || !selection.is_everything() || is_page {
             return Ok(Reply::list(list));
         }
         let revision = &found.meta.resource_version;
+        // The serial changes with the kind, so a list in an outdated form is never shared.
         let key = format!(
             "{} {revision} {} {}",
             call.prefix()?,
@@ -345,6 +355,7 @@ fn turns<'e>(
     call: &ResourceRequest<'_>,
     mut entries: &'e [Arc<Entry>],
 ) -> impl Iterator<Item = &'e [Arc<Entry>]> + use<'e> {
+    // Converted objects of a turn are held together, so their number and size are bounded.
     let (most, bytes) = match call.kind.codec.webhook() {
         Some(_) => (conversion::AT_ONCE, conversion::BYTES_AT_ONCE),
         None => (TURN, usize::MAX),
@@ -356,6 +367,7 @@ fn turns<'e>(
             sum <= bytes
         };
         let count = entries.iter().take(most).take_while(fits).count();
+        // An object that exceeds the bound alone still gets a turn; no entries end the iteration.
         let (turn, rest) = entries.split_at_checked(count.max(1))?;
         entries = rest;
         Some(turn)
@@ -378,6 +390,7 @@ pub(crate) async fn find<T>(
         .filter(|_| !any);
     // A selector on the name finds one key: there are no pages.
     let only = selection.fields.exact("metadata.name").map(str::to_owned);
+    // With both names known, kube-apiserver reads one key instead of a range.
     let spot = call.path.namespace.is_some()
         || !call.kind.namespaced
         || selection.fields.exact("metadata.namespace").is_some();
@@ -412,17 +425,20 @@ pub(crate) async fn find<T>(
             }
             e => read_error(e, memory),
         })?;
+        // Later pages of the store read the same revision, so the list is one snapshot.
         at = ReadAt::Exact(revision);
         let work = |entry: &Arc<Entry>| entry.value.len() + selection.work();
         call.offload(entries.iter().map(work).sum()).await;
         let mut last = None;
         'page: for turn in turns(call, &entries) {
+            // Other names are skipped undecoded: one that cannot be decoded does not fail a list for another object.
             let is_named = |entry: &&Arc<Entry>| {
                 let name = only.as_deref();
                 name.is_none_or(|name| entry.key.rsplit('/').next() == Some(name))
             };
             let converted = Converted::for_entries(call, turn.iter().filter(is_named)).await;
             for entry in turn {
+                // Entries with another name do no other work that observes the deadline.
                 deadline::tick();
                 last = Some(&entry.key);
                 if !is_named(&entry) {
@@ -445,12 +461,15 @@ pub(crate) async fn find<T>(
                 tokio::task::yield_now().await;
             }
         }
+        // The page may be full before all entries that the store returned were looked at.
         let rest = remaining > 0 || last != entries.last().map(|e| &e.key);
+        // A selection may leave a page of the store short: like kube-apiserver, the list goes on until it is full.
         let full = limit.is_some_and(|l| items.len() >= l.get());
         if rest && !full {
             after = last.map(ToString::to_string);
             continue;
         }
+        // Reported together at the end, so that an operator sees all damaged keys at once.
         if !unreadable.is_empty() {
             return Err(ApiError::unreadable_list(call.group_resource(), &unreadable));
         }
@@ -464,7 +483,9 @@ pub(crate) async fn find<T>(
                 }
                 _ => String::new(),
             },
+            // The number of selected objects that remain is unknown, so it is left out.
             remaining: (rest && selection.is_everything()).then_some(remaining),
+            // Unstructured lists always write `continue`; typed ones omit it when it is empty.
             says_end: !call.kind.built_in,
         };
         return Ok(SelectedItems { items, meta });

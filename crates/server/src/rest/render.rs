@@ -68,6 +68,7 @@ impl Rows {
         let wanted = &shape.wanted;
         let is_message = wanted.encoding == Encoding::Protobuf && wanted.view == View::Object;
         let lazy_beyond = match wanted.encoding {
+            // Decoding again would call the webhook again, for every item and while the client waits.
             _ if call.kind.codec.webhook().is_some() => None,
             Encoding::Json | Encoding::Yaml => Some(RENDERED_AT_ONCE),
             Encoding::Protobuf if is_message => Some(MEASURED_AT_ONCE),
@@ -105,6 +106,7 @@ impl Rows {
         if is_lazy && let Some(renderer) = &self.renderer {
             let mut text = Vec::new();
             renderer.write_object(object, &mut text)?;
+            // Protobuf states the length of a list before its items, so it is measured now. The text is dropped.
             self.length += text.len();
             return Ok(Some(Row::Entry(Arc::clone(entry))));
         }
@@ -118,11 +120,13 @@ impl Rows {
                 .collect::<Map>()
                 .into();
         }
+        // Measured after the rest was dropped: lists of metadata hold only the metadata.
         let memory = memory::of_value(&object);
         self.decoded += memory;
         if self.decoded > MAX_DECODED {
             return Err(too_large());
         }
+        // Small lists are not charged: they count as part of their request.
         if self.decoded > RENDERED_AT_ONCE && !self.charge.grow(memory) {
             return Err(crate::api::too_many_requests());
         }
@@ -208,6 +212,7 @@ impl Texts {
         let Some(text) = text_if_selected(call, selection, entry, converted)? else {
             return Ok(None);
         };
+        // Texts of the store are shared with it and take no memory of their own.
         if let Listed::Text(_) = text {
             let held = text.held();
             if self.is_lazy && self.held + held > RENDERED_AT_ONCE {
@@ -365,6 +370,7 @@ impl Renderer {
         };
         let item = shape.list_item(object)?;
         match (self.wanted.encoding, &self.wanted.view) {
+            // As a sequence of one, so that the text has the indentation and the dash of an item.
             (Encoding::Yaml, _) => out.extend_from_slice(yaml::encode(&Value::Array(vec![item])).as_bytes()),
             (Encoding::Protobuf, _) => {
                 let api_version = api_version(&self.kind.group, &version.name);
@@ -381,6 +387,7 @@ impl Renderer {
 
 /// Splits the text of a list with one item, which is a mark, at that item.
 pub(crate) fn frame(list: &[u8], mark: &str, encoding: Encoding) -> Option<ListFrame> {
+    // Items in YAML end with a line feed, so nothing stands between them.
     let (item, between): (String, &[u8]) = match encoding {
         Encoding::Yaml => (format!("- {mark}\n"), b""),
         _ => (format!("\"{mark}\""), b","),

@@ -54,6 +54,7 @@ impl WriteRequest<'_> {
     pub(crate) async fn answer(&mut self, review: ReviewKind) -> ApiResult<Reply> {
         let call = self.call;
         let shape = call.shape()?;
+        // In kube-apiserver, reviews have no table convertor, so a table is not acceptable.
         if matches!(shape.wanted.view, View::Table(_)) {
             return Err(media::not_acceptable(call.accept.encodings));
         }
@@ -81,6 +82,7 @@ impl WriteRequest<'_> {
                     .await?
                     .object;
                 refuse(call, &check_access(&object, review))?;
+                // A self review is about the user of the request, whatever the body says.
                 let subject = (review != ReviewKind::Access).then(|| reviewed_user(&object));
                 let decided = authorization::decide(mode, subject.as_ref().unwrap_or(user), &asked(&object));
                 let mut status = Map::from_iter([("allowed", Value::from(decided.is_ok()))]);
@@ -111,6 +113,7 @@ impl WriteRequest<'_> {
                 if object.str_at(["spec", "namespace"]).is_empty() {
                     return Err(ApiError::bad_request("no namespace on request"));
                 }
+                // kube-apiserver answers with a new object that has only a status.
                 set(&mut object, "metadata", Map::new().into());
                 set(&mut object, "spec", Map::new().into());
                 set(&mut object, "status", rules());
@@ -144,6 +147,7 @@ impl WriteRequest<'_> {
             Value::Object(status.into_iter().collect())
         };
         let wanted: Vec<&str> = match audiences {
+            // Without audiences, the review is about the API server itself.
             [] => vec![ISSUER],
             audiences => audiences.iter().filter_map(Value::as_str).collect(),
         };
@@ -181,6 +185,7 @@ fn reviewed_user(review: &Value) -> User {
     let texts = |list: &[Value]| list.iter().filter_map(Value::as_str).map(str::to_owned).collect();
     let extra = review.at(["spec", "extra"]).and_then(Value::as_object);
     let extra = extra.into_iter().flat_map(Map::iter);
+    // `AlwaysAllow` allows every named user, so the user of a review counts as authenticated.
     let user = User::authenticated(
         review.str_at(["spec", "user"]).to_owned(),
         review.str_at(["spec", "uid"]).to_owned(),
@@ -222,6 +227,7 @@ fn check_metadata(object: &Value, review: ReviewKind) -> ErrorList {
     };
     let is_said = said.any(|field| {
         let is_own = review == ReviewKind::LocalSubject && field == "namespace";
+        // The server itself sets the managed fields before validation, so they are no fault of the client.
         field != "managedFields" && !is_own
     });
     is_said.then(error).into_iter().collect()

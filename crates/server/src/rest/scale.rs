@@ -26,6 +26,7 @@ use scantling_value::{FieldError, Finding, Limits, Map, Path, Value, go, json, y
 use std::sync::LazyLock;
 
 /// The replicas of an object without any, while a patch is applied.
+// kube-apiserver's own mark: a patch that leaves it was not given a number.
 const UNSET: i64 = i32::MIN as i64;
 
 /// The scale of an object that has replicas.
@@ -81,6 +82,7 @@ pub(crate) fn scale_to_patch(call: &ResourceRequest<'_>, object: &Value) -> ApiR
     let built_in = call
         .kind
         .built_in
+        // Custom resources store the selector as text at a path of the CRD; built-in kinds have an object.
         .then(|| selector_text(object.at(["spec", "selector"])));
     let selector = built_in.as_deref().unwrap_or(selector);
     let wanted = wanted.unwrap_or(UNSET);
@@ -91,6 +93,7 @@ pub(crate) fn scale_to_patch(call: &ResourceRequest<'_>, object: &Value) -> ApiR
         }
     }
     let mut spec = Map::new();
+    // Go omits zero replicas from the spec (`omitempty`), but not from the status.
     if wanted != 0 {
         spec.insert("replicas", Value::Int(wanted));
     }
@@ -167,6 +170,7 @@ fn selector_text(selector: Option<&Value>) -> String {
             .iter()
             .filter_map(Value::as_str)
             .collect();
+        // Go formats a set of values, which it sorts.
         values.sort_unstable();
         let text = match expression.get_str("operator") {
             "In" => format!("{key} in ({})", values.join(",")),
@@ -176,6 +180,7 @@ fn selector_text(selector: Option<&Value>) -> String {
         };
         all.push((key.to_owned(), text));
     }
+    // Go sorts requirements by key.
     all.sort();
     let texts: Vec<String> = all.into_iter().map(|(_, text)| text).collect();
     texts.join(",")
@@ -218,6 +223,7 @@ fn decode(text: &[u8], form: Encoding, mode: FieldValidation) -> Option<(Value, 
         }
     };
     match mode {
+        // Whatever is wrong with the body, kube-apiserver has the same text for it, so the reason is dropped.
         FieldValidation::Strict if !found.is_empty() => None,
         FieldValidation::Ignore => Some((sent, Vec::new())),
         FieldValidation::Strict | FieldValidation::Warn => {

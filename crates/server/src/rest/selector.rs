@@ -86,6 +86,7 @@ impl LabelSelector {
                 "NotIn" => Test::NotIn(values()),
                 "Exists" => Test::Exists,
                 "DoesNotExist" => Test::Absent,
+                // An empty set contains no value, so nothing matches.
                 _ => Test::In(Vec::new()),
             };
             requirements.push(Requirement {
@@ -109,6 +110,7 @@ impl LabelSelector {
     /// Returns whether an object with these labels matches.
     pub(crate) fn matches(&self, labels: Option<&Map>) -> bool {
         self.requirements.iter().all(|r| {
+            // A selector may have thousands of requirements and is applied to every object of a list.
             deadline::tick();
             let value = labels.and_then(|l| l.get(&r.key)).and_then(|v| v.as_str());
             match (&r.test, value) {
@@ -116,6 +118,7 @@ impl LabelSelector {
                 (Test::NotIn(set), Some(v)) => !contains(set, v),
                 (Test::Exists, found) => found.is_some(),
                 (Test::Absent, found) => found.is_none(),
+                // `notin` and `!=` also select objects without the label.
                 (Test::NotIn(_), None) => true,
                 (Test::In(_) | Test::Above(_) | Test::Below(_), None) => false,
                 (Test::Above(bound), Some(v)) => v.parse::<i64>().is_ok_and(|n| n > *bound),
@@ -214,6 +217,7 @@ fn tokens(text: &str) -> Vec<SelectorToken> {
         out.push(taken.1);
         rest = rest.get(taken.0..).unwrap_or_default();
         rest = rest
+            // Go's lexer takes a zero byte for the end of its input and consumes it.
             .strip_prefix('\0')
             .unwrap_or(rest)
             .trim_start_matches(is_space);
@@ -264,6 +268,7 @@ impl Parser {
             self.peek(TokenContext::Value),
             SelectorToken::End | SelectorToken::Comma
         );
+        // `!key` ends the requirement, so `!key in (a)` fails at the word that follows.
         if absent || ends {
             return Ok(Requirement {
                 key,
@@ -329,6 +334,7 @@ impl Parser {
             SelectorToken::Word(_) | SelectorToken::Comma => {}
             SelectorToken::Close => {
                 self.next(TokenContext::Value);
+                // As in Go, `in ()` means the empty value.
                 return Ok(vec![String::new()]);
             }
             other => return Err(format!("found '{other}', expected: ',', ')' or identifier")),
@@ -364,6 +370,7 @@ impl Parser {
         }
         self.next(TokenContext::Value);
         out.sort();
+        // Go collects values in a set: sorted for the error texts, and for the binary search.
         out.dedup();
         Ok(out)
     }
@@ -474,6 +481,7 @@ fn split_terms(text: &str) -> Vec<&str> {
 fn split_term(term: &str) -> Option<(&str, bool, &str)> {
     let at = term.char_indices().find_map(|(i, _)| {
         let rest = term.get(i..)?;
+        // Longest first, at the first position where any operator begins: Go splits terms in this way.
         let operator = ["!=", "==", "="].into_iter().find(|op| rest.starts_with(op))?;
         Some((i, operator))
     });

@@ -22,6 +22,7 @@ pub(crate) fn first_cluster_ip() -> String {
     match network.parse() {
         Ok(IpAddr::V4(ip)) => Ipv4Addr::from_bits(ip.to_bits().saturating_add(1)).to_string(),
         Ok(IpAddr::V6(ip)) => Ipv6Addr::from_bits(ip.to_bits().saturating_add(1)).to_string(),
+        // The range is a constant that parses.
         Err(_) => String::new(),
     }
 }
@@ -42,6 +43,7 @@ impl<'a> ResourceRequest<'a> {
         if !is_service(self.kind) {
             return Ok(None);
         }
+        // Free addresses are found by reading all Services, so no Service may be written between read and write.
         let guard = self.api.services.lock().await;
         let (addresses, ports) = self.api.used_by_services(self.kind).await?;
         let pools = Pools {
@@ -79,6 +81,7 @@ impl Api {
             ports.extend(own.filter_map(|p| port(p.get("nodePort"))));
             ports.extend(port(service.at(["spec", "healthCheckNodePort"])));
         }
+        // Zero stands for a port that is not allocated.
         ports.remove(&0);
         Ok((addresses, ports))
     }

@@ -13,6 +13,7 @@ use scantling_value::{ErrorList, FieldError, Map, Path, Value};
 /// The default validity of a token, the minimum and the maximum, in seconds.
 const DEFAULT_SECONDS: i64 = 3600;
 const MIN_SECONDS: i64 = 600;
+// Kubernetes' own limits.
 const MAX_SECONDS: i64 = 1 << 32;
 
 /// The name of token requests in errors.
@@ -77,6 +78,7 @@ impl WriteRequest<'_> {
             ("serviceaccount", reference(name, &uid)),
         ]);
         if let Some((kind, name, uid)) = &bound {
+            // The uids bind the token to these very objects: one that is recreated under the name does not validate it.
             private.insert(kind.to_lowercase(), reference(name, uid));
         }
         let claims = Map::from_iter([
@@ -90,6 +92,7 @@ impl WriteRequest<'_> {
             ("sub", format!("system:serviceaccount:{namespace}:{name}").into()),
         ]);
         let token = match options.dry_run {
+            // A dry run must not issue a credential.
             true => String::new(),
             false => call
                 .api

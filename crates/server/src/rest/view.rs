@@ -71,6 +71,7 @@ impl<'a> Shape<'a> {
     ) -> ApiResult<Shape<'a>> {
         let asked = query.get_or_empty("includeObject");
         let row_object = match asked {
+            // `includeObject` is an option of tables; elsewhere, any value is ignored.
             _ if !matches!(wanted.view, View::Table(_)) => RowObject::Metadata,
             "" | "Metadata" => RowObject::Metadata,
             "None" => RowObject::None,
@@ -137,13 +138,16 @@ impl<'a> Shape<'a> {
             View::Object => list_value(api_version, kind, items.into(), meta),
             View::Table(v) => {
                 let meta = &ListMeta {
+                    // Tables and metadata have Go's typed `ListMeta`, which omits an empty `continue`.
                     says_end: false,
                     ..meta.clone()
                 };
+                // Shared by all rows, because it bounds the table as a whole.
                 let mut room = Room::default();
                 let mut default_class = String::new();
                 if let Some(printer) = self.columns.printer() {
                     printer.arrange(&mut items);
+                    // The default among several classes depends on the whole list, so it is found before any row.
                     printer.default_class(&items).clone_into(&mut default_class);
                 }
                 let rows = items
@@ -305,6 +309,7 @@ impl<'a> Shape<'a> {
     }
 
     fn table(&self, rows: Vec<Value>, meta: &ListMeta, version: MetaVersion, headers: bool) -> Value {
+        // kube-apiserver's default table convertor returns a nil slice for no objects, which Go writes as null.
         let rows = match rows.is_empty() && self.columns.has_null_rows() {
             true => Value::Null,
             false => Value::Array(rows),

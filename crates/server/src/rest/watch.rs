@@ -135,6 +135,7 @@ pub(crate) async fn watch(call: &ResourceRequest<'_>, options: &ListOptions) -> 
             .kind
             .versions
             .iter()
+            // The version belongs to this kind, so it is found; the fallback only avoids an error path.
             .position(|v| v.name == call.version.name)
             .unwrap_or(0),
         path: call.path.clone(),
@@ -155,6 +156,7 @@ pub(crate) async fn watch(call: &ResourceRequest<'_>, options: &ListOptions) -> 
     let (api, options) = (Arc::clone(call.api), options.clone());
     let end = Instant::now() + timeout;
     let client = compute::current_flow();
+    // The handler returns now, but events arrive for hours; the task holds what it needs of the request.
     tokio::spawn(async move {
         let stream = pin!(stream.run(options, version, end));
         // The timeout of requests does not apply to streams.
@@ -224,6 +226,7 @@ impl Stream {
         let mut watch = match api.store.watch(&prefix, after).await {
             Ok(w) => w,
             Err(StoreError::FutureRevision { .. }) => {
+                // As on kube-apiserver, the watch stays open without events until its timeout ends it.
                 std::future::pending::<()>().await;
                 return Ok(());
             }
@@ -232,6 +235,7 @@ impl Stream {
         let mut next_bookmark = bookmark_time(deadline);
         loop {
             let event = tokio::select! {
+                // Pending events precede a bookmark, which promises that everything before its revision was sent.
                 biased;
                 e = watch.next() => e,
                 () = tokio::time::sleep_until(next_bookmark), if options.bookmarks => {
@@ -265,6 +269,7 @@ impl Stream {
         list.limit = 0;
         list.continue_token.clear();
         list.version_match = None;
+        // Zero must not become a list at any version: the watch continues from the revision of the list.
         list.resource_version = if version == 0 {
             String::new()
         } else {
@@ -295,8 +300,10 @@ impl Stream {
         let found = read::find(&self.call()?, &list, &self.selection, take)
             .await
             .map_err(Some)?;
+        // The server formatted the number itself.
         let revision = found.meta.resource_version.parse().unwrap_or(0);
         let held = held + found.items.capacity() * size_of::<Item>();
+        // Held until the last initial event is queued, because these items are the copy in memory.
         let _held = self
             .api
             .memory
@@ -357,6 +364,7 @@ impl Stream {
         let call = self.call()?;
         let (before, after) = (event.before(), event.after());
         let states = before.iter().chain(&after);
+        // A text that is sent as it is stored needs no decoding, whatever its size.
         let unwritten = states.filter(|entry| Text::noted(&call, entry).is_none());
         let unwritten: usize = unwritten.map(|entry| entry.value.len()).sum();
         call.offload(unwritten + self.selection.work()).await;
@@ -377,6 +385,7 @@ impl Stream {
             (false, false) => return Ok(()),
             (false, true) => (WatchEventType::Added, after),
             (true, true) => (WatchEventType::Modified, after),
+            // The client knows the object only as it was when it was selected.
             (true, false) => (WatchEventType::Deleted, before),
         };
         let entry = entry.ok_or(None)?;
@@ -387,6 +396,7 @@ impl Stream {
                 version: self.version,
                 happened,
             };
+            // All watchers of a kind send the same line, so it is rendered for the first of them.
             let line = self.api.lines.line(which, || {
                 // The last state of an object has the revision of its deletion.
                 let text = Text::of_converted(&call, entry, &converted).map_err(Some)?;
@@ -474,6 +484,7 @@ fn expired(requested: u64, oldest: u64) -> ApiError {
 
 fn bookmark_time(deadline: Instant) -> Instant {
     let now = Instant::now();
+    // The last bookmark lets a client resume after the timeout without relisting.
     let last = deadline.checked_sub(LAST_BOOKMARK).filter(|l| *l > now);
     let regular = now + BOOKMARK_EVERY;
     last.map_or(regular, |l| l.min(regular))

@@ -76,6 +76,7 @@ impl Part {
             Some("approval") => Part::Other(Subresource::Approval),
             Some("ephemeralcontainers") => Part::Other(Subresource::EphemeralContainers),
             Some("resize") => Part::Other(Subresource::Resize),
+            // Other subresources are not updated, so what remains is `status`.
             Some(_) => Part::Status,
         }
     }
@@ -211,6 +212,7 @@ impl WriteRequest<'_> {
             metadata_str(&object, "name").is_empty() && !metadata_str(&object, "generateName").is_empty();
         let asked_version = metadata_str(&object, "resourceVersion").to_owned();
         remove_system_fields(&mut object);
+        // After the metadata was reset and before ownership is recorded, so that no manager owns a duplicate.
         self.unite_owners(&mut object, ownership);
         let mut typed = TypeCheck::Unknown;
         if let Ownership::Update = ownership {
@@ -234,17 +236,20 @@ impl WriteRequest<'_> {
                 true => object.clone(),
                 false => std::mem::take(&mut object),
             };
+            // Held until the object is stored, so that no other Service gets the same address.
             let _allocated = call.allocate(&mut next, None, options.dry_run).await?;
             let operation = WriteOperation::Create(&identity);
             let mut admitted =
                 self.prepare_and_validate(operation, next, Part::Whole, &identity.created, source)?;
             self.check_admission(&admission, &admitted, options.dry_run)
                 .await?;
+            // kube-apiserver's storage refuses it, which a dry run does not reach. An invalid version passes.
             if !options.dry_run && parse_uint(&asked_version).is_ok_and(|v| v != 0) {
                 return Err(ApiError::internal(
                     "resourceVersion should not be set on objects to be created",
                 ));
             }
+            // Preparation generated the name, if the client asked for that.
             let name = metadata_str(&admitted, "name").to_owned();
             let key = call.key(&name)?;
             if options.dry_run {
@@ -328,6 +333,7 @@ impl WriteRequest<'_> {
             let key = call.key(name)?;
             let there = call.api.store.get(&key, ReadAt::Latest).await;
             if there.map_err(store_error)?.is_none() {
+                // A uid is a precondition, and an object that does not exist has none.
                 if !uid.is_empty() {
                     return Err(other_uid(call, name, &key, &options, (&uid, "")));
                 }
@@ -373,6 +379,7 @@ impl WriteRequest<'_> {
                 None if tries < TRIES => tries += 1,
                 None => return Err(modified(call.group_resource(), edit.name)),
             }
+            // The next try reports its own warnings.
             self.warnings.truncate(warnings);
         }
     }
@@ -411,11 +418,13 @@ impl WriteRequest<'_> {
             self.normalize(&mut object, &found, mode, ownership, source, Some(&old))?;
             check_namespace_matches_path(call, &mut object)?;
             check_name_matches_path(&object, name)?;
+            // The result of a patch has another text, because kube-apiserver finds its duplicates only after admission.
             self.unite_owners(&mut object, Ownership::Merged);
         }
         if let Some(m) = metadata_mut(&mut object) {
             m.remove("selfLink");
         }
+        // A conflict with the version of the client is final, in contrast to a lost race with another write.
         check_version(call, name, &object, entry.mod_revision)?;
         set_version(&mut object, entry.mod_revision);
         let mut typed = TypeCheck::Unknown;
@@ -447,10 +456,12 @@ impl WriteRequest<'_> {
         self.check_admission(&admission, &admitted, options.dry_run)
             .await?;
         set_version(&mut admitted, entry.mod_revision);
+        // Otherwise the new time would turn a write that changes nothing into one that moves the resource version.
         managed_fields::keep_times(&old, &mut admitted);
         if options.dry_run {
             return shown_as_stored(call, admitted).await.map(Some);
         }
+        // The update removed the last finalizer of an object that is being deleted: it deletes instead of updating.
         if is_released(&admitted) && !call.kind.rules.is_held(&admitted) {
             return Ok(self.remove(key, entry).await?.then_some(admitted));
         }

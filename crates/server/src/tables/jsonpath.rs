@@ -68,6 +68,7 @@ impl JsonPath {
     /// Returns the values that the expression selects; missing keys select nothing.
     pub(crate) fn find<'a>(&'a self, root: &'a Value) -> Result<Vec<&'a Value>, String> {
         let found = self.expressions.iter().map(|path| follow(path, vec![root]));
+        // All expressions are evaluated, although only the first is printed: an error in any leaves the cell empty.
         let all: Vec<Vec<&Value>> = found.collect::<Result<_, _>>()?;
         Ok(all.into_iter().next().unwrap_or_default())
     }
@@ -127,6 +128,7 @@ impl JsonPathStep {
             }
             JsonPathStep::Slice(slice) => {
                 for value in found {
+                    // Go returns from its loop here, so that the values after an empty slice are lost.
                     if !slice.eval(value, &mut out)? {
                         break;
                     }
@@ -152,6 +154,7 @@ impl JsonPathStep {
 
 /// A value and everything below it that is not empty, the value itself first. Strings contain bytes.
 fn descend<'a>(value: &'a Value, out: &mut Found<'a>) -> Result<(), String> {
+    // A stack instead of recursion: objects may be as deep as the limit of the decoder.
     let mut open = vec![value];
     while let Some(value) = open.pop() {
         match value {
@@ -184,10 +187,12 @@ impl Slice {
         let start = from_end(self.start);
         let end = match self.end {
             End::Last => length,
+            // The index after -1 would be 0, the first element.
             End::AfterStart if self.start == -1 => length,
             End::AfterStart => from_end(self.start.saturating_add(1)),
             End::At(end) => from_end(end),
         };
+        // Before the bounds are checked: in Go, an empty slice of an empty list is not out of bounds.
         if start == end {
             return Ok(false);
         }
@@ -237,6 +242,7 @@ impl Filter {
             return Ok(left.map_or(true, |found| !found.is_empty()));
         };
         match (left?.as_slice(), follow(right, vec![item])?.as_slice()) {
+            // A missing side fails every comparison, also `!=`.
             ([], _) | (_, []) => Ok(false),
             ([left], [right]) => compare(left, operator, right),
             _ => Err("can only compare one element at a time".to_owned()),
@@ -246,6 +252,7 @@ impl Filter {
 
 fn compare(left: &Value, operator: &str, right: &Value) -> Result<bool, String> {
     let order = match (left, right) {
+        // As in Go, an integer and a float do not compare.
         (Value::Int(a), Value::Int(b)) => Some(a.cmp(b)),
         (Value::Float(a), Value::Float(b)) => a.partial_cmp(b),
         (Value::String(a), Value::String(b)) => Some(a.cmp(b)),

@@ -11,6 +11,7 @@ pub(crate) fn notation(data: &[u8]) -> String {
     let written = Scanner::new(data).and_then(|mut scanner| write(&mut scanner, &mut out));
     match written {
         Ok(()) => out,
+        // Callers pass documents that were checked before, so this is only a fallback.
         Err(_) => go::hex(data),
     }
 }

@@ -35,6 +35,7 @@ pub(crate) fn decode_object(data: &[u8]) -> Result<Value, Fault> {
         Ok(_) => String::new(),
         Err(why) => why,
     };
+    // Only on failure, as in kube-apiserver: a body that decodes does not need this second pass.
     let (api_version, kind) = type_meta(data).map_err(Fault::Unreadable)?;
     Err(Fault::Misfit {
         api_version,
@@ -219,6 +220,7 @@ impl Reader<'_> {
             let key = self.text_key()?;
             let key = key.ok_or_else(|| cannot(before.content_type(), "string"))?;
             let value = self.value(later)?;
+            // After the value: kube-apiserver's decoder reports an error in the value of a duplicate first.
             check_new(&mut seen, key.clone(), members.len())?;
             members.push((key, value));
         }
@@ -227,6 +229,7 @@ impl Reader<'_> {
 
     /// Reads the next key if it is text; null is the empty key.
     fn text_key(&mut self) -> Result<Option<Str>, String> {
+        // A copy of the position: tags before a key are ignored, but a key of another type is skipped as a whole.
         let mut below = Reader(self.0.clone());
         let (ty, head) = below.untagged()?;
         let key = match head {
@@ -291,6 +294,7 @@ fn moment(seconds: i128, nanos: i64, ty: &str) -> Result<Moment, String> {
     })?;
     Ok(Moment {
         seconds: whole.saturating_add(nanos.div_euclid(SECOND)),
+        // The remainder is below a second, so it fits.
         nanos: u32::try_from(nanos.rem_euclid(SECOND)).unwrap_or_default(),
         offset: 0,
     })

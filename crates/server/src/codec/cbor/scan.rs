@@ -55,7 +55,9 @@ impl<'d> Scanner<'d> {
 
     /// The next head.
     pub(super) fn head(&mut self) -> Result<Header, String> {
+        // An empty rest fails in the decoder below; the byte serves only error texts.
         let first = self.rest.first().copied().unwrap_or_default();
+        // RFC 8949 requires such values in the head itself.
         if let [LONG_SIMPLE, value @ ..=31, ..] = self.rest {
             let ty = type_name(first);
             return Err(format!("cbor: invalid simple value {value} for type {ty}"));
@@ -119,6 +121,7 @@ impl<'d> Scanner<'d> {
 
     /// Skips the next item.
     pub(super) fn skip(&mut self, depth: usize) -> Result<(), String> {
+        // The stack of request threads has room for this depth.
         let most = Limits::SERVER.depth;
         let unacceptable = |ty: &str, what: &str| {
             Err(format!(
@@ -150,8 +153,10 @@ impl<'d> Scanner<'d> {
                 Ok(())
             }
             Header::Tag(_) if self.rest.is_empty() => Err(CUT_OFF.to_owned()),
+            // kube-apiserver has no type for such numbers.
             Header::Tag(2 | 3) => unacceptable(ty, "bignum"),
             Header::Tag(_) => self.skip(depth + 1),
+            // The end of an item of indefinite length is consumed by `has_more`.
             Header::Break => Err("cbor: unexpected \"break\" code".to_owned()),
         }
     }

@@ -50,6 +50,7 @@ pub(super) async fn run(api: Arc<Api>, name: String) {
 
 /// The pause after a round that took that long. Rounds that find many objects that finalizers hold are rare.
 pub(crate) fn pause_after(round: Duration) -> Duration {
+    // At most a tenth of the time goes into rounds.
     PAUSE.max(round.saturating_mul(9))
 }
 
@@ -103,6 +104,7 @@ async fn step(api: &Arc<Api>, name: &str) -> Result<CleanupProgress, StoreError>
         }
         terminating("False", "InstanceDeletionCompleted", "removed all instances")
     } else {
+        // Its kind was never served, so it has no objects of its own.
         terminating("False", "NeverEstablished", "resource was never established")
     };
     let before = definition.status.clone();
@@ -185,6 +187,7 @@ async fn delete_one(api: &Arc<Api>, entry: &Arc<Entry>) -> Result<Option<Vec<Str
             expected: entry.mod_revision,
         }
     } else {
+        // Marked before: writing it again would only wake its watchers.
         if !crate::rest::delete::mark(&mut object, &finalizers) {
             return Ok(Some(finalizers));
         }
@@ -195,6 +198,7 @@ async fn delete_one(api: &Arc<Api>, entry: &Arc<Entry>) -> Result<Option<Vec<Str
     };
     match api.store.write(&entry.key, write).await {
         Ok(_) => Ok(Some(finalizers).filter(|f| !f.is_empty())),
+        // The object counts as held, so another round looks at its new state.
         Err(StoreError::Conflict { .. }) => Ok(Some(finalizers)),
         Err(StoreError::NotFound { .. }) => Ok(None),
         Err(e) => Err(e),

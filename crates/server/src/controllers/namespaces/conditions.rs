@@ -128,6 +128,7 @@ pub(super) fn update(namespace: &mut Value, left: &Left, now: &str) -> bool {
         let status = if condition.is_true { "True" } else { "False" };
         let old = place.and_then(|i| list.get(i));
         let since = match old {
+            // Only a change of the status is a transition; otherwise each round would write a new time.
             Some(old) if text(old, "status") == status => text(old, "lastTransitionTime"),
             _ => now.to_owned(),
         };

@@ -149,6 +149,7 @@ impl Shares {
             };
             granted.push((next.tell, permit));
         }
+        // A permit that cannot be delivered is dropped by `send`, which locks the state again.
         drop(state);
         for (tell, permit) in granted {
             // If the request was withdrawn, dropping the permit passes it on.
@@ -200,16 +201,19 @@ impl State {
         let turn = |waiting: &Waiting| {
             let user = self.users.get(waiting.flow.name())?;
             let connection = self.connections.get(&waiting.flow.connection)?;
+            // A user without permits always gets some, even for a request above the limit of one user.
             let has_room = user.held == 0 || user.held.saturating_add(waiting.permits) <= max_per_user;
             has_room.then_some((user.last, connection.last))
         };
         let waiting = self.waiting.iter().enumerate();
         let turns = waiting.filter_map(|(i, waiting)| Some((turn(waiting)?, i)));
+        // The queue is searched linearly: it has at most as many entries as requests in flight.
         let (_, position) = turns.min()?;
         if self.waiting.get(position)?.permits > self.free {
             return None;
         }
         let next = self.waiting.remove(position);
+        // A number instead of a time: two grants never compare as equal.
         self.granted += 1;
         self.free -= next.permits;
         if let Some(user) = self.users.get_mut(next.flow.name()) {

@@ -75,6 +75,7 @@ impl<S> ConnectionIo<S> {
             return written;
         }
         let timeout = self.connection.write_timeout();
+        // The timer is allocated once and kept: most connections never block on a write.
         let deadline = self
             .write_deadline
             .get_or_insert_with(|| Box::pin(tokio::time::sleep(timeout)));
@@ -98,6 +99,7 @@ impl<S> ConnectionIo<S> {
         let request = self.connection.requests();
         if self.head.0 != request {
             self.head = (request, 0);
+            // Dropping the old charge releases its bytes.
             self.head_charge = self.head_charge.budget().empty();
         }
     }
@@ -158,6 +160,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for ConnectionIo<S> {
         self.stream.is_write_vectored()
     }
 
+    // Flushing and closing take no turn: they only finish what was written.
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let flushed = Pin::new(&mut self.stream).poll_flush(cx);
         self.check_progress(cx, flushed)

@@ -34,6 +34,7 @@ impl StreamProgress {
     /// Records that a frame was handed to the connection.
     pub(crate) fn handed_over(&self) {
         let state = self.state.load(Ordering::Relaxed);
+        // One task both hands frames over and checks them, so load and store need not be one operation.
         self.state.store((state | 1) + 2, Ordering::Relaxed);
     }
 
@@ -90,6 +91,7 @@ async fn run<F: Future>(stream: F, progress: &StreamProgress, timeout: Duration)
             return Poll::Pending;
         }
         let sleep = deadline.get_or_insert_with(|| Box::pin(sleep_until(Instant::now() + timeout)));
+        // Another frame waits now: the client is slow, but it reads.
         if awaited != untaken {
             awaited = untaken;
             sleep.as_mut().reset(Instant::now() + timeout);

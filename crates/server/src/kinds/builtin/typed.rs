@@ -87,6 +87,7 @@ impl Typed {
     /// A version that is not served, or was served once.
     fn alias(&self, of: &str) -> Option<BuiltinResource> {
         let (group, version) = group_version(of);
+        // Both event groups are one kind in kube-apiserver's scheme: either accepts objects of the other.
         let is_own = group == self.group || (self.kind == "Event" && matches!(group, "" | super::EVENTS));
         let table = TypeTable::latest();
         BuiltinResource::new(table, (group, version, self.kind), self.hub, self.scope).filter(|_| is_own)
@@ -134,6 +135,7 @@ impl KindCodec for Typed {
     fn in_version(&self, _kind: &Kind, mut object: Value, of: &str) -> Result<Value, String> {
         let from = object.get_str("apiVersion").to_owned();
         let ((group, from), (to_group, to)) = (group_version(&from), group_version(of));
+        // Other groups and versions that were served once only get the name: their fields are taken as they are.
         if group == self.group && to_group == group && from != to {
             let text = |e: DecodeError| e.to_string();
             if let Some(from) = self.version(from) {
@@ -170,6 +172,7 @@ impl KindCodec for Typed {
 
     fn empty_object(&self, version: &Version) -> Option<Value> {
         let version = self.version(&version.name)?;
+        // Decoding applies what Go's types always write, so the result is not simply an empty object.
         let empty = version.empty.get_or_init(|| {
             let members = [
                 ("apiVersion", Value::from(api_version(self.group, version.name))),

@@ -70,6 +70,7 @@ impl CrdSource {
         // Other requests wait for the lock, and for this version.
         deadline::suspended(|| {
             let resources = &self.compiler.resources;
+            // One compiler for all CRDs, because they share parts of their schemas.
             let mut resources = resources.lock().unwrap_or_else(PoisonError::into_inner);
             let started = Instant::now();
             let compiled = resources.compile(&accepted, &version.name);

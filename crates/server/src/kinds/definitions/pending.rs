@@ -45,10 +45,12 @@ impl PendingDefinitions {
     /// Takes the CRD of an entry. Its text contains a unique uid.
     pub(crate) fn take(&self, kind: &Kind, entry: &Entry) -> Option<Definition> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // Comparing the whole text also tells whether another server has written the CRD in between.
         let position = all.iter().position(|written| written.text == entry.value)?;
         let PendingDefinition {
             place, definition, ..
         } = all.remove(position)?;
+        // The document was admitted here, so it is served as it is stored.
         EntryCache::set(kind, entry, place, TypeCheck::Unknown);
         Some(definition)
     }

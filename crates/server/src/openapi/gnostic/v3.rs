@@ -10,6 +10,7 @@ use scantling_value::Value;
 /// A whole document.
 pub(in crate::openapi) fn document(value: &Value) -> Vec<u8> {
     let mut out = Vec::new();
+    // The numbers of fields are those of gnostic's `OpenAPIv3.proto`.
     write_string(&mut out, 1, value, "openapi");
     let mut info = Vec::new();
     if let Some(found) = value.get("info") {

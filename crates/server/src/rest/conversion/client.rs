@@ -69,6 +69,7 @@ impl Address {
             return Err(format!("Unparsable URL: {url} names no host"));
         };
         Ok(Address {
+            // Addresses and certificates have IPv6 addresses without the brackets of the URL.
             host: authority.host().trim_matches(['[', ']']).to_owned(),
             port: authority.port_u16().unwrap_or(443),
             authority: authority.to_string(),
@@ -157,6 +158,7 @@ impl WebhookCaller {
     }
 
     async fn call(&self, body: Bytes, memory: &Budget) -> Result<WebhookResponse, String> {
+        // The peer may have closed a kept connection meanwhile: the call goes on with the next one.
         while let Some(mut kept) = self.take_idle() {
             match self.exchange(&mut kept, body.clone(), memory).await {
                 Ok(answer) => {
@@ -173,6 +175,7 @@ impl WebhookCaller {
                 self.keep(new).await;
                 Ok(answer)
             }
+            // A new connection that breaks is not tried again: the webhook may have received the request.
             Err(Failed::Broken(why) | Failed::Because(why)) => Err(why),
         }
     }
@@ -180,11 +183,14 @@ impl WebhookCaller {
     fn take_idle(&self) -> Option<Connection> {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         idle.retain(|connection| !connection.sender.is_closed());
+        // The most recently used connection is the least likely to have been closed by the peer.
         idle.pop()
     }
 
     /// Keeps a connection for the next call, if it is still open.
     async fn keep(&self, mut connection: Connection) {
+        // A connection is ready only once its response was read to the end, so the next response cannot begin
+        // with a rest of it.
         if connection.sender.ready().await.is_ok() {
             let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
             if idle.len() < MAX_IDLE {
@@ -201,6 +207,7 @@ impl WebhookCaller {
     ) -> Result<WebhookResponse, Failed> {
         let request = Request::post(self.address.target())
             .header(HOST, &self.address.authority)
+            // kube-apiserver builds its conversion client with the settings of admission webhooks.
             .header(USER_AGENT, "kube-apiserver-admission")
             .header(ACCEPT, "application/json, */*")
             .header(CONTENT_TYPE, "application/json")
@@ -254,6 +261,7 @@ impl WebhookCaller {
             host, port, service, ..
         } = &self.address;
         let found = tokio::net::lookup_host((host.as_str(), *port)).await;
+        // A failed lookup is an empty list, whose error is the initial value of `failed`.
         let addresses: Vec<SocketAddr> = found.map(Iterator::collect).unwrap_or_default();
         let mut failed = match service {
             Some(service) => format!("service {service:?} not found"),

@@ -37,6 +37,7 @@ impl Memo {
             return made.result.clone();
         }
         let mut key = self.key.lock().unwrap_or_else(PoisonError::into_inner);
+        // Later requests may depend on the placeholder error, so only the first one counts.
         key.get_or_insert_with(|| ConversionKey {
             object: object.clone(),
             api_version: api_version.to_owned(),
@@ -58,6 +59,7 @@ impl Memo {
 pub(crate) async fn with_conversions<T>(call: &ResourceRequest<'_>, compute: impl Fn(&Memo) -> T) -> T {
     let mut memo = Memo::default();
     loop {
+        // The result of a run that lacked a conversion is dropped here: it may rest on the placeholder error.
         let (webhook, key) = {
             let computed = compute(&memo);
             match (call.kind.codec.webhook(), memo.take_key()) {

@@ -33,6 +33,7 @@ struct CachedConversions {
 impl CachedConversions {
     fn evict(&mut self) {
         while self.bytes > KEPT {
+            // Keys begin with the revision, so the first slot is one of the oldest write.
             let Some((_, (_, size))) = self.slots.pop_first() else {
                 break;
             };
@@ -60,6 +61,7 @@ impl RecentConversions {
 
 impl RecentOf {
     fn key(&self, entry: &Entry, version: &str) -> Key {
+        // API servers write one key per revision, and a changed CRD has another webhook, so an entry is never stale.
         (entry.mod_revision, self.webhook, version.to_owned())
     }
 
@@ -70,6 +72,7 @@ impl RecentOf {
         if let Some((slot, _)) = kept.slots.get(&key) {
             return Arc::clone(slot);
         }
+        // Until the webhook answers, the memory of the object is unknown and taken to be its stored size.
         let (slot, size) = (Slot::default(), entry.value.len());
         kept.slots.insert(key, (Arc::clone(&slot), size));
         kept.bytes += size;
@@ -80,6 +83,7 @@ impl RecentOf {
     /// Records the memory of a converted object.
     pub(super) fn weigh(&self, entry: &Entry, version: &str, bytes: usize) {
         let mut kept = self.all.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        // Evicted meanwhile. Requests that wait for the slot still have it.
         let Some((_, size)) = kept.slots.get_mut(&self.key(entry, version)) else {
             return;
         };

@@ -89,6 +89,7 @@ impl ConversionRequest<'_> {
         out.extend_from_slice(b",\"objects\":[");
         self.object.write_json(&mut out);
         out.extend_from_slice(
+            // Go marshals the whole type: the empty response, and the final line break of its JSON encoder.
             b"]},\"response\":{\"uid\":\"\",\"convertedObjects\":null,\"result\":{\"metadata\":{}}}}\n",
         );
         out
@@ -97,6 +98,7 @@ impl ConversionRequest<'_> {
     /// Returns the converted object of a response.
     pub(super) fn read(&self, answer: &WebhookResponse) -> Result<Value, WebhookError> {
         let review = body(answer).map_err(WebhookError::Call)?;
+        // Requests contain one object, so one is expected.
         let [object] = <[Value; 1]>::try_from(self.objects(review)?)
             .map_err(|objects| WebhookError::Count(objects.len()))?;
         let object = identified(object).map_err(WebhookError::Object)?;
@@ -121,6 +123,7 @@ impl ConversionRequest<'_> {
         let said = group_version_kind(api_version, kind);
         let filled = |said: &str, otherwise: &str| if said.is_empty() { otherwise } else { said }.to_owned();
         let (api_version, kind) = (filled(api_version, &wanted), filled(kind, KIND));
+        // Go's decoder fills in an absent type, and fails on another one before the strict check below sees it.
         if (api_version.as_str(), kind.as_str()) != (&wanted, KIND) {
             let ty = format!("{}.{KIND}", self.version.name());
             return Err(WebhookError::Call(Scheme::Webhook.mismatch(
@@ -206,6 +209,7 @@ fn take_objects(review: &mut Value) -> Vec<Value> {
 
 /// Decodes the body of a response.
 fn body(answer: &WebhookResponse) -> Result<Value, String> {
+    // The range that client-go accepts as a success.
     if !(200..=206).contains(&answer.status) {
         return Err(refusal(answer));
     }
@@ -242,6 +246,7 @@ fn refusal(answer: &WebhookResponse) -> String {
         true => String::from_utf8_lossy(&answer.body).trim().to_owned(),
         false => "unknown".to_owned(),
     };
+    // The texts are those of `NewGenericServerResponse` in Kubernetes' apimachinery.
     let why = match answer.status {
         400 => "the server rejected our request for an unknown reason",
         401 => "the server has asked for the client to provide credentials",
@@ -307,6 +312,7 @@ fn restore_metadata(original: &Value, converted: &mut Value) -> Result<(), Strin
                 restored.remove(field);
             }
             Some(texts) => {
+                // As in kube-apiserver, only changed ones are validated.
                 if restored.get(field) != Some(&texts) {
                     check_texts(field, &texts)?;
                 }
@@ -337,6 +343,7 @@ fn check_texts(field: &str, texts: &Value) -> Result<(), String> {
     let at = at.field("metadata");
     match field {
         "labels" => meta::check_labels(Some(texts), &at.field("labels"), &mut errors),
+        // kube-apiserver's path says `annotation`, in the singular.
         _ => meta::check_annotations(Some(texts), &at.field("annotation"), &mut errors),
     }
     match errors.is_empty() {

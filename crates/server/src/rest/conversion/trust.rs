@@ -34,6 +34,7 @@ pub(super) fn client_config(bundle: &[u8]) -> Result<ClientConfig, String> {
 
 fn trusted(bundle: &[u8]) -> Result<Trusted, String> {
     let certificates = if bundle.trim_ascii().is_empty() {
+        // Certificates of the system that cannot be read are left out: a webhook that needs one fails verification.
         rustls_native_certs::load_native_certs().certs
     } else {
         let read: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(bundle).collect();
@@ -81,6 +82,7 @@ impl ServerCertVerifier for Verifier {
             return Err(unverified(other_name(&read, name)));
         }
         let parsed = parsed?;
+        // WebPKI does not accept an end-entity certificate as its own trust anchor; Go does.
         if !self.trusted.certificates.iter().any(|known| known == shown) {
             let algorithms = self.provider.signature_verification_algorithms.all;
             verify_server_cert_signed_by_trust_anchor(

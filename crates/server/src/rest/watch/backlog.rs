@@ -74,6 +74,7 @@ impl Sender {
     /// Queues a chunk; `None` if the client has disconnected or is too far behind.
     pub(super) fn try_send(&self, bytes: Bytes) -> Option<()> {
         let queued = self.queue.bytes.load(Ordering::Relaxed);
+        // Only one task sends, so nothing is added between this check and the count below.
         if queued > 0 && queued + bytes.len() > MAX_BYTES {
             return None;
         }
@@ -88,11 +89,13 @@ impl Sender {
             queue,
             _charge: charge,
         };
+        // A chunk that is refused drops here, which takes its bytes off the count again.
         self.chunks.try_send(chunk).ok()
     }
 
     /// Queues a chunk once the client has received most of the others. Never returns if the client has disconnected.
     pub(super) async fn send(&self, bytes: Bytes) {
+        // `Notify` keeps one permit, so a chunk that is taken between check and wait is not missed.
         while self.queue.bytes.load(Ordering::Relaxed) > PACED_BYTES {
             self.queue.taken.notified().await;
         }

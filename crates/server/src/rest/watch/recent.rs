@@ -41,10 +41,12 @@ impl RecentObjects {
         decode: impl FnOnce() -> ApiResult<Value>,
     ) -> ApiResult<Arc<Value>> {
         let kept = || self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        // The cache holds the entry, so its address is not reused while it is compared.
         let is_same = |k: &&CachedObject| Arc::ptr_eq(&k.entry, entry) && k.form == form;
         if let Some(found) = kept().iter().find(is_same) {
             return Ok(Arc::clone(&found.object));
         }
+        // Decoded without the lock: other watchers may decode the same object meanwhile, which costs only time.
         let object = Arc::new(decode()?);
         let mut kept = kept();
         kept.push_front(CachedObject {

@@ -14,6 +14,7 @@ impl WriteRequest<'_> {
         let mut seen = HashSet::new();
         let mut twice = Vec::new();
         owners.retain(|owner| {
+            // Maps are ordered, so equal references have equal texts.
             let is_new = seen.insert(owner.to_json());
             if !is_new {
                 twice.push(owner.get_str("uid").to_owned());

@@ -57,6 +57,7 @@ impl WriteRequest<'_> {
         let (kind, version) = (self.call.kind, self.call.version);
         let mut found = Cow::Borrowed(found);
         if let (ObjectSource::Patch(patched), Some(old)) = (source, old) {
+            // A strategic merge patch works on Go's typed object: its result is converted, never decoded from text.
             if patched.is_converted() {
                 let converted = kind.codec.convert(version, object);
                 let unknown = converted.map_err(|why| patch_refusal(patched.quoted(old), &why))?;
@@ -64,6 +65,7 @@ impl WriteRequest<'_> {
             }
             self.check_type(object, patched, old, mode)?;
         }
+        // kube-apiserver converts the unstructured result of an apply to the Go type, which has errors of its own.
         if let ObjectSource::Apply(config) = source {
             let converted = kind.codec.convert(version, object);
             converted.map_err(|why| not_converted(self.call, config, &why))?;
@@ -211,6 +213,7 @@ impl WriteRequest<'_> {
     fn in_order(&self, found: &mut FindingList, source: ObjectSource<'_>) {
         if self.call.kind.built_in
             && matches!(source, ObjectSource::Body | ObjectSource::Apply(_))
+            // Only JSON bodies have positions to sort by.
             && self.body.trim_ascii_start().starts_with(b"{")
         {
             json::sort_findings(&self.body, found);
@@ -272,6 +275,7 @@ impl WriteRequest<'_> {
     pub(super) fn creates_normalized(&self) -> bool {
         match self.call.kind.rules.resource(self.call.version) {
             Ok(AnyResource::Custom(resource)) => resource.creates_normalized(),
+            // Built-in kinds do not need the answer: see `read_written`.
             _ => false,
         }
     }
@@ -320,6 +324,7 @@ impl WriteRequest<'_> {
             (AdmissionError::Undecodable(why), ObjectSource::Patch(patched)) => {
                 let shown = shown(patched);
                 let first = call.kind.codec.decode_text(call.version, shown.as_bytes());
+                // Go reports the first error of the text; the types report the first in their own order.
                 let first = first.and_then(Result::err).filter(|_| !patched.is_converted());
                 patch_refusal(shown, &first.unwrap_or(why))
             }

@@ -21,6 +21,7 @@ pub(crate) fn cannot_be_handled(call: &ResourceRequest<'_>, object: &Value, why:
 /// The error about a body with unknown or duplicate fields.
 pub(super) fn cannot_be_read_strictly(call: &ResourceRequest<'_>, object: &Value, why: &str) -> ApiError {
     let kind = object_kind(object, &call.kind.kind);
+    // The strict decoder of custom resources knows only the kind of the body, not that of the path.
     let wanted = if call.kind.built_in { &call.kind.kind } else { kind };
     cannot_be_handled_as(wanted, kind, said_version(call, object), why)
 }
@@ -87,6 +88,7 @@ pub(super) fn other_uid(
     options: &WriteOptions,
     (asked, found): (&str, &str),
 ) -> ApiError {
+    // The dry-run storage of kube-apiserver is above the layer that adds the prefix.
     let key = if options.dry_run {
         read::key_within(call, key)
     } else {
@@ -108,6 +110,7 @@ pub(crate) fn modified(about: GroupResource<'_>, name: &str) -> ApiError {
 /// The error about a create of an existing object.
 pub(super) fn taken(call: &ResourceRequest<'_>, name: &str, wanted: &Value, current: &Entry) -> ApiError {
     let mut e = ApiError::already_exists(call.group_resource(), name);
+    // As in kube-apiserver, the hint depends on `generateName` alone, even if the name was given.
     if !metadata_str(wanted, "generateName").is_empty() {
         let why = format!(
             "{}, the server was not able to generate a unique name for the object",
@@ -131,6 +134,7 @@ pub(super) fn check_version(
     current: u64,
 ) -> ApiResult<()> {
     let asked = match metadata_str(object, "resourceVersion") {
+        // Go's parser of resource versions takes an empty one for zero.
         "" => 0,
         asked => parse_uint(asked).map_err(ApiError::internal)?,
     };
@@ -174,6 +178,7 @@ pub(crate) fn check_namespace_matches_path(call: &ResourceRequest<'_>, object: &
         Some(_) => return Ok(()),
     };
     match &call.path.namespace {
+        // A cluster-scoped object drops the namespace of the body silently, as recorded.
         None => {
             if let Some(m) = metadata_mut(object) {
                 m.remove("namespace");

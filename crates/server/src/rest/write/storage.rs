@@ -36,6 +36,7 @@ impl WriteRequest<'_> {
     ) -> ApiResult<Option<Value>> {
         let call = self.call;
         let stored = Stored::encode(call, &new).await?;
+        // A write that changes nothing keeps its resource version, and watchers see no event.
         if entry.value == stored.value || is_only_written_differently(entry, old, &new, &stored) {
             let read = read_back(call, new, stored).await;
             return read
@@ -46,12 +47,14 @@ impl WriteRequest<'_> {
         let update = |value| scantling_store::Write::Update { value, expected };
         match self.store(key, stored, &mut new, ownership, update).await {
             Ok((event, stored)) => {
+                // The client may use the changed kind as soon as it has the response.
                 call.api.has_settled(call.kind, event.revision).await;
                 let mut shown = read_written(call, &event, new, stored, written).await?;
                 self.text = event.after().and_then(|entry| Text::noted(call, entry));
                 set_version(&mut shown, event.revision);
                 Ok(Some(shown))
             }
+            // A deleted object counts as another write: the caller reads again and reports that it is not found.
             Err(StoreError::Conflict { .. } | StoreError::NotFound { .. }) => Ok(None),
             Err(e) => Err(store_error(e)),
         }
@@ -70,6 +73,7 @@ impl WriteRequest<'_> {
             match self.call.api.store.write(key, write(stored.value.clone())).await {
                 Ok(event) => return Ok((event, stored)),
                 Err(StoreError::TooLarge { .. })
+                    // As in kube-apiserver, managed fields are the first to go if an object is too large for the store.
                     if ownership == Ownership::Update && managed_fields::forget(object) =>
                 {
                     stored = stored.without_managers(self.call, object);

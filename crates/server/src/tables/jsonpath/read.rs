@@ -16,6 +16,7 @@ pub(super) fn template(text: &str) -> Result<Vec<Path>, String> {
             depth: DEPTH,
         };
         expressions.push(reader.path()?);
+        // Text between expressions is skipped: columns do not print it.
         next = reader.rest.split_once('{').map(|(_, after)| after);
     }
     Ok(expressions)
@@ -144,6 +145,7 @@ impl<'t> Reader<'t> {
 
     /// The text in brackets, up to the first closing one, quoted or not.
     fn array(&mut self) -> Result<Vec<JsonPathStep>, String> {
+        // The lexer of Go ends an array at a line break, even between quotes.
         let end = self.rest.find([']', '\n']);
         let end = end.filter(|end| self.rest.get(*end..).is_some_and(|at| at.starts_with(']')));
         let end = end.ok_or("unterminated array")?;
@@ -177,6 +179,7 @@ impl<'t> Reader<'t> {
                 '\n' => return Err(unterminated()),
                 '"' | '\'' if quote.is_none() => quote = Some(c),
                 '"' | '\'' if quote == Some(c) && before != '\\' => closed = true,
+                // Go counts one pair of quotes: after it, further quotes are not looked at.
                 ')' if quote.is_some() == closed => {
                     end = Some(i);
                     break;

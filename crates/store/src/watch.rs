@@ -91,6 +91,7 @@ impl Watch {
             let before = self.position.next;
             self.cache
                 .pull(&self.prefix, &mut self.position, &mut self.buffer)?;
+            // If the position moved, only events outside the prefix were read, and more may follow them.
             if self.buffer.is_empty() && self.position.next == before {
                 return Ok(None);
             }

@@ -200,6 +200,7 @@ impl JsonParser<'_> {
         let start = self.cursor.at;
         let form = self.cursor.number()?;
         let text = self.cursor.ascii(start);
+        // An integer beyond 64 bits becomes a float, as in kube-apiserver's decoder.
         if let NumberForm::Integer = form
             && let Ok(i) = text.parse()
         {
@@ -258,6 +259,7 @@ impl<'a> Cursor<'a> {
                 self.at += 1;
                 return Some(());
             }
+            // An escaped character cannot end the string, and the digits of a `\u` escape contain no quote.
             self.at += 2;
         }
     }
@@ -377,6 +379,7 @@ impl<'a> Cursor<'a> {
         Ok(match self.text.and_then(|t| t.get(start..end)) {
             Some(s) => Str::new(s),
             None => {
+                // Go's decoder replaces invalid UTF-8 instead of rejecting it.
                 let mut out = String::new();
                 push_coerced(&mut out, self.bytes.get(start..end).unwrap_or_default());
                 Str::from(out)
@@ -392,6 +395,7 @@ impl<'a> Cursor<'a> {
                 | swar::bytes_equal(word, b'\\')
                 | swar::bytes_below(word, 0x20);
             if marks != 0 {
+                // Marks above the lowest one may be false, so only the lowest is used.
                 self.at += swar::bytes_before_mark(marks);
                 return;
             }
@@ -455,6 +459,7 @@ impl<'a> Cursor<'a> {
                 [b'\\', b'u', a, b, c, d, ..] => hex(&[*a, *b, *c, *d]),
                 _ => None,
             };
+            // A unit that is not the second half is left to be decoded on its own, as in Go.
             if let Some(second @ 0xdc00..=0xdfff) = second {
                 self.at += 6;
                 let code = 0x1_0000 + ((first - 0xd800) << 10) + (second - 0xdc00);

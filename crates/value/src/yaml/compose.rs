@@ -217,6 +217,7 @@ impl<'a> Composer<'a> {
                 };
                 let implicit = match &tag {
                     None => style == Style::Plain,
+                    // libyaml treats the tag `!` like an absent one.
                     Some(tag) => tag == "!",
                 };
                 self.scalar(anchor, value, tag, implicit, start)
@@ -293,6 +294,7 @@ impl<'a> Composer<'a> {
         if self.depth == 0 {
             return Err(Problem::scanner("exceeded max depth", start, start));
         }
+        // Added before its content, so that an alias inside of it resolves; the constructor reports the cycle.
         let id = self.add(NodeKind::Sequence(Vec::new()), start);
         if let Some(name) = anchor {
             self.anchors.insert(name, id);

@@ -70,6 +70,7 @@ pub(super) fn read<B: Builder>(text: &str, limits: Limits, builder: &mut B) -> O
     let place = reader.place(reader.at);
     reader.builder.root(place);
     let root = reader.block(0)?;
+    // Content after the root node is a second document or an error.
     (reader.level == 0).then_some(root)
 }
 
@@ -476,6 +477,7 @@ impl<'t, B: Builder> FastReader<'t, '_, B> {
         let (mut end, mut has_comment) = (line.len(), false);
         for (n, b) in line.iter().enumerate() {
             match b {
+                // A second colon is an error in a block, as in `a: b: c`.
                 b':' if matches!(line.get(n + 1), None | Some(b' ' | b'\t')) => return None,
                 b'\t' => return None,
                 b'#' if n > 0 && line.get(n - 1) == Some(&b' ') => {
@@ -586,6 +588,7 @@ impl<'t, B: Builder> FastReader<'t, '_, B> {
                 _ => break spaces,
             }
         };
+        // In libyaml, a leading empty line that is wider than the text decides the indentation.
         if indent < level || widest > indent {
             return None;
         }
@@ -742,6 +745,7 @@ impl<'t, B: Builder> FastReader<'t, '_, B> {
                 b':' if matches!(self.byte_at(self.at + 1), None | Some(b' ' | b'\n')) => break,
                 b'\n' => {
                     let rest = self.bytes.get(self.at..).unwrap_or_default();
+                    // A scalar that continues on the next line is left to the scanner.
                     match rest.trim_ascii_start().first() {
                         Some(b',' | b']' | b'}') => break,
                         _ => return None,

@@ -86,6 +86,7 @@ impl Converter<'_> {
                         }
                         is_known
                     });
+                    // In the order of declaration, because the first error ends the conversion.
                     s.members.iter().try_for_each(|field| {
                         let member = members.get_mut(field.name);
                         member.map_or(Ok(()), |v| self.value(v, &field.ty, &at.field(field.name)))

@@ -163,6 +163,7 @@ impl<'a> LayoutParser<'a> {
             return Err(fail(&format!(": extra text: {}", quote(self.rest))));
         }
         let (year, month, day) = self.date;
+        // Go checks the day against its month last, so errors of the syntax take precedence.
         if day < 1 || day > days_in(year, month) {
             return Err(fail(": day out of range"));
         }
@@ -187,6 +188,7 @@ impl<'a> LayoutParser<'a> {
                 self.rest = rest;
             }
             LayoutElement::Month => self.date.1 = self.two_digits(1..=12, "month")?,
+            // The upper bound depends on the month and is checked at the end.
             LayoutElement::Day => self.date.2 = self.two_digits(0..=99, "day")?,
             LayoutElement::Hour => {
                 // The hour is the only number that may have a single digit.
@@ -294,8 +296,10 @@ fn quote(bytes: &[u8]) -> String {
                 out.push('\\');
                 out.push(char::from(b));
             }
+            // Unlike `%q`, does not escape DEL.
             b' '..=0x7f => out.push(char::from(b)),
             _ => {
+                // Writing to a string cannot fail.
                 let _ = write!(out, "\\x{b:02x}");
             }
         }
@@ -449,6 +453,7 @@ pub fn offset_in(zone: &str, seconds: i64) -> Result<i32, String> {
     if matches!(zone, "" | "UTC" | "Local") {
         return Ok(0);
     }
+    // Go rejects names that could lead out of the directory of its database.
     if zone.contains("..") || zone.starts_with(['/', '\\']) {
         return Err("time: invalid location name".to_owned());
     }

@@ -147,8 +147,11 @@ enum UrlInput {
 impl Url {
     /// Parses an absolute URL or an absolute path; the error is the message.
     pub fn parse(text: &str) -> Result<Self, String> {
+        // kube-apiserver parses twice: `url.ParseRequestURI` rejects relative references, but takes a fragment for
+        // a part of the path or query, which `url.Parse` does not.
         Self::check(text)?;
         let (before, fragment) = text.split_once('#').unwrap_or((text, ""));
+        // Go's errors about the part before the fragment quote only that part.
         let mut url = parse(before, UrlInput::Reference).map_err(|why| failure(before, &why))?;
         url.fragment = unescape(fragment, UrlPart::Fragment).map_err(|why| failure(text, &why))?;
         if escape(&url.fragment, UrlPart::Fragment) != fragment {
@@ -206,9 +209,11 @@ impl Url {
         const MAX_PARAMETERS: usize = 10_000;
         let mut parameters: Vec<(String, Vec<String>)> = Vec::new();
         let mut index = std::collections::BTreeMap::new();
+        // Go stops at this number of parameters with an error, which `URL.Query` ignores.
         if self.query.split('&').count() > MAX_PARAMETERS {
             return parameters;
         }
+        // Go rejects semicolons, which were separators once, and `URL.Query` skips such pairs.
         for pair in self
             .query
             .split('&')
@@ -262,6 +267,7 @@ fn parse(text: &str, source: UrlInput) -> Result<Url, String> {
     let (scheme, mut rest) = split_scheme(text)?;
     url.scheme = scheme.to_ascii_lowercase();
     match rest.split_once('?') {
+        // Go writes a lone `?` at the end back, so that `/a?` and `/a` stay different.
         Some((before, "")) => {
             url.force_query = true;
             rest = before;
@@ -288,6 +294,7 @@ fn parse(text: &str, source: UrlInput) -> Result<Url, String> {
             return Err("first path segment in URL cannot contain colon".to_owned());
         }
     }
+    // As in Go, the path of a request may begin with two slashes.
     let may_have_authority =
         !url.scheme.is_empty() || (source == UrlInput::Reference && !rest.starts_with("///"));
     match rest.strip_prefix("//").filter(|_| may_have_authority) {
@@ -416,6 +423,7 @@ impl std::fmt::Display for Url {
             if !path.is_empty() && !path.starts_with('/') && !self.host.is_empty() {
                 out.push('/');
             }
+            // In the first segment, everything before the colon would be read as a scheme.
             if out.is_empty()
                 && path
                     .split('/')

@@ -349,7 +349,7 @@ fn create<E: From<StoreError>>(
     let segment = SegmentId::first();
     let table = table::TableBuilder::write(directory, revision, segment, entries, faults.clone())?;
     Journal::begin(directory, segment, revision + 1, segment_bytes, faults)?;
-    // The database gets its name last, so its presence proves that there is a journal.
+    // The database gets its name last, so its presence proves that the journal exists.
     Ok(table.publish()?)
 }
 

@@ -195,6 +195,7 @@ fn entries(folder: &Path) -> Vec<PathBuf> {
     let mut paths: Vec<PathBuf> = read
         .map(|entry| entry.expect("a readable folder").path())
         .collect();
+    // The order of a directory differs between file systems.
     paths.sort();
     paths
 }

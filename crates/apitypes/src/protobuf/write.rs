@@ -18,6 +18,7 @@ impl TypeTable {
         for field in s.numbered() {
             let n = u64::from(field.number);
             if field.is_inlined() {
+                // The fields of an inlined struct are siblings in JSON, but a message of their own in protobuf.
                 if let Some(s) = self.struct_of(&field.ty) {
                     nested(out, n, |out| self.write_message(s, members, out));
                 }

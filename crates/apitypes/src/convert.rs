@@ -58,6 +58,7 @@ impl Converter<'_> {
             | (GoType::Bool, Value::Bool(_))
             | (GoType::Float64, Value::Int(_) | Value::Float(_)) => Ok(()),
             (underlying @ (GoType::Int32 | GoType::Int64), Value::Int(i)) => {
+                // UPSTREAM: `FromUnstructured` truncates without a check.
                 *i = wrapped(*i, underlying);
                 Ok(())
             }

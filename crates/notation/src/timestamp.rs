@@ -356,6 +356,7 @@ impl CivilTime {
     pub fn at(seconds: i64, offset: i32) -> Self {
         let local = seconds.saturating_add(i64::from(offset));
         let (days, second_of_day) = (local.div_euclid(86_400), local.rem_euclid(86_400));
+        // Days since 0000-03-01: in years that begin in March, the leap day is the last day.
         let shifted = days + 719_468;
         let (era, of_era) = (shifted.div_euclid(146_097), shifted.rem_euclid(146_097));
         let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;

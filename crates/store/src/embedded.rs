@@ -277,6 +277,7 @@ impl EmbeddedStore {
     }
 
     fn shut_down(&mut self) -> Result<(), StoreError> {
+        // After `close`, the destructor comes here a second time.
         let Some(threads) = self.threads.lock().take() else {
             return Ok(());
         };
@@ -292,6 +293,7 @@ impl EmbeddedStore {
             .join()
             .map_err(|_| gone())
             .and_then(|outcome| outcome);
+        // Closed last, so that watches still deliver the last writes.
         self.cache.close(StoreError::Unavailable {
             detail: "the store was shut down".to_owned(),
         });

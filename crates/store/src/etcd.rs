@@ -125,6 +125,7 @@ impl EtcdStore {
         loop {
             let caught_up = match self.progress {
                 ProgressSupport::Reliable => {
+                    // A linearizable read, so no write acknowledged before this call has a later revision.
                     let now = self.revision().await?;
                     if self.cache.revision() < now {
                         self.wanted.notify_one();
@@ -236,6 +237,7 @@ impl EtcdStore {
     /// Finds the event of a write whose response was lost, if an attempt was executed: the key has the value
     /// that was to be written, and its previous revision is the expected one.
     async fn find_lost_write(&self, key: &str, write: &Write) -> Result<Option<Event>, StoreError> {
+        // A missing key does not prove that this delete removed it: another client may have.
         let Some(new) = self.fetch(key, 0).await? else {
             return Ok(None);
         };
@@ -259,6 +261,7 @@ impl EtcdStore {
 
 impl Drop for EtcdStore {
     fn drop(&mut self) {
+        // The tasks own the client and the cache, so they would outlive the store.
         for task in &self.tasks {
             task.abort();
         }

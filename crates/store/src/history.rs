@@ -190,6 +190,7 @@ impl History {
             return false;
         };
         self.times.pop_front();
+        // Events are immutable, so this is the weight that was added.
         self.bytes -= weight(&event);
         self.compacted = event.revision;
         let name = key::topic(event.key());

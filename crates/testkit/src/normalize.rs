@@ -123,6 +123,7 @@ fn normalize(value: Value, key: Option<&str>) -> Value {
     if key.is_none()
         && let Some(metadata) = out.get_mut("metadata").and_then(Value::as_object_mut)
     {
+        // A continue token contains a resource version.
         metadata.remove("continue");
     }
     out.into()
@@ -338,6 +339,7 @@ impl Captures {
     }
 
     fn keep(&mut self, value: &str, kind: &str, scenario: &str) {
+        // A value that the scenario itself contains is the same in every run.
         if self.0.values().any(|kept| kept == value) || has_word(scenario, value) {
             return;
         }

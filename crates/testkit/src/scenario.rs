@@ -342,6 +342,7 @@ fn write(out: &mut String, node: &Yaml<'_>, slot: VersionSlot) {
             let mut has_metadata = false;
             for (key, value) in members {
                 let key = key_text(key);
+                // Replaced by the current version below.
                 if slot == VersionSlot::Metadata && key == "resourceVersion" {
                     continue;
                 }

@@ -197,6 +197,7 @@ impl<'t> Decoder<'t> {
         match (codec, v) {
             (Codec::Raw | Codec::Fields | Codec::Json, v) => self.any(v),
             (codec, v) => match (codec, v.node()) {
+                // The decoders of these types reset the value on `null`.
                 (Codec::Time | Codec::MicroTime | Codec::Quantity, SourceNode::Null) => None,
                 (_, SourceNode::Null) => before,
                 (Codec::Time, SourceNode::String(s)) => match timestamp::parse_rfc3339(&s) {

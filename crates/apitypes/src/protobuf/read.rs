@@ -103,6 +103,7 @@ impl FieldReader<'_> {
             }
             GoType::Named(id) => {
                 let definition = self.table.get(*id);
+                // A named type is encoded as the type it names, unless it is a message of its own.
                 if let (TypeKind::Named(inner), false) = (&definition.kind, definition.is_message) {
                     return self.field(inner, content, out);
                 }

@@ -158,6 +158,7 @@ impl Checkpointer {
             }
             self.backlog.done.notify_all();
             if failed {
+                // A disk that fails at once must not make this loop spin.
                 std::thread::sleep(Duration::from_millis(100));
             }
         }
@@ -167,6 +168,7 @@ impl Checkpointer {
     fn checkpoint(&mut self) -> Result<(), StoreError> {
         let (events, bytes, segment) = {
             let mut pending = self.backlog.pending.lock();
+            // An earlier urgent checkpoint may have switched the throttle off.
             if !self.backlog.is_urgent(&pending) {
                 self.backlog.throttle.enable();
             }

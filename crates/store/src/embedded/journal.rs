@@ -103,6 +103,7 @@ impl JournalContents {
             );
             return damaged(path, None, detail);
         };
+        // The journals of all stores number their segments alike; only the salt differs.
         if found.salt != segment.salt {
             let detail = format!("the state of revision {revision} belongs to another journal");
             return damaged(path, Some(0), detail);
@@ -294,6 +295,7 @@ impl JournalReader<'_> {
         self.check_order(number, path, &header)?;
         let before = self.contents.tail.take();
         if before.is_none() {
+            // `decode` rejects a first revision of 0.
             self.contents.before = header.first - 1;
         }
         let (mut next, mut follows) = (header.first, None);
@@ -594,6 +596,7 @@ fn new_segment(
 ) -> Result<ActiveSegment, StoreError> {
     let (next, path) = (directory.join(NEXT_SEGMENT), segment_path(directory, id.number));
     spare::take(directory, &next)?;
+    // Not throttled, because requests wait for this segment.
     let file = ThrottledFile::open(&next, faults.clone())?;
     // Direct I/O writes whole blocks, also the last one.
     let length = size.next_multiple_of(BLOCK as u64);

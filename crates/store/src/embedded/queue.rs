@@ -185,6 +185,7 @@ impl WriteQueue {
             Some(event) => event.after().cloned(),
             None => self.cache.get(key),
         };
+        // Evaluated under the lock, so that revisions follow the order of the queue.
         let outcome = evaluate_write(current, key, write, pending.revision + 1);
         let open = &mut pending.open;
         if let Ok(event) = &outcome {

@@ -88,6 +88,7 @@ impl Drop for StateTable {
 
 /// Returns whether a directory contains a store.
 pub(crate) fn exists(directory: &Path) -> bool {
+    // Does not follow a link: publishing a new store would silently replace one.
     path(directory).symlink_metadata().is_ok()
 }
 

@@ -326,6 +326,7 @@ fn was_rejected_unread(status: &Status) -> bool {
 /// Converts an error of etcd.
 pub(crate) fn failure(status: &Status, requested: Revision) -> StoreError {
     let message = status.message();
+    // etcd has one gRPC code for both errors, so the text decides.
     if message.contains("required revision has been compacted") {
         // etcd does not report the oldest revision; the next one is a lower bound.
         return StoreError::Compacted {

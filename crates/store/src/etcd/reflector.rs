@@ -275,6 +275,7 @@ impl Reflector {
     pub(crate) async fn state_summary(client: &EtcdClient, prefix: &str) -> Result<StateSummary, StoreError> {
         let request = RangeRequest {
             limit: 1,
+            // One request returns both facts: `count` ignores the limit, and the first key is the newest one.
             sort_order: SortOrder::Descend as i32,
             sort_target: SortTarget::Mod as i32,
             keys_only: true,

@@ -123,6 +123,7 @@ impl JsonParser<'_> {
                 Value::String(self.cursor.string()?)
             }
             Some(b'{') => {
+                // Go checks the depth before the contents, so an empty container can be too deep as well.
                 self.check_depth(b'{')?;
                 self.cursor.advance();
                 if self.cursor.skip_space() == Some(b'}') {
@@ -206,6 +207,7 @@ impl JsonParser<'_> {
         {
             return Ok(Value::Int(i));
         }
+        // Rust parses a number out of range as infinity; Go fails.
         match text.parse::<f64>() {
             Ok(f) if f.is_finite() => Ok(Value::Float(f)),
             _ => {

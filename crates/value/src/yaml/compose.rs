@@ -217,7 +217,7 @@ impl<'a> Composer<'a> {
                 };
                 let implicit = match &tag {
                     None => style == Style::Plain,
-                    // libyaml treats the tag `!` like an absent one.
+                    // As in libyaml, a scalar with the tag `!` counts as implicit, whatever its style.
                     Some(tag) => tag == "!",
                 };
                 self.scalar(anchor, value, tag, implicit, start)

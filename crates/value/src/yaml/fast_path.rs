@@ -60,6 +60,7 @@ pub(super) fn read<B: Builder>(text: &str, limits: Limits, builder: &mut B) -> O
         counted: (0, 0),
         level: 0,
         started: false,
+        // The reader recurses, so its depth is bounded whatever the caller accepts.
         depth: limits.depth.min(MAX_DEPTH),
         builder,
     };
@@ -174,6 +175,7 @@ impl<'t, B: Builder> FastReader<'t, '_, B> {
                     let line = self.slice(first, end).strip_prefix("---")?;
                     let is_separator = line.is_empty() || line.starts_with(' ');
                     let rest = line.trim_start_matches(' ');
+                    // A second document, or a node on the line of the separator, is left to the scanner.
                     if self.started || !is_separator || !(rest.is_empty() || rest.starts_with('#')) {
                         return None;
                     }
@@ -339,6 +341,7 @@ impl<'t, B: Builder> FastReader<'t, '_, B> {
                     return Some(None);
                 };
                 let text = self.slice(start, colon);
+                // A key of another type becomes text in its own way, which the constructor knows.
                 if non_string(text).is_some() || text.ends_with(' ') {
                     return None;
                 }

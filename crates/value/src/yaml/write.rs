@@ -193,6 +193,7 @@ fn folded(out: &mut String, s: &str, level: usize, position: ScalarPosition, fol
         out.push('\n');
         indent(out, level + 1);
         column = 2 * (level + 1);
+        // A space at the beginning of a continuation line would be lost.
         if next == Some(' ') {
             out.push('\\');
             column += 1;

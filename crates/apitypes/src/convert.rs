@@ -62,6 +62,7 @@ impl Converter<'_> {
                 *i = wrapped(*i, underlying);
                 Ok(())
             }
+            // As in `FromUnstructured`, a float without a fraction fits an integer field.
             (underlying @ (GoType::Int32 | GoType::Int64), Value::Float(f)) if f.trunc() == *f => {
                 *value = Value::Int(wrapped(go::cut(*f), underlying));
                 Ok(())

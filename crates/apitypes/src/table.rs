@@ -135,6 +135,7 @@ impl TypeDef {
         let first = self
             .as_struct()
             .and_then(|s| Some((s.declared.first()?, s.members.first()?)));
+        // The first field of an object is the inlined `TypeMeta`, which begins with `kind`.
         first.is_some_and(|(declared, member)| declared.is_inlined() && member.name == "kind")
     }
 

@@ -265,6 +265,7 @@ impl<'a> LayoutParser<'a> {
         let hours = number(&[h1, h2]).ok_or(ParseStop::Form)?;
         let minutes = number(&[m1, m2]).ok_or(ParseStop::Form)?;
         self.rest = rest;
+        // Go accepts 24 hours and 60 minutes, because some programs write such offsets.
         if hours > 24 {
             return Err(ParseStop::Range("time zone offset hour"));
         }

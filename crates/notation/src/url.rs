@@ -41,6 +41,7 @@ fn needs_escape(b: u8, part: UrlPart) -> bool {
     match b {
         b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => false,
         b'$' | b'&' | b'+' | b',' | b'/' | b':' | b';' | b'=' | b'?' | b'@' => match part {
+            // Go does not split a path into segments, so it need not escape their separators.
             UrlPart::Path => b == b'?',
             UrlPart::UserPassword => matches!(b, b'@' | b'/' | b'?' | b':'),
             UrlPart::Host | UrlPart::Zone => matches!(b, b'/' | b'?' | b'@'),
@@ -49,6 +50,7 @@ fn needs_escape(b: u8, part: UrlPart) -> bool {
         },
         b'!' | b'(' | b')' | b'*' => !matches!(part, UrlPart::Host | UrlPart::Zone | UrlPart::Fragment),
         b'\'' => !matches!(part, UrlPart::Host | UrlPart::Zone),
+        // Go leaves these in a host, because the escape of an ASCII character is not allowed there.
         b'[' | b']' | b'<' | b'>' | b'"' => !matches!(part, UrlPart::Host | UrlPart::Zone),
         _ => true,
     }
@@ -89,6 +91,7 @@ fn unescape(s: &str, part: UrlPart) -> Result<Vec<u8>, String> {
                 // In a host, only non-ASCII bytes and the percent sign that starts a zone may be escaped.
                 let allowed = match part {
                     UrlPart::Host => byte >= 0x80 || byte == b'%',
+                    // Windows has zone names with spaces.
                     UrlPart::Zone => byte == b'%' || byte == b' ' || !needs_escape(byte, UrlPart::Host),
                     UrlPart::Path | UrlPart::UserPassword | UrlPart::Query | UrlPart::Fragment => true,
                 };

@@ -93,6 +93,7 @@ pub async fn export(
     let page = store.list(request).await?;
     let mut sum = crc32fast::Hasher::new();
     let mut write = |line: String| -> std::io::Result<()> {
+        // Without the line break, which the reader removes.
         sum.update(line.as_bytes());
         writeln!(out, "{line}")
     };

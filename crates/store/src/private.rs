@@ -109,6 +109,7 @@ impl NewFile {
 
     /// Makes the contents durable and renames the file.
     pub fn commit(self) -> io::Result<()> {
+        // Without this, a crash after the rename could leave an empty file.
         self.file.as_file().sync_all()?;
         self.file.persist(self.path).map_err(|error| error.error)?;
         Ok(())

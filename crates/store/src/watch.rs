@@ -106,6 +106,7 @@ impl Watch {
                 .pull(&self.prefix, &mut self.position, &mut self.buffer)?;
         }
         Ok(match self.buffer.front() {
+            // The event in the buffer has not been returned yet.
             Some(event) => event.revision - 1,
             None => self.position.seen,
         })

@@ -94,6 +94,7 @@ fn normalize(value: Value, key: Option<&str>) -> Value {
     for (name, value) in members {
         let volatile = (key == Some("metadata") && VOLATILE.contains(&name.as_str()))
             || matches!(name.as_str(), "lastTransitionTime" | "remainingItemCount")
+            // An entry of `managedFields` has the time of its last change.
             || (name == "time" && is_manager);
         if !volatile {
             let value = normalize(value, Some(&name));

@@ -325,8 +325,10 @@ impl<'p> RegexParser<'p> {
             Some('b') => self.push_look(Look::WordAscii),
             Some('B') => self.push_look(Look::WordAsciiNegate),
             Some('z') => self.push_look(Look::End),
+            // In RE2 it matches a single byte, which Go does not support.
             Some('C') => return fail(ErrorCode::Escape, up_to(start, self.rest)),
             Some('Q') => {
+                // Without `\E`, the literal text reaches to the end of the pattern.
                 let (text, after) = self.rest.split_once("\\E").unwrap_or((self.rest, ""));
                 self.rest = after;
                 text.chars().for_each(|c| self.literal(u32::from(c)));

@@ -122,6 +122,7 @@ fn finite(text: &str) -> Option<ResolvedScalar> {
 
 fn number(text: &str) -> Option<ResolvedScalar> {
     let plain = match text.contains('_') {
+        // go-yaml ignores underscores, wherever they are in a number.
         true => Cow::Owned(text.replace('_', "")),
         false => Cow::Borrowed(text),
     };

@@ -240,7 +240,7 @@ impl Quantity {
                     exponent: 0,
                 };
             }
-            // Below one, no binary suffix is exact.
+            // A binary amount below one would have to be rounded, so Go makes it decimal.
             if magnitude.sign() != Ordering::Equal && magnitude.compare(&one) == Ordering::Less {
                 format = QuantityFormat::DecimalSi;
             }
@@ -377,7 +377,7 @@ impl Quantity {
             QuantityFormat::BinarySi => self
                 .amount
                 .whole()
-                // The smallest binary suffix is 1024; Go writes smaller amounts in decimal, which may have a fraction.
+                // `Ki` is the smallest binary suffix; Go writes smaller amounts in decimal, which may have a fraction.
                 .filter(|n| *n <= IBig::from(-1024) || *n >= IBig::from(1024)),
             QuantityFormat::DecimalExponent | QuantityFormat::DecimalSi => None,
         };

@@ -237,7 +237,7 @@ impl EtcdStore {
     /// Finds the event of a write whose response was lost, if an attempt was executed: the key has the value
     /// that was to be written, and its previous revision is the expected one.
     async fn find_lost_write(&self, key: &str, write: &Write) -> Result<Option<Event>, StoreError> {
-        // A missing key does not prove that this delete removed it: another client may have.
+        // A missing key does not prove that a delete was executed: another client may have deleted it.
         let Some(new) = self.fetch(key, 0).await? else {
             return Ok(None);
         };

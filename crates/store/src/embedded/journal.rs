@@ -307,7 +307,7 @@ impl JournalReader<'_> {
                 .and_then(Record::content);
             let (size, first) = (record.len(), record.first);
             let content = content.filter(|content| match content {
-                // The newest write cannot be compacted beyond.
+                // History cannot be compacted beyond the newest write.
                 RecordContent::Compaction(revision) => *revision < next,
                 RecordContent::Events(_) | RecordContent::Seal(_) => true,
             });

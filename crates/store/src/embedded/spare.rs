@@ -122,7 +122,7 @@ fn work(
 ) {
     let (spare, new) = (directory.join(SPARE), directory.join(NEW));
     while received.recv().is_ok() {
-        // A retired segment has become the spare in the meantime.
+        // A retired segment may have become the spare in the meantime.
         if spare.exists() {
             continue;
         }

@@ -232,9 +232,9 @@ impl Reflector {
         }
         if !response.events.is_empty() {
             self.publish(response.events);
-        // A response without events is a progress notification. An unreliable one may precede its events, and
-        // advancing would make `publish` skip them.
         } else if !response.created && self.progress == ProgressSupport::Reliable {
+            // A response without events is a progress notification. An unreliable one may precede its events, and
+            // advancing would make `publish` skip them.
             self.cache
                 .advance(response.header.map_or(0, |header| from_wire(header.revision)));
         }

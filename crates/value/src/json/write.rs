@@ -173,7 +173,7 @@ pub(crate) fn write_string(out: &mut Vec<u8>, s: &str, escape: Escape) {
                     b'\n' => out.extend_from_slice(b"\\n"),
                     b'\r' => out.extend_from_slice(b"\\r"),
                     b'\t' => out.extend_from_slice(b"\\t"),
-                    // Go writes these two as `\u0008` and `\u000c` before release 1.22.
+                    // Before release 1.22, Go wrote these two as `\u0008` and `\u000c`.
                     0x08 => out.extend_from_slice(b"\\b"),
                     0x0c => out.extend_from_slice(b"\\f"),
                     // The first byte of another character.

@@ -134,8 +134,8 @@ impl Constructor<'_, '_> {
         if !self.open_aliases.is_empty() {
             self.from_aliases += 1;
         }
-        #[expect(clippy::cast_precision_loss, reason = "far below 2^53")]
         // The thresholds are those of go-yaml, so that the same documents are rejected.
+        #[expect(clippy::cast_precision_loss, reason = "far below 2^53")]
         if self.from_aliases > 100
             && self.decoded > 1000
             && self.from_aliases as f64 / self.decoded as f64 > allowed_alias_share(self.decoded)

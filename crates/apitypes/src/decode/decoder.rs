@@ -126,7 +126,7 @@ impl<'t> Decoder<'t> {
             return self.any(v);
         }
         match (underlying, v.node()) {
-            // In Go, `null` resets slices and maps and leaves other values unchanged.
+            // In Go, `null` resets slices and maps and leaves scalars unchanged.
             (GoType::Bytes | GoType::List(_) | GoType::Map(_), SourceNode::Null) => None,
             (_, SourceNode::Null) => before,
             (GoType::String, SourceNode::String(s)) => Some(Value::String(s)),

@@ -131,6 +131,7 @@ impl<'t> Canonicalizer<'t> {
 
     fn members(&mut self, s: &StructDef, members: &mut Map) {
         deadline::tick_for(members.len());
+        // The caller discards the object.
         if self.is_exceeded {
             return;
         }
@@ -173,6 +174,7 @@ impl<'t> Canonicalizer<'t> {
                 }
             }
             (GoType::Named(_), Value::Array(items)) => match table.codec_of(ty) {
+                // kube-apiserver writes a list without elements as the schema, which is null.
                 Some(Codec::SchemaOrList | Codec::SchemaOrStrings) if items.is_empty() => *v = Value::Null,
                 Some(Codec::SchemaOrList) => {
                     if let Some(s) = table.encoded_struct(ty) {

@@ -58,9 +58,11 @@ impl Converter<'_> {
             | (GoType::Bool, Value::Bool(_))
             | (GoType::Float64, Value::Int(_) | Value::Float(_)) => Ok(()),
             (underlying @ (GoType::Int32 | GoType::Int64), Value::Int(i)) => {
+                // UPSTREAM: `FromUnstructured` truncates without a check.
                 *i = wrapped(*i, underlying);
                 Ok(())
             }
+            // As in `FromUnstructured`, a float without a fraction fits an integer field.
             (underlying @ (GoType::Int32 | GoType::Int64), Value::Float(f)) if f.trunc() == *f => {
                 *value = Value::Int(wrapped(go::cut(*f), underlying));
                 Ok(())
@@ -86,6 +88,7 @@ impl Converter<'_> {
                         }
                         is_known
                     });
+                    // In the order of declaration, because the first error ends the conversion.
                     s.members.iter().try_for_each(|field| {
                         let member = members.get_mut(field.name);
                         member.map_or(Ok(()), |v| self.value(v, &field.ty, &at.field(field.name)))

@@ -168,6 +168,7 @@ impl TypeTable {
             GoType::Pointer(_) => None,
             ty => match self.underlying(ty) {
                 GoType::Named(id) => match &self.get(*id).kind {
+                    // Go never omits an empty struct, so kube-openapi gives it a default even with `omitempty`.
                     TypeKind::Struct(_) => Some(Map::new().into()),
                     _ => None,
                 },

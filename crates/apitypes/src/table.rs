@@ -135,6 +135,7 @@ impl TypeDef {
         let first = self
             .as_struct()
             .and_then(|s| Some((s.declared.first()?, s.members.first()?)));
+        // The first field of an object is the inlined `TypeMeta`, which begins with `kind`.
         first.is_some_and(|(declared, member)| declared.is_inlined() && member.name == "kind")
     }
 
@@ -198,6 +199,7 @@ impl StructDef {
     pub(crate) fn position(&self, name: &str) -> Option<usize> {
         let key = NameKey::new(name);
         let first = self.sorted.partition_point(|(k, _)| *k < key);
+        // Names of the same length that share their first seven bytes have the same key.
         let candidates = self.sorted.get(first..)?.iter().take_while(|(k, _)| *k == key);
         let mut positions = candidates.map(|(_, at)| usize::from(*at));
         positions.find(|at| self.members.get(*at).is_some_and(|field| field.name == name))
@@ -381,6 +383,7 @@ impl TypeTable {
     pub fn for_release(release: Release) -> &'static TypeTable {
         const COUNT: usize = (Release::LATEST.0 - Release::OLDEST.0 + 1) as usize;
         static TABLES: [OnceLock<TypeTable>; COUNT] = [const { OnceLock::new() }; COUNT];
+        // There is no `Release` before the oldest one, so this cannot underflow.
         let at = usize::from(release.0 - Release::OLDEST.0);
         let slot = TABLES.get(at).unwrap_or(&TABLES[COUNT - 1]);
         slot.get_or_init(|| match TypeTable::parse(&[FILES, EXTENSIONS], release) {

@@ -102,6 +102,7 @@ impl TypeTable {
                 }
             })
             .collect();
+        // Without a struct, the order of the map is already that of the names.
         if s.is_some() {
             members.sort_by_key(|member| member.position);
         }

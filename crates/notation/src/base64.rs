@@ -8,11 +8,13 @@ use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
 /// standard one.
 const ENGINE: GeneralPurpose = GeneralPurpose::new(
     &URL_SAFE,
+    // Go ignores unused bits at the end.
     GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true),
 );
 
 /// Parses a value of the OpenAPI format `byte`; the error is the message.
 pub fn parse(text: &str) -> Result<Vec<u8>, String> {
+    // Go skips line breaks.
     let decoded = if text.contains(['\r', '\n']) {
         ENGINE.decode(text.replace(['\r', '\n'], ""))
     } else {

@@ -12,6 +12,7 @@ pub fn parse(text: &str) -> Option<i64> {
         Some(rest) => (text.starts_with('-'), rest),
         None => (false, text),
     };
+    // Zero is the only number that Go accepts without a unit.
     if rest == "0" {
         return Some(0);
     }
@@ -34,6 +35,7 @@ pub fn parse(text: &str) -> Option<i64> {
         let (unit, after) = after.split_at_checked(end)?;
         let unit: u64 = match unit {
             "ns" => 1,
+            // U+00B5 is the micro sign, and U+03BC the Greek letter mu; Go accepts both.
             "us" | "\u{b5}s" | "\u{3bc}s" => 1_000,
             "ms" => 1_000_000,
             "s" => 1_000_000_000,

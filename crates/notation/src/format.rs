@@ -151,6 +151,7 @@ pub fn is_date(text: &str) -> bool {
 /// character before the fraction, and with any offset.
 pub fn is_date_time(text: &str) -> bool {
     let lower = text.to_lowercase();
+    // Like kube-openapi's `strfmt`, ignores everything after a second `t`.
     let mut parts = lower.split('t');
     let (Some(date), Some(time)) = (parts.next(), parts.next()) else {
         return false;

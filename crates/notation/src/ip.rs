@@ -33,6 +33,7 @@ fn flaw<'a, T>(what: &'static str, at: &'a str) -> Result<T, IpError<'a>> {
 }
 
 fn parse_any(text: &str) -> Result<ParsedIp, IpError<'_>> {
+    // As in Go, the first of these characters decides the kind of the address.
     match text.bytes().find(|b| b".:%".contains(b)) {
         Some(b'.') => Ok(ParsedIp {
             address: parse_v4(text)?.into(),
@@ -129,6 +130,7 @@ fn parse_v6(text: &str) -> Result<ParsedIp, IpError<'_>> {
             s = "";
             break;
         }
+        // Four hexadecimal digits always fit.
         groups.push(u16::from_str_radix(digits, 16).unwrap_or(0));
         s = after;
         if s.is_empty() {
@@ -298,6 +300,7 @@ impl Cidr {
         if parsed.zoned {
             return fail("IPv6 zones cannot be present in a prefix");
         }
+        // Rust would accept a plus sign and leading zeros, which Go rejects.
         let clean = bits.bytes().all(|b| b.is_ascii_digit()) && !(bits.len() > 1 && bits.starts_with('0'));
         let Some(length) = bits.parse::<i64>().ok().filter(|_| clean) else {
             return fail(&format!("bad bits after slash: {}", quote(bits)));
@@ -351,6 +354,7 @@ impl Cidr {
 }
 
 fn mask(prefix_length: u8) -> u128 {
+    // A shift by all 128 bits fails; its mask is empty.
     u128::MAX.checked_shl(128 - u32::from(prefix_length)).unwrap_or(0)
 }
 

@@ -9,6 +9,7 @@ const QUALIFIED: &str = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]";
 /// Checks a lower-case label of at most 63 characters (`my-name`).
 pub fn dns1123_label(s: &str) -> Vec<String> {
     let mut errors = too_long(s, 63, "characters");
+    // A name that is a subdomain but not a label has dots; kube-apiserver has a shorter message for it.
     if is_subdomain(s) {
         if s.contains('.') {
             errors.push("must not contain dots".into());

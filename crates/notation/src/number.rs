@@ -9,6 +9,7 @@ pub fn parse_double(text: &str) -> Option<f64> {
         None => (false, text),
     };
     if magnitude.eq_ignore_ascii_case("nan") {
+        // Go accepts no sign before `nan`.
         return (magnitude.len() == text.len()).then_some(f64::NAN);
     }
     let sign = if negative { -1.0 } else { 1.0 };
@@ -25,6 +26,7 @@ pub fn parse_double(text: &str) -> Option<f64> {
     let value = match hexadecimal {
         Some(digits) => parse_hexadecimal(&digits.replace('_', ""))?,
         None => {
+            // Rust would accept a second sign and words here.
             let decimal = magnitude.replace('_', "");
             decimal
                 .starts_with(|c: char| c.is_ascii_digit() || c == '.')
@@ -72,6 +74,7 @@ fn parse_hexadecimal(text: &str) -> Option<f64> {
         return None;
     }
     let mut exponent = match exponent.parse::<i64>() {
+        // The bounds keep the arithmetic below from overflowing and the loop short.
         Ok(exponent) => exponent.clamp(-1_000_000, 1_000_000),
         Err(e) if *e.kind() == std::num::IntErrorKind::PosOverflow => 1_000_000,
         Err(e) if *e.kind() == std::num::IntErrorKind::NegOverflow => -1_000_000,

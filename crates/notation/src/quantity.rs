@@ -91,6 +91,7 @@ fn split(text: &str) -> Result<QuantityParts<'_>, QuantityError> {
         Some(rest) => (true, rest),
         None => (false, text.strip_prefix('+').unwrap_or(text)),
     };
+    // Leading zeros do not count as digits, so they do not make an amount large.
     let (zeros, rest) = split_while(rest, |b| b == b'0');
     if rest.is_empty() {
         // Zeros, and even a lone sign, are zero.
@@ -199,6 +200,7 @@ impl Quantity {
                 (-places, 1_i64 << bits, QuantityFormat::BinarySi, fits)
             }
         };
+        // As in Go, the representation depends on the number of digits in the text, not on the value.
         if fits && small_exponent >= NANO {
             let number = format!("{}{}", parts.integer, parts.fraction);
             let number: i64 = number.parse().map_err(|_| QuantityError::Number)?;
@@ -213,11 +215,13 @@ impl Quantity {
                 });
             }
         }
+        // Only this path rejects a text without digits: for a small amount, Go reads `.` as zero.
         if parts.no_digits {
             return Err(QuantityError::Number);
         }
         let number = format!("{}{}", parts.integer, parts.fraction);
         let number: IBig = number.parse().map_err(|_| QuantityError::Number)?;
+        // As in Kubernetes, a non-zero amount never becomes zero, however small it is.
         let mut magnitude = round_up_to_nano(number * IBig::from(factor), small_exponent);
         let mut format = format;
         if format == QuantityFormat::BinarySi {
@@ -229,12 +233,14 @@ impl Quantity {
                 mantissa: 1,
                 exponent: 0,
             };
+            // Kubernetes caps only binary amounts.
             if magnitude.compare(&max) == Ordering::Greater {
                 magnitude = Amount::Big {
                     mantissa: IBig::from(i64::MAX),
                     exponent: 0,
                 };
             }
+            // A binary amount below one would have to be rounded, so Go makes it decimal.
             if magnitude.sign() != Ordering::Equal && magnitude.compare(&one) == Ordering::Less {
                 format = QuantityFormat::DecimalSi;
             }
@@ -371,6 +377,7 @@ impl Quantity {
             QuantityFormat::BinarySi => self
                 .amount
                 .whole()
+                // `Ki` is the smallest binary suffix; Go writes smaller amounts in decimal, which may have a fraction.
                 .filter(|n| *n <= IBig::from(-1024) || *n >= IBig::from(1024)),
             QuantityFormat::DecimalExponent | QuantityFormat::DecimalSi => None,
         };
@@ -407,6 +414,7 @@ impl Quantity {
                     12 => "T",
                     15 => "P",
                     18 => "E",
+                    // UPSTREAM: larger powers of ten have no suffix and are lost.
                     _ => "",
                 };
                 format!("{number}{suffix}")

@@ -84,6 +84,7 @@ fn with_cached<T, R>(
     let value = make();
     let bytes = value.as_ref().map_or(0, bytes);
     match Cached::new(value, bytes) {
+        // If another thread was faster, this copy is dropped, which releases its bytes.
         Ok(cached) => use_it(place.get_or_init(|| cached).value.as_ref()),
         Err(value) => use_it(value.as_ref()),
     }
@@ -265,6 +266,7 @@ impl Pattern {
         match matcher {
             Matcher::Scan(_) => use_it(None),
             Matcher::Engine(engine) => use_it(Some(engine)),
+            // A table only decides whether there is a match.
             Matcher::Table(_) => {
                 let make = || engine(&parse::parse(&self.0.text).ok()?).ok();
                 with_cached(&self.0.finder, make, engine_bytes, use_it)
@@ -278,6 +280,7 @@ impl Pattern {
             Some(Matcher::Scan(scan)) => scan.length(text).is_some(),
             Some(Matcher::Table(table)) => table.is_match(text),
             Some(Matcher::Engine(engine)) => engine.is_match(text),
+            // The constructors have checked or compiled the pattern, so there is a matcher.
             None => false,
         })
     }

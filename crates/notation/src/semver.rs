@@ -51,6 +51,7 @@ impl Semver {
         };
         let major = number("major", "Major", major)?;
         let minor = number("minor", "Minor", minor)?;
+        // Build metadata may contain dashes, so it is split off before the pre-release.
         let (rest, build) = split_off(rest, '+');
         let (patch, prerelease) = split_off(rest, '-');
         let patch = number("patch", "Patch", patch)?;

@@ -163,6 +163,7 @@ impl<'a> LayoutParser<'a> {
             return Err(fail(&format!(": extra text: {}", quote(self.rest))));
         }
         let (year, month, day) = self.date;
+        // Go checks the day against its month last, so errors of the syntax take precedence.
         if day < 1 || day > days_in(year, month) {
             return Err(fail(": day out of range"));
         }
@@ -187,6 +188,7 @@ impl<'a> LayoutParser<'a> {
                 self.rest = rest;
             }
             LayoutElement::Month => self.date.1 = self.two_digits(1..=12, "month")?,
+            // The upper bound depends on the month and is checked at the end.
             LayoutElement::Day => self.date.2 = self.two_digits(0..=99, "day")?,
             LayoutElement::Hour => {
                 // The hour is the only number that may have a single digit.
@@ -263,6 +265,7 @@ impl<'a> LayoutParser<'a> {
         let hours = number(&[h1, h2]).ok_or(ParseStop::Form)?;
         let minutes = number(&[m1, m2]).ok_or(ParseStop::Form)?;
         self.rest = rest;
+        // Go accepts 24 hours and 60 minutes, because some programs write such offsets.
         if hours > 24 {
             return Err(ParseStop::Range("time zone offset hour"));
         }
@@ -294,8 +297,10 @@ fn quote(bytes: &[u8]) -> String {
                 out.push('\\');
                 out.push(char::from(b));
             }
+            // Unlike `%q`, does not escape DEL.
             b' '..=0x7f => out.push(char::from(b)),
             _ => {
+                // Writing to a string cannot fail.
                 let _ = write!(out, "\\x{b:02x}");
             }
         }
@@ -352,6 +357,7 @@ impl CivilTime {
     pub fn at(seconds: i64, offset: i32) -> Self {
         let local = seconds.saturating_add(i64::from(offset));
         let (days, second_of_day) = (local.div_euclid(86_400), local.rem_euclid(86_400));
+        // Days since 0000-03-01: in years that begin in March, the leap day is the last day.
         let shifted = days + 719_468;
         let (era, of_era) = (shifted.div_euclid(146_097), shifted.rem_euclid(146_097));
         let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
@@ -449,6 +455,7 @@ pub fn offset_in(zone: &str, seconds: i64) -> Result<i32, String> {
     if matches!(zone, "" | "UTC" | "Local") {
         return Ok(0);
     }
+    // Go rejects names that could lead out of the directory of its database.
     if zone.contains("..") || zone.starts_with(['/', '\\']) {
         return Err("time: invalid location name".to_owned());
     }

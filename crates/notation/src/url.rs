@@ -41,6 +41,7 @@ fn needs_escape(b: u8, part: UrlPart) -> bool {
     match b {
         b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => false,
         b'$' | b'&' | b'+' | b',' | b'/' | b':' | b';' | b'=' | b'?' | b'@' => match part {
+            // Go does not split a path into segments, so it need not escape their separators.
             UrlPart::Path => b == b'?',
             UrlPart::UserPassword => matches!(b, b'@' | b'/' | b'?' | b':'),
             UrlPart::Host | UrlPart::Zone => matches!(b, b'/' | b'?' | b'@'),
@@ -49,6 +50,7 @@ fn needs_escape(b: u8, part: UrlPart) -> bool {
         },
         b'!' | b'(' | b')' | b'*' => !matches!(part, UrlPart::Host | UrlPart::Zone | UrlPart::Fragment),
         b'\'' => !matches!(part, UrlPart::Host | UrlPart::Zone),
+        // Go leaves these in a host, because the escape of an ASCII character is not allowed there.
         b'[' | b']' | b'<' | b'>' | b'"' => !matches!(part, UrlPart::Host | UrlPart::Zone),
         _ => true,
     }
@@ -89,6 +91,7 @@ fn unescape(s: &str, part: UrlPart) -> Result<Vec<u8>, String> {
                 // In a host, only non-ASCII bytes and the percent sign that starts a zone may be escaped.
                 let allowed = match part {
                     UrlPart::Host => byte >= 0x80 || byte == b'%',
+                    // Windows has zone names with spaces.
                     UrlPart::Zone => byte == b'%' || byte == b' ' || !needs_escape(byte, UrlPart::Host),
                     UrlPart::Path | UrlPart::UserPassword | UrlPart::Query | UrlPart::Fragment => true,
                 };
@@ -147,8 +150,11 @@ enum UrlInput {
 impl Url {
     /// Parses an absolute URL or an absolute path; the error is the message.
     pub fn parse(text: &str) -> Result<Self, String> {
+        // kube-apiserver parses twice: `url.ParseRequestURI` rejects relative references, but takes a fragment for
+        // a part of the path or query, which `url.Parse` does not.
         Self::check(text)?;
         let (before, fragment) = text.split_once('#').unwrap_or((text, ""));
+        // Go's errors about the part before the fragment quote only that part.
         let mut url = parse(before, UrlInput::Reference).map_err(|why| failure(before, &why))?;
         url.fragment = unescape(fragment, UrlPart::Fragment).map_err(|why| failure(text, &why))?;
         if escape(&url.fragment, UrlPart::Fragment) != fragment {
@@ -206,9 +212,11 @@ impl Url {
         const MAX_PARAMETERS: usize = 10_000;
         let mut parameters: Vec<(String, Vec<String>)> = Vec::new();
         let mut index = std::collections::BTreeMap::new();
+        // Go stops at this number of parameters with an error, which `URL.Query` ignores.
         if self.query.split('&').count() > MAX_PARAMETERS {
             return parameters;
         }
+        // Go rejects semicolons, which were separators once, and `URL.Query` skips such pairs.
         for pair in self
             .query
             .split('&')
@@ -262,6 +270,7 @@ fn parse(text: &str, source: UrlInput) -> Result<Url, String> {
     let (scheme, mut rest) = split_scheme(text)?;
     url.scheme = scheme.to_ascii_lowercase();
     match rest.split_once('?') {
+        // Go writes a lone `?` at the end back, so that `/a?` and `/a` stay different.
         Some((before, "")) => {
             url.force_query = true;
             rest = before;
@@ -288,6 +297,7 @@ fn parse(text: &str, source: UrlInput) -> Result<Url, String> {
             return Err("first path segment in URL cannot contain colon".to_owned());
         }
     }
+    // As in Go, the path of a request may begin with two slashes.
     let may_have_authority =
         !url.scheme.is_empty() || (source == UrlInput::Reference && !rest.starts_with("///"));
     match rest.strip_prefix("//").filter(|_| may_have_authority) {
@@ -416,6 +426,7 @@ impl std::fmt::Display for Url {
             if !path.is_empty() && !path.starts_with('/') && !self.host.is_empty() {
                 out.push('/');
             }
+            // In the first segment, everything before the colon would be read as a scheme.
             if out.is_empty()
                 && path
                     .split('/')

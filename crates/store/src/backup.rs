@@ -93,6 +93,7 @@ pub async fn export(
     let page = store.list(request).await?;
     let mut sum = crc32fast::Hasher::new();
     let mut write = |line: String| -> std::io::Result<()> {
+        // Without the line break, which the reader removes.
         sum.update(line.as_bytes());
         writeln!(out, "{line}")
     };
@@ -223,6 +224,7 @@ impl<R: BufRead> BackupReader<R> {
             return Ok(None);
         }
         self.read_line()?;
+        // An entry does not parse as a trailer, because unknown fields are rejected.
         if let Ok(tail) = serde_json::from_slice::<BackupTrailer>(&self.line) {
             if (tail.entries, tail.crc32) != (self.entries, self.sum.clone().finalize()) {
                 return Err(self.malformed("what came before it has changed".to_owned()));
@@ -235,6 +237,7 @@ impl<R: BufRead> BackupReader<R> {
         }
         let line: BackupLine = self.parse()?;
         let entry = entry(line, self.revision).map_err(|detail| self.malformed(detail))?;
+        // Exports are in key order, so this also rejects repeated keys.
         if self.last_key.as_ref().is_some_and(|last| *last >= entry.key) {
             return Err(self.malformed("its key does not come after the one before".to_owned()));
         }
@@ -248,6 +251,7 @@ impl<R: BufRead> BackupReader<R> {
     fn read_line(&mut self) -> Result<(), BackupError> {
         self.number += 1;
         self.line.clear();
+        // One byte more than allowed reveals a longer line without reading all of it.
         let limit = MAX_LINE_BYTES as u64 + 1;
         (&mut self.input).take(limit).read_until(b'\n', &mut self.line)?;
         if self.line.is_empty() {

@@ -127,6 +127,7 @@ impl Cache {
     pub(crate) fn advance(&self, revision: Revision) {
         {
             let mut inner = self.inner.write();
+            // A delayed notification must not move the revision back.
             if revision <= inner.current.revision {
                 return;
             }
@@ -168,6 +169,7 @@ impl Cache {
             let mut inner = self.inner.write();
             inner.current = next;
             inner.history.restart(revision);
+            // A woken watch notices the gap in its sequence numbers and ends.
             inner.history.wake_all();
         }
         self.unpin(revision);
@@ -209,10 +211,12 @@ impl Cache {
             .find(|snapshot| snapshot.revision == requested)
             .cloned();
         let inner = self.inner.read();
+        // Checked for a pinned state, too, so that a compaction applies to every read.
         inner.check(requested)?;
         if let Some(snapshot) = pinned {
             return Ok(snapshot);
         }
+        // The cost grows with the events since the revision, which is why paged lists pin their state.
         let mut snapshot = inner.current.clone();
         for event in inner.history.newest_first(requested) {
             snapshot.revert(event);
@@ -224,6 +228,7 @@ impl Cache {
     pub(crate) fn list(&self, request: &ListRequest) -> Result<Page, StoreError> {
         let snapshot = self.read(request.at)?;
         let page = snapshot.list(request);
+        // Only an unfinished list reads this revision again.
         if page.remaining > 0 {
             self.pin(snapshot);
         }
@@ -236,6 +241,7 @@ impl Cache {
             .iter()
             .position(|other| other.revision == snapshot.revision)
         {
+            // Moved to the back, because the front is evicted first.
             pinned.remove(at);
         } else if pinned.len() >= PINNED_SNAPSHOTS {
             pinned.pop_front();
@@ -257,6 +263,7 @@ impl Cache {
 
     pub(crate) fn watch(self: &Arc<Self>, prefix: &str, after: Revision) -> Result<Watch, StoreError> {
         let topic = History::topic_of_prefix(prefix);
+        // One lock for the check and the subscription, so that nothing is compacted in between.
         let mut inner = self.inner.write();
         inner.check(after)?;
         let (ring, wake) = inner.history.subscribe(topic.as_ref());
@@ -307,8 +314,10 @@ impl Cache {
         position.next += taken as u64;
         position.seen = match last {
             Some(revision) if taken >= PULL_EVENTS => revision,
+            // Fewer events than the limit: everything up to the current revision has been read.
             _ => inner.current.revision,
         };
+        // Events published before the cache was closed are still delivered.
         match &inner.closed {
             Some(reason) if taken == 0 => Err(reason.clone()),
             _ => Ok(()),

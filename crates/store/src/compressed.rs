@@ -50,6 +50,7 @@ impl MaybeCompressed {
 
     /// Rebuilds a compressed value from [`MaybeCompressed::parts`]; `None` if it does not decompress.
     pub(crate) fn from_block(block: &[u8], length: usize) -> Option<Self> {
+        // A damaged length must not make the decompressor allocate gigabytes.
         if length / MAX_RATIO > block.len() {
             return None;
         }

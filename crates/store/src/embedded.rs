@@ -148,6 +148,7 @@ impl EmbeddedStore {
         }
         let LoadedStore {
             state,
+            // The checkpointer opens the file for writing once it needs it.
             table: _,
             meta,
             journal,
@@ -164,6 +165,7 @@ impl EmbeddedStore {
             mut events, sealed, ..
         } = journal;
         let pending = events.iter().skip(events.len() - behind).cloned().collect();
+        // Compacted events may be needed to rebuild the state, but watches must not see them.
         events.drain(..events.partition_point(|event| event.revision <= history_after));
         let segment = writer_journal.segment();
         let backlog = Arc::new(Backlog::new(pending, sealed, segment, checkpoint_bytes));
@@ -275,9 +277,11 @@ impl EmbeddedStore {
     }
 
     fn shut_down(&mut self) -> Result<(), StoreError> {
+        // After `close`, the destructor comes here a second time.
         let Some(threads) = self.threads.lock().take() else {
             return Ok(());
         };
+        // The order matters: the writer adds its last batch to the backlog before the last checkpoint copies it.
         self.requests.close();
         let gone = || StoreError::Unavailable {
             detail: "a thread of the store has ended early".to_owned(),
@@ -289,6 +293,7 @@ impl EmbeddedStore {
             .join()
             .map_err(|_| gone())
             .and_then(|outcome| outcome);
+        // Closed last, so that watches still deliver the last writes.
         self.cache.close(StoreError::Unavailable {
             detail: "the store was shut down".to_owned(),
         });
@@ -346,6 +351,7 @@ fn create<E: From<StoreError>>(
     let segment = SegmentId::first();
     let table = table::TableBuilder::write(directory, revision, segment, entries, faults.clone())?;
     Journal::begin(directory, segment, revision + 1, segment_bytes, faults)?;
+    // The database gets its name last, so its presence proves that the journal exists.
     Ok(table.publish()?)
 }
 
@@ -407,6 +413,7 @@ fn load(directory: &Path, faults: Option<&Arc<FaultInjector>>) -> Result<LoadedS
         .partition_point(|event| event.revision <= meta.revision);
     let behind = journal.events.len() - behind;
     for event in journal.events.iter().skip(journal.events.len() - behind) {
+        // An event holds the entry before the write, so a database that does not match the journal is detected.
         let known = state.get(event.key()).map(|entry| entry.mod_revision);
         if known != event.before().map(|entry| entry.mod_revision) {
             let (key, revision) = (event.key(), event.revision);
@@ -453,6 +460,7 @@ impl Store for EmbeddedStore {
                 if let Some(writer) = self.writer.lock().as_mut() {
                     block_on_writer(writer.stats, || writer.execute(batch, queue));
                 }
+                // Given back once the writer is unlocked, so that the woken writer thread does not wait for it.
                 drop(turn);
             }
         })

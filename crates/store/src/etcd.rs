@@ -112,6 +112,7 @@ impl EtcdStore {
             catch_up,
             tasks,
         };
+        // The cache begins in the past, so that it has history, and must reach the present before it serves reads.
         store.catch_up(config.timeout).await?;
         Ok(store)
     }
@@ -124,6 +125,7 @@ impl EtcdStore {
         loop {
             let caught_up = match self.progress {
                 ProgressSupport::Reliable => {
+                    // A linearizable read, so no write acknowledged before this call has a later revision.
                     let now = self.revision().await?;
                     if self.cache.revision() < now {
                         self.wanted.notify_one();
@@ -235,6 +237,7 @@ impl EtcdStore {
     /// Finds the event of a write whose response was lost, if an attempt was executed: the key has the value
     /// that was to be written, and its previous revision is the expected one.
     async fn find_lost_write(&self, key: &str, write: &Write) -> Result<Option<Event>, StoreError> {
+        // A missing key does not prove that a delete was executed: another client may have deleted it.
         let Some(new) = self.fetch(key, 0).await? else {
             return Ok(None);
         };
@@ -245,6 +248,7 @@ impl EtcdStore {
         let change = match write {
             Write::Create { .. } if new.version == 1 => Some(EntryChange::Create { new }),
             Write::Update { expected, .. } => {
+                // The state just before the write shows which revision it replaced.
                 let old = self.fetch(key, revision - 1).await?;
                 let old = old.filter(|old| old.mod_revision == *expected);
                 old.map(|old| EntryChange::Update { old, new })
@@ -257,6 +261,7 @@ impl EtcdStore {
 
 impl Drop for EtcdStore {
     fn drop(&mut self) {
+        // The tasks own the client and the cache, so they would outlive the store.
         for task in &self.tasks {
             task.abort();
         }
@@ -325,6 +330,7 @@ pub(crate) fn request_bytes(key: &str, write: &Write) -> usize {
 #[async_trait::async_trait]
 impl Store for EtcdStore {
     async fn revision(&self) -> Result<Revision, StoreError> {
+        // Only the header matters. A key that does not exist is the cheapest linearizable read.
         let request = RangeRequest {
             count_only: true,
             limit: 1,
@@ -345,6 +351,7 @@ impl Store for EtcdStore {
     async fn get(&self, key: &str, at: ReadAt) -> Result<Option<Arc<Entry>>, StoreError> {
         key::check_key(key)?;
         match at {
+            // The cache may lack a write that another server has acknowledged.
             ReadAt::Latest => self.fetch(key, 0).await,
             ReadAt::AtLeast(least) => {
                 self.wait_for(least).await?;
@@ -371,6 +378,7 @@ impl Store for EtcdStore {
             (None, ReadAt::Exact(exact)) => Ok(reflector::state(&self.client, &request.prefix, exact)
                 .await?
                 .list(&request)),
+            // Only exact reads can find their revision compacted.
             (None, _) => Ok(self.cache.snapshot().list(&request)),
         }
     }

@@ -125,6 +125,7 @@ impl History {
     pub(crate) fn push(&mut self, event: Arc<Event>, now: Instant) {
         self.bytes += weight(&event);
         let name = key::topic(event.key());
+        // The entry API would allocate the name for every event.
         match self.topics.get_mut(name) {
             Some(topic) => topic.ring.events.push_back(Arc::clone(&event)),
             None => {
@@ -141,6 +142,7 @@ impl History {
     /// Wakes the watches of the collections of these events.
     pub(crate) fn wake(&self, events: &[Arc<Event>]) {
         self.all.wake.send_replace(());
+        // Each topic is woken once per batch, however many of its events the batch has.
         let mut names: Vec<&str> = events.iter().map(|event| key::topic(event.key())).collect();
         names.sort_unstable();
         names.dedup();
@@ -159,6 +161,7 @@ impl History {
 
     /// Drops events beyond the limits.
     pub(crate) fn trim(&mut self, now: Instant) {
+        // Arrival times ascend, so the expired events are the first ones.
         let expired = |time: &Instant| now.saturating_duration_since(*time) > self.limits.age;
         let mut drop = self.times.partition_point(expired);
         drop = drop.max(self.times.len().saturating_sub(self.limits.events));
@@ -187,12 +190,14 @@ impl History {
             return false;
         };
         self.times.pop_front();
+        // Events are immutable, so this is the weight that was added.
         self.bytes -= weight(&event);
         self.compacted = event.revision;
         let name = key::topic(event.key());
         if let Some(topic) = self.topics.get_mut(name) {
             // INVARIANT: a topic holds its events in the order of `all`, so this one is its front.
             topic.ring.pop();
+            // A topic with watches stays even if it is empty: their positions refer to its ring.
             if topic.ring.events.is_empty() && topic.wake.is_closed() {
                 self.topics.remove(name);
             }
@@ -224,6 +229,7 @@ impl History {
 
     /// The topic that contains all keys with this prefix, if there is exactly one.
     pub(crate) fn topic_of_prefix(prefix: &str) -> Option<Arc<str>> {
+        // With fewer slashes, the prefix may span several topics.
         (prefix.bytes().filter(|byte| *byte == b'/').count() >= 4).then(|| key::topic(prefix).into())
     }
 
@@ -238,6 +244,7 @@ impl History {
 
     /// Removes a topic without events and subscribers; the caller has dropped its receiver.
     pub(crate) fn unsubscribe(&mut self, name: &str) {
+        // The watch that is being dropped still holds its own receiver.
         let last = |topic: &Topic| topic.ring.events.is_empty() && topic.wake.receiver_count() <= 1;
         if self.topics.get(name).is_some_and(last) {
             self.topics.remove(name);

@@ -137,6 +137,7 @@ pub(crate) fn check_key(key: &str) -> Result<(), StoreError> {
         },
     };
     Err(StoreError::InvalidKey {
+        // The error quotes the key, so an oversized one is cut.
         key: key.chars().take(256).collect(),
         reason,
     })
@@ -145,6 +146,7 @@ pub(crate) fn check_key(key: &str) -> Result<(), StoreError> {
 /// The topic of a key for watches: its first three segments, or all above its name if it has fewer. A
 /// resource under a one-segment root is one topic.
 pub(crate) fn topic(key: &str) -> &str {
+    // Four slashes enclose three segments, as in `/registry/example.com/widgets/`.
     let end = key
         .bytes()
         .enumerate()
@@ -159,6 +161,7 @@ pub(crate) fn topic(key: &str) -> &str {
 /// UTF-8.
 pub(crate) fn prefix_end(prefix: &str) -> Option<Vec<u8>> {
     let mut end = prefix.as_bytes().to_vec();
+    // Only an empty prefix has no end: UTF-8 has no byte 0xFF.
     while let Some(last) = end.pop() {
         if let Some(next) = last.checked_add(1) {
             end.push(next);

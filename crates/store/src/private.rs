@@ -77,6 +77,7 @@ impl NewFile {
     /// Creates the temporary file. Fails if the target is a symbolic link or not a regular file.
     pub fn create(path: &Path) -> io::Result<Self> {
         match path.symlink_metadata() {
+            // Renaming over a link would replace the link and leave the file that it names unchanged.
             Ok(data) if data.is_symlink() => {
                 return Err(refused("it is a symbolic link; name the file itself"));
             }
@@ -90,9 +91,11 @@ impl NewFile {
         prefix.push(name);
         prefix.push(".");
         let directory = match path.parent() {
+            // The parent of a bare file name is empty.
             Some(parent) if !parent.as_os_str().is_empty() => parent,
             _ => Path::new("."),
         };
+        // Renaming is atomic only within one file system.
         let file = tempfile::Builder::new()
             .prefix(&prefix)
             .suffix(".tmp")
@@ -106,6 +109,7 @@ impl NewFile {
 
     /// Makes the contents durable and renames the file.
     pub fn commit(self) -> io::Result<()> {
+        // Without this, a crash after the rename could leave an empty file.
         self.file.as_file().sync_all()?;
         self.file.persist(self.path).map_err(|error| error.error)?;
         Ok(())

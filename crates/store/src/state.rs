@@ -37,9 +37,11 @@ impl Snapshot {
     pub(crate) fn list(&self, request: &ListRequest) -> Page {
         let prefix = request.prefix.as_str();
         let start = match request.after.as_deref() {
+            // A continue key before the prefix must not move the start of the range before it.
             Some(after) if after >= prefix => Bound::Excluded(after),
             _ => Bound::Included(prefix),
         };
+        // The end of a prefix need not be UTF-8, so the range is open and `take_while` ends it.
         let mut range = self
             .entries
             .range::<_, str>((start, Bound::Unbounded))
@@ -50,6 +52,7 @@ impl Snapshot {
         let remaining = match request.remaining {
             _ if entries.len() < limit => 0,
             Some(remaining) => remaining.saturating_sub(entries.len() as u64),
+            // `take` does not consume the element after the limit, so this counts all that remain.
             None => range.count() as u64,
         };
         Page {

@@ -35,6 +35,7 @@ impl ReaderCache {
     /// Returns the cached facts; those of zero at first.
     #[must_use]
     pub fn get<T: From<u64>>(&self) -> T {
+        // The bits depend on no other memory, so no ordering is needed.
         self.0.load(Ordering::Relaxed).into()
     }
 
@@ -52,6 +53,7 @@ impl Clone for ReaderCache {
 
 impl PartialEq for ReaderCache {
     fn eq(&self, _: &Self) -> bool {
+        // A cached fact must not make equal entries differ.
         true
     }
 }

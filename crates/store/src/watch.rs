@@ -91,6 +91,7 @@ impl Watch {
             let before = self.position.next;
             self.cache
                 .pull(&self.prefix, &mut self.position, &mut self.buffer)?;
+            // If the position moved, only events outside the prefix were read, and more may follow them.
             if self.buffer.is_empty() && self.position.next == before {
                 return Ok(None);
             }
@@ -105,6 +106,7 @@ impl Watch {
                 .pull(&self.prefix, &mut self.position, &mut self.buffer)?;
         }
         Ok(match self.buffer.front() {
+            // The event in the buffer has not been returned yet.
             Some(event) => event.revision - 1,
             None => self.position.seen,
         })

@@ -66,6 +66,7 @@ impl EtcdCluster {
         if security == Security::Mutual {
             certificates(directory.path());
         }
+        // Released only now, so that no other process takes the ports before etcd does.
         drop(ports);
         let mut cluster = Self {
             members,
@@ -143,6 +144,7 @@ impl EtcdCluster {
     pub fn kill(&mut self, member: usize) {
         if let Some(mut child) = self.members[member].child.take() {
             let _ = child.kill();
+            // After this, the ports and the data directory are free for a restart.
             let _ = child.wait();
         }
     }
@@ -169,6 +171,7 @@ impl EtcdCluster {
         loop {
             let leads = |status: &serde_json::Value| {
                 let leader = &status["leader"];
+                // A member without a leader reports 0.
                 leader.is_string() && leader != "0" && *leader == status["header"]["member_id"]
             };
             let statuses = (0..self.members.len()).map(|n| self.post(n, "maintenance/status", "{}"));

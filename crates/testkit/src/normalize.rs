@@ -94,6 +94,7 @@ fn normalize(value: Value, key: Option<&str>) -> Value {
     for (name, value) in members {
         let volatile = (key == Some("metadata") && VOLATILE.contains(&name.as_str()))
             || matches!(name.as_str(), "lastTransitionTime" | "remainingItemCount")
+            // An entry of `managedFields` has the time of its last change.
             || (name == "time" && is_manager);
         if !volatile {
             let value = normalize(value, Some(&name));
@@ -123,6 +124,7 @@ fn normalize(value: Value, key: Option<&str>) -> Value {
     if key.is_none()
         && let Some(metadata) = out.get_mut("metadata").and_then(Value::as_object_mut)
     {
+        // A continue token contains a resource version.
         metadata.remove("continue");
     }
     out.into()
@@ -338,6 +340,7 @@ impl Captures {
     }
 
     fn keep(&mut self, value: &str, kind: &str, scenario: &str) {
+        // A value that the scenario itself contains is the same in every run.
         if self.0.values().any(|kept| kept == value) || has_word(scenario, value) {
             return;
         }
@@ -352,6 +355,7 @@ pub fn blank_fresh(value: &mut Value, scenario: &str) {
     const DAY: jiff::SignedDuration = jiff::SignedDuration::from_hours(24);
     let now = jiff::Timestamp::now();
     let day = |time: jiff::Timestamp| time.strftime("%Y-%m-%d").to_string();
+    // A run may cross midnight, and the clock of the server may differ.
     let days = [day(now - DAY), day(now), day(now + DAY)];
     each_text(value, &|text| {
         let keep = |found: &str| scenario.contains(found);

@@ -195,6 +195,7 @@ fn entries(folder: &Path) -> Vec<PathBuf> {
     let mut paths: Vec<PathBuf> = read
         .map(|entry| entry.expect("a readable folder").path())
         .collect();
+    // The order of a directory differs between file systems.
     paths.sort();
     paths
 }
@@ -341,6 +342,7 @@ fn write(out: &mut String, node: &Yaml<'_>, slot: VersionSlot) {
             let mut has_metadata = false;
             for (key, value) in members {
                 let key = key_text(key);
+                // Replaced by the current version below.
                 if slot == VersionSlot::Metadata && key == "resourceVersion" {
                     continue;
                 }

@@ -120,6 +120,8 @@ impl<T: BoundedItem> BoundedList<T> {
     pub fn push(&mut self, item: T) {
         let omitted = item.omitted();
         let bytes = item.bytes();
+        // The omission entry of another list only adds to the number. The subtraction below cannot underflow,
+        // because `bytes` never exceeds `max_bytes`.
         if omitted > 0 {
             self.omit(omitted);
         } else if self.is_full() || bytes > self.max_bytes - self.bytes {

@@ -91,6 +91,7 @@ impl FindingList {
         let decoded: FindingList = decoded.into_iter().collect();
         let is_skipped = |finding: &Finding| match finding {
             Finding::DuplicateField(at) => {
+                // Both lists are bounded, so this search needs no index.
                 let mut unknown = decoded.iter().filter_map(Finding::unknown_field);
                 unknown.any(|unknown| at.starts_with(unknown))
             }

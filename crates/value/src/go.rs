@@ -25,6 +25,7 @@ pub fn write_quoted(out: &mut String, s: &str) {
 pub(crate) fn quote_byte(b: u8) -> String {
     let mut out = String::from("'");
     match b {
+        // `encoding/json` does not escape a double quote here.
         b'"' => out.push('"'),
         _ => write_escaped(&mut out, char::from(b), '\''),
     }

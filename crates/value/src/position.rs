@@ -159,6 +159,7 @@ impl<'p, P: Copy> PathTree<'p, P> {
         let child = *self.nodes.get(from)?.children.get(&step)?;
         // Of repeated keys the last one counts.
         if self.nodes.get(child)?.place.is_some() {
+            // What was found below the earlier occurrence is not part of the document.
             self.forget(child);
         }
         self.nodes.get_mut(child)?.place = Some(place);

@@ -26,6 +26,7 @@ impl Ord for ValueKey<'_> {
         match (self.0, other.0) {
             (Value::Bool(a), Value::Bool(b)) => a.cmp(b),
             (Value::Int(a), Value::Int(b)) => a.cmp(b),
+            // A total order must place NaN. It also separates 0.0 from -0.0, which are equal as values.
             (Value::Float(a), Value::Float(b)) => a.total_cmp(b),
             (Value::String(a), Value::String(b)) => a.cmp(b),
             (Value::Array(a), Value::Array(b)) => a.iter().map(ValueKey).cmp(b.iter().map(ValueKey)),

@@ -41,6 +41,7 @@ fn illegal_offset(text: &str) -> usize {
             _ if is_digit(byte) => digits = (digits + 1) % 4,
             b'=' if digits == 2 => match rest.next() {
                 Some((_, b'=')) => return rest.next().map_or(text.len(), |(after, _)| after),
+                // Go reports the byte before the one that should be padding.
                 Some((other, _)) => return other - 1,
                 None => return text.len(),
             },

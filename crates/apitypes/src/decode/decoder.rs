@@ -126,6 +126,7 @@ impl<'t> Decoder<'t> {
             return self.any(v);
         }
         match (underlying, v.node()) {
+            // In Go, `null` resets slices and maps and leaves scalars unchanged.
             (GoType::Bytes | GoType::List(_) | GoType::Map(_), SourceNode::Null) => None,
             (_, SourceNode::Null) => before,
             (GoType::String, SourceNode::String(s)) => Some(Value::String(s)),
@@ -196,10 +197,12 @@ impl<'t> Decoder<'t> {
         match (codec, v) {
             (Codec::Raw | Codec::Fields | Codec::Json, v) => self.any(v),
             (codec, v) => match (codec, v.node()) {
+                // The decoders of these types reset the value on `null`.
                 (Codec::Time | Codec::MicroTime | Codec::Quantity, SourceNode::Null) => None,
                 (_, SourceNode::Null) => before,
                 (Codec::Time, SourceNode::String(s)) => match timestamp::parse_rfc3339(&s) {
                     Ok(moment) => {
+                        // `metav1.Time` has a precision of seconds and is written in UTC.
                         let whole = Moment {
                             nanos: 0,
                             offset: 0,
@@ -219,6 +222,7 @@ impl<'t> Decoder<'t> {
                 }
                 (Codec::Quantity, v) => {
                     let text = match v {
+                        // `Quantity.UnmarshalJSON` trims spaces.
                         SourceNode::String(s) => s.trim().to_owned(),
                         SourceNode::Number(number) => number.literal(),
                         // No other value can be a quantity.
@@ -299,6 +303,7 @@ impl<'t> Decoder<'t> {
             if S::HAS_DUPLICATES && !seen.insert(k.clone()) {
                 self.report(Finding::DuplicateField, &at.field(&k));
             }
+            // Go decodes every entry of a map into a new value, even if the map has the key.
             let v = self.element(v, ty, &at.field(&k), None);
             (k, v)
         };
@@ -340,6 +345,7 @@ impl<'t> Decoder<'t> {
         let extensions = self.extensions;
         let is_on = |field: &&FieldDef| extensions.contains(field.extension);
         for (key, v) in members {
+            // A field of an extension that is not enabled is unknown, as it is to kube-apiserver.
             let Some(field) = s.field(&key).filter(is_on) else {
                 self.report(Finding::UnknownField, &at.field(&key));
                 continue;
@@ -349,6 +355,8 @@ impl<'t> Decoder<'t> {
                 if !seen.insert(field.name) {
                     self.report(Finding::DuplicateField, &at.field(field.name));
                 }
+                // `out` has at most one entry per field of the struct, so the search is short. The order is
+                // restored when the map is built.
                 let place = out.iter().position(|(k, _): &(Str, Value)| *k == key);
                 before = place.map(|place| out.swap_remove(place).1);
                 // `null` resets a pointer.
@@ -356,6 +364,7 @@ impl<'t> Decoder<'t> {
                 before = before.filter(|_| !is_pointer || !v.is_null());
             }
             let depth = self.stack.len();
+            // Go's errors name embedded structs, too.
             self.stack.extend(&field.embedded);
             self.stack.push(field.name);
             self.structs.push(name);
@@ -378,6 +387,7 @@ impl<'t> Decoder<'t> {
         let saved = self.saved.take();
         let out = decode(self);
         self.opaque = outer;
+        // An error inside a custom decoder ends decoding, because `UnmarshalJSON` returns it.
         match self.saved.take() {
             Some(fault) => {
                 self.fatal.get_or_insert(fault);

@@ -78,6 +78,7 @@ pub fn begin_envelope(out: &mut Vec<u8>, api_version: &str, kind: &str, message:
 
 /// Writes the part of an envelope after its message.
 pub fn end_envelope(out: &mut Vec<u8>) {
+    // `contentEncoding` and `contentType`: the generated code of Kubernetes writes empty strings as well.
     string(out, 3, "");
     string(out, 4, "");
 }
@@ -89,6 +90,7 @@ impl TypeTable {
         let definition = self.protobuf_kind(envelope.api_version, envelope.kind)?;
         let object = self.read_protobuf(definition, envelope.message, Limits::SERVER.depth);
         Some(object.map(|mut members| {
+            // The message has no field for `TypeMeta`.
             members.insert("apiVersion", envelope.api_version.into());
             members.insert("kind", envelope.kind.into());
             members.into()

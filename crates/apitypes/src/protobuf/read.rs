@@ -103,6 +103,7 @@ impl FieldReader<'_> {
             }
             GoType::Named(id) => {
                 let definition = self.table.get(*id);
+                // A named type is encoded as the type it names, unless it is a message of its own.
                 if let (TypeKind::Named(inner), false) = (&definition.kind, definition.is_message) {
                     return self.field(inner, content, out);
                 }
@@ -141,6 +142,7 @@ impl FieldReader<'_> {
         Ok(match (ty, content) {
             (GoType::String, WireValue::Bytes(b)) => utf8(b)?.into(),
             (GoType::Int64, WireValue::Varint(n)) => Value::Int(n.cast_signed()),
+            // A negative `int32` is sign-extended to 64 bits on the wire.
             (GoType::Int32, WireValue::Varint(n)) => Value::Int(i64::from(n as i32)),
             (GoType::Bool, WireValue::Varint(n)) => Value::Bool(n != 0),
             (GoType::Float64, WireValue::Fixed64(b)) => from_double(f64::from_le_bytes(b)),
@@ -276,6 +278,7 @@ fn time(message: &[u8], has_micros: bool) -> Result<Value, String> {
     }
     let moment = Moment {
         seconds,
+        // As in Kubernetes, `Time` drops the fraction, which its JSON form does not have.
         nanos: if has_micros { nanos } else { 0 },
         offset: 0,
     };
@@ -301,6 +304,7 @@ fn is_zero(value: &Value) -> bool {
 
 /// Whole numbers are integers, as in JSON.
 fn from_double(n: f64) -> Value {
+    // Up to 2^53, every whole number is exact.
     const EXACT: f64 = 9_007_199_254_740_992.0;
     if n.fract() == 0.0 && n.abs() <= EXACT {
         return Value::Int(n as i64);

@@ -72,6 +72,7 @@ pub(super) fn fields(rest: &[u8]) -> impl Iterator<Item = Result<(u64, WireValue
             return None;
         }
         let field = next(&mut rest);
+        // After an error, the start of the next field is unknown.
         if field.is_err() {
             rest = &[];
         }
@@ -108,6 +109,7 @@ fn next<'b>(rest: &mut &'b [u8]) -> Result<(u64, WireValue<'b>), String> {
 
 fn read_varint(rest: &mut &[u8]) -> Option<u64> {
     let mut n = 0;
+    // 64 bits take at most ten bytes.
     for shift in (0..64).step_by(7) {
         let (first, after) = rest.split_first()?;
         *rest = after;

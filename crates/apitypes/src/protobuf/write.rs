@@ -18,6 +18,7 @@ impl TypeTable {
         for field in s.numbered() {
             let n = u64::from(field.number);
             if field.is_inlined() {
+                // The fields of an inlined struct are siblings in JSON, but a message of their own in protobuf.
                 if let Some(s) = self.struct_of(&field.ty) {
                     nested(out, n, |out| self.write_message(s, members, out));
                 }
@@ -108,6 +109,7 @@ impl TypeTable {
                 string(out, 3, value.as_str().unwrap_or_default());
             }
             (Codec::Time | Codec::MicroTime, value) => {
+                // An unset time is the empty message.
                 if let Some(moment) = value.as_str().and_then(timestamp::parse) {
                     number(out, 1, moment.seconds);
                     number(out, 2, i64::from(moment.nanos));
@@ -144,6 +146,7 @@ impl TypeTable {
 
 /// Writes a nested message as a field.
 fn nested(out: &mut Vec<u8>, n: u64, write: impl FnOnce(&mut Vec<u8>)) {
+    // The length comes first, and is known only once the content is written.
     let mut content = Vec::new();
     write(&mut content);
     bytes(out, n, &content);

@@ -48,6 +48,7 @@ impl TypeTable {
             parser.package(id, text)?;
         }
         let mut table = parser.table;
+        // Before the inlining, which copies the fields.
         table.keep_structs();
         table.inline();
         Ok(table)
@@ -76,6 +77,7 @@ impl TypeTable {
 
     /// Expands inlined structs.
     fn inline(&mut self) {
+        // Flattening reads other definitions, so all of them are flattened before any is changed.
         let members: Vec<Vec<FieldDef>> = self.definitions.iter().map(|d| self.flattened(&d.kind)).collect();
         for (definition, members) in self.definitions.iter_mut().zip(members) {
             if let TypeKind::Struct(s) = &mut definition.kind {
@@ -193,6 +195,7 @@ impl TableParser {
 
     fn package(&mut self, id: &'static str, text: &'static str) -> Result<(), TableError> {
         self.id = id;
+        // A package that the release does not have was not registered.
         let Some(package) = self.table.packages.iter().position(|p| p.id == id) else {
             return Ok(());
         };
@@ -274,6 +277,7 @@ impl TableParser {
             "custom" => TypeKind::Custom(self.codec(line.word())?),
             _ => TypeKind::Named(self.ty(line.word())?),
         };
+        // Names got their identifiers in the order of the text, and the definitions follow in the same order.
         if usize::from(id.0) != self.table.definitions.len() {
             return Err(self.error("a type that is declared twice"));
         }

@@ -11,6 +11,7 @@ pub(super) enum LetterCase {
 
 /// The characters of a range of code points, without surrogates.
 pub(super) fn range(lo: u32, hi: u32, case: LetterCase) -> ClassUnicode {
+    // A bound among the surrogates moves to the nearest character inside the range.
     let lo = char::from_u32(lo).unwrap_or('\u{e000}');
     let hi = char::from_u32(hi).unwrap_or('\u{d7ff}');
     let mut class = ClassUnicode::empty();
@@ -47,6 +48,7 @@ const WORD: &[(char, char)] = &[('0', '9'), ('A', 'Z'), ('_', '_'), ('a', 'z')];
 
 /// The class of `\d`, `\s`, `\w` and their negations.
 pub(super) fn perl(letter: char, case: LetterCase) -> Option<ClassUnicode> {
+    // Go's `\s` has no vertical tab.
     let space: &[(char, char)] = &[('\t', '\n'), ('\u{c}', '\r'), (' ', ' ')];
     let class = match letter {
         'd' | 'D' => DIGIT,

@@ -195,6 +195,7 @@ impl<'p> RegexParser<'p> {
     }
 
     fn literal(&mut self, code_point: u32) {
+        // With `i`, a character matches in several forms. `Hir::class` turns a class of one into a literal.
         self.push_class(class::range(code_point, code_point, self.flags.case));
     }
 
@@ -230,6 +231,7 @@ impl<'p> RegexParser<'p> {
             self.rest = after;
             greedy = !greedy;
         }
+        // Go reports a repeated operator before a missing operand.
         if let Some(last) = last_repeat {
             return fail(ErrorCode::RepeatOp, up_to(last, self.rest));
         }
@@ -266,6 +268,7 @@ impl<'p> RegexParser<'p> {
 
     /// Parses `(?…`: a named group, a group with flags, or flags for the rest of the enclosing group.
     fn open_flags(&mut self, start: &'p str) -> Result<(), PatternError> {
+        // Go requires something after the angle bracket; without it, the error is another one.
         let named = (start.len() > 4).then(|| start.strip_prefix("(?P<")).flatten();
         let named = named.or_else(|| (start.len() > 3).then(|| start.strip_prefix("(?<")).flatten());
         if let Some(named) = named {
@@ -322,8 +325,10 @@ impl<'p> RegexParser<'p> {
             Some('b') => self.push_look(Look::WordAscii),
             Some('B') => self.push_look(Look::WordAsciiNegate),
             Some('z') => self.push_look(Look::End),
+            // In RE2 it matches a single byte, which Go does not support.
             Some('C') => return fail(ErrorCode::Escape, up_to(start, self.rest)),
             Some('Q') => {
+                // Without `\E`, the literal text reaches to the end of the pattern.
                 let (text, after) = self.rest.split_once("\\E").unwrap_or((self.rest, ""));
                 self.rest = after;
                 text.chars().for_each(|c| self.literal(u32::from(c)));
@@ -442,6 +447,7 @@ fn code_point(start: &str) -> Result<(u32, &str), PatternError> {
     };
     let simple = |code_point: u32| Ok((code_point, rest));
     match c {
+        // A single digit from 1 to 7 would be a back reference, which RE2 does not support.
         '0'..='7' if c == '0' || octal(1) == 1 => {
             let (digits, after) = rest.split_at_checked(octal(2)).unwrap_or(("", rest));
             let value = digits

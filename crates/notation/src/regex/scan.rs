@@ -116,6 +116,7 @@ fn add_runs(part: &Hir, runs: &mut Vec<Run>) -> Option<()> {
                 },
                 _ => return None,
             };
+            // A lazy run would stop at its minimum.
             if !repetition.greedy && repetition.max != Some(repetition.min) {
                 return None;
             }
@@ -131,6 +132,7 @@ fn leaves_no_choice(runs: &[Run]) -> bool {
     runs.iter().enumerate().all(|(i, run)| {
         let mut later = runs.iter().skip(i + 1);
         let required = later.clone().position(|other| other.min > 0);
+        // Optional runs may be empty, so a run can meet all runs up to the first required one.
         let reachable = required.map_or(usize::MAX, |at| at + 1);
         run.min == run.max
             || later

@@ -89,6 +89,7 @@ impl DfaTable {
             .ok()?;
         let config = dense::Config::new()
             .start_kind(StartKind::Anchored)
+            // The intermediate DFA is never searched.
             .accelerate(false)
             .dfa_size_limit(Some(MAX_WORK))
             .determinize_size_limit(Some(MAX_WORK));
@@ -150,6 +151,7 @@ impl DfaTable {
                 let mut row = *start;
                 for bytes in chunks {
                     row = bytes.iter().fold(row, |row, byte| next(row, class(byte)));
+                    // The rows of the two final states come first.
                     if row <= *width {
                         return row != 0;
                     }
@@ -263,6 +265,7 @@ fn minimize(states: Vec<Vec<usize>>, start: usize) -> (Vec<Vec<usize>>, usize) {
         let group = |state: &usize| groups.get(*state).copied().unwrap_or(REJECTED);
         let mut kinds: Vec<(usize, Vec<usize>)> = Vec::new();
         let mut finer = Vec::with_capacity(states.len());
+        // The final states come first, so they keep their numbers.
         for (next, before) in states.iter().zip(&groups) {
             let kind = (*before, next.iter().map(group).collect());
             let known = kinds.iter().position(|known| *known == kind);

@@ -70,6 +70,7 @@ impl Appender {
         };
         let (place, padding) = place.split_at_mut(data.len());
         place.copy_from_slice(data);
+        // The last block is written whole; zeros after the record cannot be taken for another one.
         padding.fill(0);
         let written = self.file.write(self.buffer.bytes(length)?, at);
         if written
@@ -111,6 +112,7 @@ impl AlignedBuffer {
     /// Returns a slice of at least `length` bytes; existing bytes stay at the front.
     fn reserve(&mut self, length: usize) -> &mut [u8] {
         if self.bytes.len() < self.start + length {
+            // One block more, because the allocation itself need not be aligned.
             let mut grown = vec![0; length.next_power_of_two() + BLOCK];
             let start = grown.as_ptr().align_offset(BLOCK);
             let old = self.bytes.get(self.start..).unwrap_or_default();

@@ -137,6 +137,7 @@ impl Checkpointer {
             let closing = {
                 let mut pending = self.backlog.pending.lock();
                 if pending.bytes < self.backlog.begin_bytes && !pending.closing {
+                    // Wakes up without work, too, because history also expires by age.
                     self.backlog.work.wait_for(&mut pending, TRIM_INTERVAL);
                 }
                 pending.closing
@@ -145,16 +146,19 @@ impl Checkpointer {
             let due = closing || self.backlog.pending.lock().bytes >= self.backlog.begin_bytes;
             let outcome = if due { self.checkpoint() } else { Ok(()) };
             if closing {
+                // Without another attempt nothing is lost: the journal has what the database lacks.
                 return outcome.and_then(|()| self.retire());
             }
             let outcome = outcome.and_then(|()| self.retire());
             let failed = outcome.is_err();
             let before = std::mem::replace(&mut self.backlog.pending.lock().failure, outcome.err());
+            // Only the first of consecutive failures is logged.
             if let (None, Some(error)) = (before, &self.backlog.pending.lock().failure) {
                 tracing::error!(%error, "a checkpoint failed; it is tried again until it succeeds");
             }
             self.backlog.done.notify_all();
             if failed {
+                // A disk that fails at once must not make this loop spin.
                 std::thread::sleep(Duration::from_millis(100));
             }
         }
@@ -164,9 +168,12 @@ impl Checkpointer {
     fn checkpoint(&mut self) -> Result<(), StoreError> {
         let (events, bytes, segment) = {
             let mut pending = self.backlog.pending.lock();
+            // An earlier urgent checkpoint may have switched the throttle off.
             if !self.backlog.is_urgent(&pending) {
                 self.backlog.throttle.enable();
             }
+            // `bytes` still includes the events taken here until they are stored, so that `wait_for_room` counts
+            // them.
             (
                 std::mem::take(&mut pending.events),
                 pending.bytes,
@@ -177,6 +184,7 @@ impl Checkpointer {
         let mut pending = self.backlog.pending.lock();
         match &stored {
             Ok(()) => pending.bytes -= bytes,
+            // They go back to the front, because newer events may have arrived.
             Err(_) => drop(pending.events.splice(..0, events)),
         }
         stored
@@ -188,6 +196,7 @@ impl Checkpointer {
         let mut changes: BTreeMap<&str, Option<&Entry>> = BTreeMap::new();
         let mut count = self.meta.count;
         for event in events {
+            // Only the last change of each key is written, however often it changed.
             changes.insert(event.key(), event.after().map(|entry| &**entry));
             count = count + u64::from(event.before().is_none()) - u64::from(event.after().is_none());
         }
@@ -196,6 +205,7 @@ impl Checkpointer {
             count,
             segment,
         };
+        // Put back only on success: redb rejects all work after an I/O error, so the next attempt reopens the file.
         let table = match self.table.take() {
             Some(table) => table,
             None => {
@@ -211,11 +221,13 @@ impl Checkpointer {
 
     /// Retires the segments that neither the database nor the history needs.
     fn retire(&self) -> Result<(), StoreError> {
+        // A segment is needed for the state until it is checkpointed, and for the history until it is compacted.
         let needed_after = self.meta.revision.min(self.cache.compacted());
         loop {
             let Some(segment) = self.backlog.pending.lock().sealed.first().cloned() else {
                 return Ok(());
             };
+            // The next start looks for the segment that the database names, so that one stays as well.
             if segment.last > needed_after || segment.id.number >= self.meta.segment.number {
                 return Ok(());
             }

@@ -118,6 +118,7 @@ impl DataFile {
     ) -> Result<Self, StoreError> {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false);
+        // A symbolic link must not redirect the data to a file outside the directory.
         options
             .mode(private::FILE_MODE)
             .custom_flags(libc::O_NOFOLLOW | libc::O_CLOEXEC);
@@ -216,6 +217,7 @@ impl DataFile {
 
     pub(crate) fn flush(&self) -> io::Result<()> {
         match self.fault(FileOperation::Flush) {
+            // `fdatasync` also makes a changed length durable; it only omits timestamps.
             None => self.file.sync_data(),
             Some(failure) => Err(failure.error()),
         }
@@ -225,6 +227,7 @@ impl DataFile {
 #[cfg(target_os = "linux")]
 fn open_direct(options: &OpenOptions, path: &Path) -> Option<File> {
     let flags = libc::O_DIRECT | libc::O_NOFOLLOW | libc::O_CLOEXEC;
+    // A file system without direct I/O fails here; the caller then uses the page cache.
     options.clone().custom_flags(flags).open(path).ok()
 }
 
@@ -352,6 +355,7 @@ impl ThrottledFile {
     }
 
     pub(crate) fn flush(&self) -> io::Result<()> {
+        // Reset before the flush, because the flush may not cover bytes that are written during it.
         self.unflushed.store(0, Ordering::Relaxed);
         self.file.flush()
     }

@@ -72,12 +72,14 @@ impl Health {
     pub(crate) fn write_health(&self) -> WriteHealth {
         if let Some(failing) = &mut *self.failing.lock() {
             let now = Instant::now();
+            // Without room for a segment, writes soon fail again even if a small probe succeeds.
             if !self.has_room() {
                 return WriteHealth::Failing(failing.error.clone());
             }
             if failing.last_probe.is_some_and(|last| now < last + PROBE_INTERVAL) {
                 return WriteHealth::Failing(failing.error.clone());
             }
+            // Set before the probe runs, so that concurrent callers do not probe as well.
             failing.last_probe = Some(now);
             return WriteHealth::Unknown;
         }

@@ -103,6 +103,7 @@ impl JournalContents {
             );
             return damaged(path, None, detail);
         };
+        // The journals of all stores number their segments alike; only the salt differs.
         if found.salt != segment.salt {
             let detail = format!("the state of revision {revision} belongs to another journal");
             return damaged(path, Some(0), detail);
@@ -199,6 +200,7 @@ impl SegmentHeader {
             first: number(16)?,
             length: number(32)?,
         };
+        // The comparison checks magic, format, checksum and padding at once. Callers subtract one from `first`.
         (header.first > 0 && header.encode() == bytes.get(..HEADER)?).then_some(header)
     }
 }
@@ -293,16 +295,19 @@ impl JournalReader<'_> {
         self.check_order(number, path, &header)?;
         let before = self.contents.tail.take();
         if before.is_none() {
+            // `decode` rejects a first revision of 0.
             self.contents.before = header.first - 1;
         }
         let (mut next, mut follows) = (header.first, None);
         let mut is_empty = true;
         while let Some(record) = segment.record(header.id.salt).map_err(unread)? {
             let content = Some(&record)
+                // Nothing may follow the record that seals the segment.
                 .filter(|record| record.first == next && follows.is_none())
                 .and_then(Record::content);
             let (size, first) = (record.len(), record.first);
             let content = content.filter(|content| match content {
+                // History cannot be compacted beyond the newest write.
                 RecordContent::Compaction(revision) => *revision < next,
                 RecordContent::Events(_) | RecordContent::Seal(_) => true,
             });
@@ -333,6 +338,8 @@ impl JournalReader<'_> {
                 id: before.id,
                 last: header.first - 1,
             });
+            // The predecessor does not name this segment: a crash came after this segment was created and before
+            // the predecessor was sealed. Nothing can have been written here then.
             if self.follows.is_none() {
                 if !is_empty {
                     let detail = format!(
@@ -370,6 +377,7 @@ impl JournalReader<'_> {
             return Ok(());
         };
         let expected = tail.id.number.saturating_add(1);
+        // Only the last segment may follow an unsealed one, because records are written after the seal.
         if number != expected || self.contents.unsealed.is_some() {
             return Err(self.missing(expected, &format!("segment {number} is there")));
         }
@@ -464,6 +472,7 @@ impl Journal {
             return Ok(None);
         };
         let size = fs::metadata(&tail.path).map_err(|source| io_error("measure", &tail.path, source))?;
+        // Completes the interrupted rotation, so that the journal reads as sealed from now on.
         if let Some(unsealed) = &contents.unsealed {
             let mut file = Appender::open(&unsealed.path, unsealed.offset, faults.clone())?;
             seal(&mut file, unsealed.id, tail.id, unsealed.next).map_err(|error| match error {
@@ -502,6 +511,7 @@ impl Journal {
     /// Appends a record and makes it durable.
     pub(crate) fn append(&mut self, record: &mut RecordBuilder) -> Result<(), AppendError> {
         // Rotates twice if the prepared segment was sized for a smaller record.
+        // Room for the seal is always kept, because the seal must fit into a full segment.
         while self.current.file.end() + (record.len() + SEAL_BYTES) as u64 > self.current.size {
             self.rotate(record)?;
         }
@@ -513,6 +523,7 @@ impl Journal {
             self.spare_allocator.request();
             self.spare_requested = true;
         }
+        // The spare is needed soon, so its allocation may now delay writes.
         if end > size / 4 * 3 {
             self.spare_allocator.expedite();
         }
@@ -526,6 +537,7 @@ impl Journal {
             None => {
                 let id = self.current.id.following();
                 let needed = (HEADER + record.len() + SEAL_BYTES) as u64;
+                // A record is never split, so a large one gets a larger segment.
                 let size = self.segment_bytes.max(needed);
                 new_segment(&self.directory, id, record.first(), size, self.faults.clone())
                     .map_err(AppendError::NotWritten)?
@@ -584,7 +596,9 @@ fn new_segment(
 ) -> Result<ActiveSegment, StoreError> {
     let (next, path) = (directory.join(NEXT_SEGMENT), segment_path(directory, id.number));
     spare::take(directory, &next)?;
+    // Not throttled, because requests wait for this segment.
     let file = ThrottledFile::open(&next, faults.clone())?;
+    // Direct I/O writes whole blocks, also the last one.
     let length = size.next_multiple_of(BLOCK as u64);
     let prepare = || -> io::Result<()> {
         // The file may contain records of an earlier use; the salt distinguishes them from new ones.
@@ -593,6 +607,7 @@ fn new_segment(
         file.flush()
     };
     prepare().map_err(|source| io_error("prepare", &next, source))?;
+    // The contents are durable before the name is: a segment without a header reads as damage.
     fs::rename(&next, &path).map_err(|source| io_error("rename", &next, source))?;
     flush_directory(directory)?;
     Ok(ActiveSegment {

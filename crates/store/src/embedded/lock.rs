@@ -26,6 +26,7 @@ impl DirectoryLock {
     pub(crate) fn acquire(directory: &Path) -> Result<Self, StoreError> {
         let path = directory.join(FILE);
         let mut options = options();
+        // Not truncated before the lock is held: the file contains the process id of the holder.
         options.write(true).create(true).truncate(false);
         let open = options.mode(private::FILE_MODE).open(&path);
         let mut file = open.map_err(|source| io_error("open", &path, source))?;
@@ -61,6 +62,7 @@ fn options() -> OpenOptions {
     let mut options = OpenOptions::new();
     options
         .read(true)
+        // A pipe in place of the file must not block, and a symbolic link must not lead elsewhere.
         .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC);
     options
 }

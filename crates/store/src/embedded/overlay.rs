@@ -86,6 +86,7 @@ impl redb::StorageBackend for Overlay {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
         let visible = written.visible;
+        // Without written blocks there is nothing to overlay, so parallel readers need not hold the lock.
         if written.blocks.is_empty() {
             drop(written);
             return self.read_file(visible, offset, out);
@@ -109,6 +110,7 @@ impl redb::StorageBackend for Overlay {
     fn set_len(&self, length: u64) -> io::Result<()> {
         let mut written = self.written.lock();
         if length < written.length {
+            // Truncated bytes must read as zeros, even after the view grows again.
             written.visible = written.visible.min(length);
             written.blocks.split_off(&length.div_ceil(BLOCK));
             if let Some(last) = written.blocks.get_mut(&(length / BLOCK)) {
@@ -121,6 +123,7 @@ impl redb::StorageBackend for Overlay {
     }
 
     fn sync_data(&self) -> io::Result<()> {
+        // Nothing to flush: what was written is discarded with the view.
         Ok(())
     }
 

@@ -14,6 +14,7 @@ static HOOK: Once = Once::new();
 
 /// Runs work that may panic. The error is the panic message.
 pub(crate) fn catch<T>(work: impl FnOnce() -> T) -> Result<T, String> {
+    // The hook is global, so it is installed once and silences only threads that catch.
     HOOK.call_once(|| {
         let report = take_hook();
         set_hook(Box::new(move |info| {
@@ -22,7 +23,9 @@ pub(crate) fn catch<T>(work: impl FnOnce() -> T) -> Result<T, String> {
             }
         }));
     });
+    // The previous value is restored, so that calls may nest.
     let before = CAUGHT.replace(true);
+    // After a panic the caller drops the database, so nothing reads its inconsistent state.
     let outcome = catch_unwind(AssertUnwindSafe(work));
     CAUGHT.set(before);
     outcome.map_err(|payload| {

@@ -82,9 +82,11 @@ impl Drop for WriterLease<'_> {
     fn drop(&mut self) {
         let mut pending = self.queue.pending.lock();
         pending.leased = false;
+        // The batch was interrupted in an unknown state. Dropping the queued requests fails their callers.
         if std::thread::panicking() {
             pending.end();
         }
+        // Requests that came in during the lease did not wake the writer.
         let awaited = pending.closed || self.queue.waiting.load(Ordering::Relaxed) > 0;
         drop(pending);
         self.queue.wake_writer(awaited);
@@ -183,6 +185,7 @@ impl WriteQueue {
             Some(event) => event.after().cloned(),
             None => self.cache.get(key),
         };
+        // Evaluated under the lock, so that revisions follow the order of the queue.
         let outcome = evaluate_write(current, key, write, pending.revision + 1);
         let open = &mut pending.open;
         if let Ok(event) = &outcome {
@@ -205,6 +208,7 @@ impl WriteQueue {
             && !pending.leased
             && let Some(batch) = pending.next(0)
         {
+            // The request is not counted as waiting, because the writer never takes this batch.
             pending.leased = true;
             return Some((WriterLease { queue: self }, batch));
         }
@@ -256,6 +260,7 @@ impl WriteQueue {
         while let Some(batch) = pending.next(0) {
             failed.push(batch);
         }
+        // Conditions of new writes must not see the changes of the failed batch.
         pending.taken = LatestEvents::new();
         pending.revision = self.cache.revision();
         self.waiting.store(0, Ordering::Relaxed);
@@ -285,6 +290,7 @@ impl QueueConsumer<'_> {
             ready,
             ..
         } = self.queue;
+        // Relaxed, because the number only decides when to wake; the requests are protected by the lock.
         let count = || waiting.load(Ordering::Relaxed);
         // Requests that wait now were not in the last batch, so they add to the expected number.
         let wake_threshold = last.requests + count();
@@ -305,6 +311,7 @@ impl QueueConsumer<'_> {
                 break;
             }
         }
+        // From here on, one request suffices. The value also tells `write` that the writer is idle.
         pending.wake_threshold = 1;
         while pending.leased || (count() == 0 && !pending.closed) {
             ready.wait(&mut pending);
@@ -326,6 +333,7 @@ impl PendingBatches {
 
     /// Returns the latest pending change of a key.
     fn change(&self, key: &str) -> Option<&Arc<Event>> {
+        // The newest change of the key counts, so the batches are searched from the newest to the oldest.
         let full = self.full.iter().rev().map(|batch| &batch.changes);
         std::iter::once(&self.open.changes)
             .chain(full)

@@ -160,6 +160,7 @@ impl RecordBuilder {
         header[12..16].copy_from_slice(&length_field(self.count));
         header[16..].copy_from_slice(&self.first.to_le_bytes());
         let sum = checksum(salt, header, payload);
+        // Written last: the checksum covers the other fields of the header.
         header[8..12].copy_from_slice(&sum.to_le_bytes());
         Ok(&self.bytes)
     }
@@ -233,6 +234,7 @@ impl<'a> Record<'a> {
         match fields.u32() {
             Some(MARK) => {}
             Some(_) => return None,
+            // Fewer bytes than a magic number may still be the beginning of a record.
             None => return Some(HEADER),
         }
         let length = fields.u32().and_then(|length| usize::try_from(length).ok());
@@ -260,6 +262,7 @@ impl<'a> Record<'a> {
     pub(crate) fn content(&self) -> Option<RecordContent> {
         let mut reader = ByteReader { rest: self.payload };
         let content = if self.count == 0 {
+            // The length of the payload distinguishes the two kinds of records without events.
             match (reader.u64()?, reader.rest) {
                 (revision, []) => RecordContent::Compaction(revision),
                 (number, _) => RecordContent::Seal(SegmentId {
@@ -269,6 +272,7 @@ impl<'a> Record<'a> {
             }
         } else {
             let end = self.first.checked_add(self.count.into())?;
+            // The revisions of a batch are consecutive, so only the first one is stored.
             let events = (self.first..end).map(|at| reader.event(at).map(Arc::new));
             RecordContent::Events(events.collect::<Option<_>>()?)
         };

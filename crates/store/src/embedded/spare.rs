@@ -23,6 +23,7 @@ const NEW: &str = "journal.spare.new";
 /// may have any content.
 pub(crate) fn fill(file: &ThrottledFile, size: u64) -> io::Result<()> {
     let zeros = vec![0; 256 << 10];
+    // Existing content stays: its blocks are allocated, and the salt keeps its records from being read.
     let mut length = file.len()?;
     while length < size {
         let chunk = usize::try_from(size - length)
@@ -49,6 +50,7 @@ pub(crate) fn take(directory: &Path, name: &Path) -> Result<(), StoreError> {
 /// Makes a retired file the spare, or removes it if there is one already.
 pub(crate) fn recycle(directory: &Path, file: &Path, segment_bytes: u64) -> Result<(), StoreError> {
     let spare = directory.join(SPARE);
+    // A segment of another size was made for a large record, or with another configuration.
     let fits = fs::metadata(file).is_ok_and(|data| data.len() == segment_bytes);
     let done = if fits && !spare.exists() {
         fs::rename(file, &spare)
@@ -103,7 +105,9 @@ impl SpareAllocator {
 
 impl Drop for SpareAllocator {
     fn drop(&mut self) {
+        // The pauses of an allocation in progress must not delay the shutdown.
         self.expedite();
+        // The closed channel ends the thread's loop.
         self.requests = None;
         let _ = self.thread.take().map(JoinHandle::join);
     }
@@ -118,6 +122,7 @@ fn work(
 ) {
     let (spare, new) = (directory.join(SPARE), directory.join(NEW));
     while received.recv().is_ok() {
+        // A retired segment may have become the spare in the meantime.
         if spare.exists() {
             continue;
         }

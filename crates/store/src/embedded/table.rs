@@ -88,6 +88,7 @@ impl Drop for StateTable {
 
 /// Returns whether a directory contains a store.
 pub(crate) fn exists(directory: &Path) -> bool {
+    // Does not follow a link: publishing a new store would silently replace one.
     path(directory).symlink_metadata().is_ok()
 }
 
@@ -144,6 +145,7 @@ impl TableBuilder {
         faults: Option<Arc<FaultInjector>>,
     ) -> Result<Self, E> {
         let new = directory.join(NEW);
+        // An interrupted attempt may have left one.
         remove(&new)?;
         let written = Self::write_file(&new, revision, segment, entries, faults);
         if written.is_err() {
@@ -165,6 +167,7 @@ impl TableBuilder {
         let file = ThrottledFile::open(path, faults)?;
         let table = StateTable::open_file(path, OpenMode::Store, file)?;
         let (mut count, mut failure) = (0, None);
+        // The iterator ends at the first error; the caller then removes the file.
         let entries = entries.map_while(|entry| entry.map_err(|error| failure = Some(error)).ok());
         table.write(|state, meta| {
             let mut row = Vec::new();
@@ -290,6 +293,7 @@ impl StateTable {
                 number("segment-salt")?,
             ])
         })?;
+        // Checked first, because another format may lack the other numbers.
         if let [Some(found), ..] = meta
             && found != FORMAT
         {
@@ -299,6 +303,7 @@ impl StateTable {
                 supported: FORMAT,
             });
         }
+        // All numbers are written in one transaction, so a missing one means that this is not our file.
         let [_, Some(revision), Some(count), Some(number), Some(salt)] = meta else {
             return Err(self.damaged("it does not say what it is".to_owned()));
         };
@@ -318,9 +323,11 @@ impl StateTable {
 
     /// Reads the rows from both ends in parallel, until the expected number of rows is read.
     fn entries(&self, count: u64) -> Result<OrdMap<Arc<str>, Arc<Entry>>, StoreError> {
+        // Both readers take from this budget, so they meet wherever their speeds lead.
         let left = AtomicU64::new(count);
         let (front, back) = std::thread::scope(|scope| {
             let back = scope.spawn(|| {
+                // Only one thread can build the map, so this one collects a list.
                 let mut entries = Vec::new();
                 let end = self.rows(&left, TableEnd::Back, |entry| entries.push(entry))?;
                 Ok((entries, end))
@@ -471,6 +478,7 @@ fn encode_row(entry: &Entry, out: &mut Vec<u8>) -> Result<(), redb::Error> {
         out.extend_from_slice(&number.to_le_bytes());
     }
     out.extend_from_slice(&value);
+    // The checksum covers the key as well, so that a row under another key is detected.
     let sum = checksum(&entry.key, out);
     if let Some(slot) = out.get_mut(..4) {
         slot.copy_from_slice(&sum.to_le_bytes());

@@ -55,6 +55,7 @@ impl JournalWriter {
         let flushed = self.write(&mut batch);
         let failed = match &flushed {
             Ok(()) => {
+                // Published before the replies are sent, so that every caller can read its own write.
                 self.cache.publish(&batch.events);
                 Vec::new()
             }
@@ -74,10 +75,12 @@ impl JournalWriter {
     }
 
     fn write(&mut self, batch: &mut Batch) -> Result<(), StoreError> {
+        // All conditions failed, or the batch has only tasks.
         if batch.events.is_empty() {
             return Ok(());
         }
         let appended = self.append_with_room(&mut batch.record);
+        // Collected after a failed append as well, because the rotation before it may have succeeded.
         let sealed = self.journal.take_sealed();
         let events = if appended.is_ok() {
             batch.events.as_slice()
@@ -89,6 +92,7 @@ impl JournalWriter {
     }
 
     fn append_with_room(&mut self, record: &mut RecordBuilder) -> Result<(), StoreError> {
+        // Writers wait while checkpoints are behind, so that the backlog stays bounded.
         let appended = self.backlog.wait_for_room().and_then(|()| self.append(record));
         self.health.report(appended.as_ref().err());
         appended
@@ -109,6 +113,7 @@ impl JournalWriter {
 
     /// Compacts history durably.
     fn compact(&mut self, revision: Revision) -> Result<(), StoreError> {
+        // Checked before the record is written: a start rejects a journal that compacts a future revision.
         self.cache.check(revision)?;
         self.append(&mut RecordBuilder::compaction(
             revision,

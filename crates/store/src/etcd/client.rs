@@ -86,6 +86,8 @@ impl EtcdClient {
             if secure {
                 endpoint = endpoint.tls_config(tls(config)).map_err(invalid)?;
             }
+            // Without keep-alive, an idle watch would never notice a member that vanished. The connection is lazy,
+            // so that a member that is down does not keep the server from starting.
             Ok(endpoint
                 .connect_timeout(Duration::from_secs(2))
                 .http2_keep_alive_interval(Duration::from_secs(5))
@@ -108,6 +110,7 @@ impl EtcdClient {
     }
 
     fn member(&self, number: usize) -> Result<Grpc<Channel>, Status> {
+        // `preferred` only counts up, so it is reduced to an index here.
         let channel = self.members.get(number % self.members.len().max(1));
         let channel = channel.ok_or_else(|| Status::unavailable("no etcd server was named"))?;
         // etcd enforces the message size limits.
@@ -127,6 +130,7 @@ impl EtcdClient {
             in_doubt: false,
         };
         let mut member = self.member(number).map_err(unsent)?;
+        // Nothing is sent before the member is ready, so a failure up to here leaves no doubt.
         member
             .ready()
             .await
@@ -165,11 +169,13 @@ impl EtcdClient {
             let refusal = match tokio::time::timeout(limit, attempt).await {
                 Ok(Ok(response)) => return Ok(RpcResponse { response, in_doubt }),
                 Ok(Err(refusal)) => refusal,
+                // An attempt that timed out may still be executed.
                 Err(_) => RpcError {
                     status: Status::deadline_exceeded("no answer in time"),
                     in_doubt: true,
                 },
             };
+            // A later error does not tell whether an earlier attempt was executed, so doubt persists.
             in_doubt |= refusal.in_doubt;
             let status = refusal.status;
             if !is_transient(&status) {
@@ -186,6 +192,7 @@ impl EtcdClient {
 
     /// Prefers another member from now on, unless another task has already switched.
     fn skip_member(&self, number: usize) {
+        // The number is only a hint: a stale one costs one attempt.
         let _ = self.preferred.compare_exchange(
             number,
             number.wrapping_add(1),
@@ -303,6 +310,7 @@ fn tls(config: &EtcdConfig) -> ClientTlsConfig {
 fn is_transient(status: &Status) -> bool {
     match status.code() {
         Code::Unavailable | Code::Cancelled | Code::DeadlineExceeded | Code::Aborted => true,
+        // etcd's own errors have this prefix and would recur; others come from the transport or a proxy.
         Code::Unknown | Code::Internal => !status.message().starts_with("etcdserver: "),
         Code::ResourceExhausted => status.message() == TOO_MANY_REQUESTS,
         _ => false,
@@ -318,6 +326,7 @@ fn was_rejected_unread(status: &Status) -> bool {
 /// Converts an error of etcd.
 pub(crate) fn failure(status: &Status, requested: Revision) -> StoreError {
     let message = status.message();
+    // etcd has one gRPC code for both errors, so the text decides.
     if message.contains("required revision has been compacted") {
         // etcd does not report the oldest revision; the next one is a lower bound.
         return StoreError::Compacted {
@@ -326,6 +335,7 @@ pub(crate) fn failure(status: &Status, requested: Revision) -> StoreError {
         };
     }
     if message.contains("required revision is a future revision") {
+        // etcd does not report its current revision; this is an upper bound.
         return StoreError::FutureRevision {
             requested,
             current: requested.saturating_sub(1),
@@ -338,6 +348,7 @@ pub(crate) fn failure(status: &Status, requested: Revision) -> StoreError {
 
 pub(crate) fn is_too_large(status: &Status) -> bool {
     let message = status.message();
+    // The first text is etcd's own limit; the second is that of its gRPC server, which rejects the message unread.
     message.contains("request is too large") || message.contains("larger than max")
 }
 

@@ -17,6 +17,7 @@ const KEY: &[u8] = b"compact_rev_key";
 
 /// Runs for as long as the store lives.
 pub(crate) async fn run(client: Arc<EtcdClient>, cache: Arc<Cache>, interval: Duration) {
+    // Zero means that the key does not exist. If it does, the first round fails and returns its version.
     let mut version = 0;
     let mut last_round = cache.revision();
     loop {
@@ -55,6 +56,7 @@ async fn round(
             })),
         }],
     };
+    // Safe to retry: the first execution changes the version, so a second one fails its condition.
     let answer = client
         .transaction(request, RetryPolicy::Safe)
         .await
@@ -64,6 +66,7 @@ async fn round(
         .header
         .map_or(last_round, |header| from_wire(header.revision));
     if answer.succeeded {
+        // The revision of the previous round, so that the history of one interval stays readable.
         if to_wire(last_round) > 0 {
             client.compact(last_round).await?;
         }

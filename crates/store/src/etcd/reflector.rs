@@ -89,11 +89,13 @@ pub(crate) async fn state(client: &EtcdClient, prefix: &str, at: Revision) -> Re
     };
     loop {
         let page = client.range(request.clone()).await?;
+        // All pages must show one state, so the later ones are read at the revision of the first.
         if snapshot.revision == 0 {
             snapshot.revision = page.header.map_or(0, |header| from_wire(header.revision));
             request.revision = to_wire(snapshot.revision);
         }
         if let Some(last) = page.kvs.last() {
+            // A key with a NUL appended is the smallest key after it.
             request.key.clone_from(&last.key);
             request.key.push(0);
         }
@@ -122,6 +124,8 @@ pub(crate) async fn begin(client: &EtcdClient, prefix: &str, window: u64) -> Res
         .map_or(1, |header| from_wire(header.revision));
     let mut oldest = newest.saturating_sub(window).max(1);
     let mut remembered = newest;
+    // Each failed probe halves the distance to the newest revision, so few suffice. The result need not be the
+    // oldest readable revision: any past one gives the cache some history.
     while oldest < remembered {
         match probe(oldest).await {
             Ok(_) => remembered = oldest,
@@ -154,6 +158,7 @@ impl Reflector {
                     // List until it succeeds.
                     match state(&self.client, &self.prefix, 0).await {
                         Ok(snapshot) => self.cache.restart(snapshot),
+                        // Compacted while it was being listed; the next attempt lists a newer revision.
                         Err(StoreError::Compacted { .. }) => continue,
                         Err(_) => self.client.skip_preferred(),
                     }
@@ -198,6 +203,7 @@ impl Reflector {
             tokio::select! {
                 response = responses.message() => match response {
                     Ok(Some(response)) => {
+                        // Any response proves that the member is alive.
                         answer_by = None;
                         if let Some(end) = self.handle_response(response) {
                             return end;
@@ -217,6 +223,7 @@ impl Reflector {
     }
 
     fn handle_response(&self, response: WatchResponse) -> Option<WatchEnd> {
+        // etcd sets this if it has compacted the start revision of the watch.
         if response.compact_revision > 0 {
             return Some(WatchEnd::Compacted);
         }
@@ -226,6 +233,8 @@ impl Reflector {
         if !response.events.is_empty() {
             self.publish(response.events);
         } else if !response.created && self.progress == ProgressSupport::Reliable {
+            // A response without events is a progress notification. An unreliable one may precede its events, and
+            // advancing would make `publish` skip them.
             self.cache
                 .advance(response.header.map_or(0, |header| from_wire(header.revision)));
         }
@@ -246,6 +255,7 @@ impl Reflector {
             if at <= known {
                 continue;
             }
+            // The previous entry comes from the cache, so the watch need not request it from etcd.
             let change = match (next.get(&new.key), deleted) {
                 (None, false) => EntryChange::Create { new },
                 (Some(old), false) => EntryChange::Update { old, new },
@@ -265,6 +275,7 @@ impl Reflector {
     pub(crate) async fn state_summary(client: &EtcdClient, prefix: &str) -> Result<StateSummary, StoreError> {
         let request = RangeRequest {
             limit: 1,
+            // One request returns both facts: `count` ignores the limit, and the first key is the newest one.
             sort_order: SortOrder::Descend as i32,
             sort_target: SortTarget::Mod as i32,
             keys_only: true,

@@ -45,6 +45,7 @@ struct TruncatingWriter(String);
 
 impl fmt::Write for TruncatingWriter {
     fn write_str(&mut self, s: &str) -> fmt::Result {
+        // One byte more than the limit tells `truncate` that the text was longer.
         let room = (MAX_TEXT + 1).saturating_sub(self.0.len());
         if s.len() <= room {
             self.0.push_str(s);
@@ -109,6 +110,7 @@ pub(super) fn displayed_len(value: &Value) -> usize {
 
 /// Truncates a string before it is quoted.
 fn truncate_quoted(s: &str) -> &str {
+    // One byte more than the limit makes `truncate` mark the text as cut.
     s.get(..s.ceil_char_boundary(MAX_TEXT + 1)).unwrap_or(s)
 }
 

@@ -13,6 +13,7 @@ pub(super) fn duplicates(text: &[u8]) -> Vec<Finding> {
     let mut found = Vec::new();
     let mut seen = BTreeSet::new();
     visit_fields(text, |path, time| {
+        // Like kube-apiserver, reports a field that occurs three times only once.
         if time == Occurrence::Again && found.len() < MAX_FINDINGS && !seen.contains(path) {
             seen.insert(path.clone());
             found.push(Finding::DuplicateField(path.clone()));
@@ -77,6 +78,7 @@ fn visit_fields(text: &[u8], visit: impl FnMut(&PathBuf, Occurrence)) {
         path: PathBuf::default(),
         visit,
     };
+    // A text that is not valid ends the visit early; what was found until then counts.
     let _ = visitor.document();
 }
 

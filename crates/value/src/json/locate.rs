@@ -38,6 +38,7 @@ fn walk(cursor: &mut Cursor<'_>, tree: &mut PathTree<'_, usize>, here: usize) ->
             tree.visit(here, TreeStep::Index(index), at)
         };
         index += 1;
+        // Recurses only where paths lead; other values are skipped without recursion.
         match child.filter(|child| tree.has_children(*child)) {
             Some(child) => walk(cursor, tree, child)?,
             None => skip_value(cursor)?,
@@ -69,6 +70,7 @@ fn skip_value(cursor: &mut Cursor<'_>) -> Option<()> {
                 continue;
             }
             _ => {
+                // The text is known to be valid, so a number or literal reaches to the next delimiter.
                 while !matches!(
                     cursor.peek(),
                     None | Some(b',' | b'}' | b']' | b' ' | b'\n' | b'\r' | b'\t')

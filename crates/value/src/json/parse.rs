@@ -123,6 +123,7 @@ impl JsonParser<'_> {
                 Value::String(self.cursor.string()?)
             }
             Some(b'{') => {
+                // Go checks the depth before the contents, so an empty container can be too deep as well.
                 self.check_depth(b'{')?;
                 self.cursor.advance();
                 if self.cursor.skip_space() == Some(b'}') {
@@ -200,11 +201,13 @@ impl JsonParser<'_> {
         let start = self.cursor.at;
         let form = self.cursor.number()?;
         let text = self.cursor.ascii(start);
+        // An integer beyond 64 bits becomes a float, as in kube-apiserver's decoder.
         if let NumberForm::Integer = form
             && let Ok(i) = text.parse()
         {
             return Ok(Value::Int(i));
         }
+        // Rust parses a number out of range as infinity; Go fails.
         match text.parse::<f64>() {
             Ok(f) if f.is_finite() => Ok(Value::Float(f)),
             _ => {
@@ -258,6 +261,7 @@ impl<'a> Cursor<'a> {
                 self.at += 1;
                 return Some(());
             }
+            // An escaped character cannot end the string, and the digits of a `\u` escape contain no quote.
             self.at += 2;
         }
     }
@@ -377,6 +381,7 @@ impl<'a> Cursor<'a> {
         Ok(match self.text.and_then(|t| t.get(start..end)) {
             Some(s) => Str::new(s),
             None => {
+                // Go's decoder replaces invalid UTF-8 instead of rejecting it.
                 let mut out = String::new();
                 push_coerced(&mut out, self.bytes.get(start..end).unwrap_or_default());
                 Str::from(out)
@@ -392,6 +397,7 @@ impl<'a> Cursor<'a> {
                 | swar::bytes_equal(word, b'\\')
                 | swar::bytes_below(word, 0x20);
             if marks != 0 {
+                // Marks above the lowest one may be false, so only the lowest is used.
                 self.at += swar::bytes_before_mark(marks);
                 return;
             }
@@ -455,6 +461,7 @@ impl<'a> Cursor<'a> {
                 [b'\\', b'u', a, b, c, d, ..] => hex(&[*a, *b, *c, *d]),
                 _ => None,
             };
+            // A unit that is not the second half is left to be decoded on its own, as in Go.
             if let Some(second @ 0xdc00..=0xdfff) = second {
                 self.at += 6;
                 let code = 0x1_0000 + ((first - 0xd800) << 10) + (second - 0xdc00);

@@ -66,6 +66,7 @@ impl From<RawJson> for Value {
 
 fn value(cursor: &mut Cursor<'_>, depth: usize) -> Result<RawJson, DecodeError> {
     let first = cursor.skip_space();
+    // This bounds the recursion.
     if depth == 0 {
         return Err(cursor.unexpected(first, "exceeded max depth"));
     }
@@ -121,6 +122,7 @@ fn closes(cursor: &mut Cursor<'_>, end: u8) -> bool {
             cursor.advance();
             true
         }
+        // The end of an invalid text must end the loop of the caller as well.
         found => found.is_none(),
     }
 }

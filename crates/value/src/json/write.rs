@@ -115,8 +115,10 @@ fn plain(text: &[u8], escape: Escape) -> usize {
 
 /// Marks bytes that may need an escape.
 const fn marks(word: u64) -> u64 {
+    // The two characters of each pair differ in one bit, so one comparison covers both.
     const QUOTE_OR_AMPERSAND: u8 = b'"' | b'&';
     const LESS_OR_GREATER: u8 = b'<' | b'>';
+    // `<`, `>` and `&` are marked for `Minimal`, too, where they are false positives.
     swar::bytes_below(word, 0x20)
         | swar::bytes_equal_ignoring(word, QUOTE_OR_AMPERSAND, b'"' ^ b'&')
         | swar::bytes_equal_ignoring(word, LESS_OR_GREATER, b'<' ^ b'>')
@@ -171,8 +173,10 @@ pub(crate) fn write_string(out: &mut Vec<u8>, s: &str, escape: Escape) {
                     b'\n' => out.extend_from_slice(b"\\n"),
                     b'\r' => out.extend_from_slice(b"\\r"),
                     b'\t' => out.extend_from_slice(b"\\t"),
+                    // Before release 1.22, Go wrote these two as `\u0008` and `\u000c`.
                     0x08 => out.extend_from_slice(b"\\b"),
                     0x0c => out.extend_from_slice(b"\\f"),
+                    // The first byte of another character.
                     0xe2 => out.push(0xe2),
                     other => out.extend_from_slice(format!("\\u{other:04x}").as_bytes()),
                 }

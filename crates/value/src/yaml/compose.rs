@@ -157,6 +157,7 @@ impl<'a> Composer<'a> {
                         let text = "found duplicate %YAML directive";
                         return Err(Problem::parser(text, start, Mark::default()));
                     }
+                    // go-yaml reads only YAML 1.1.
                     if (*major, *minor) != (1, 1) {
                         let text = "found incompatible YAML document";
                         return Err(Problem::parser(text, start, Mark::default()));
@@ -185,6 +186,7 @@ impl<'a> Composer<'a> {
         let token = self.scanner.peek()?;
         let start = token.start;
         if let TokenKind::Alias(name) = token.kind {
+            // An anchor may be defined again; an alias refers to the last definition before it.
             let Some(&to) = self.anchors.get(name) else {
                 return Err(Problem::plain(format!("unknown anchor '{name}' referenced")));
             };
@@ -196,6 +198,7 @@ impl<'a> Composer<'a> {
         let token = self.scanner.peek()?;
         let token_start = token.start;
         let node = match token.kind {
+            // A sequence may begin at the column of its key; the scanner then opens no block for it.
             TokenKind::BlockEntry if place == NodeContext::BlockValue => {
                 self.collection(anchor, start, Self::indentless_sequence)?
             }
@@ -217,6 +220,7 @@ impl<'a> Composer<'a> {
                 };
                 let implicit = match &tag {
                     None => style == Style::Plain,
+                    // As in libyaml, a scalar with the tag `!` counts as implicit, whatever its style.
                     Some(tag) => tag == "!",
                 };
                 self.scalar(anchor, value, tag, implicit, start)
@@ -293,6 +297,7 @@ impl<'a> Composer<'a> {
         if self.depth == 0 {
             return Err(Problem::scanner("exceeded max depth", start, start));
         }
+        // Added before its content, so that an alias inside of it resolves; the constructor reports the cycle.
         let id = self.add(NodeKind::Sequence(Vec::new()), start);
         if let Some(name) = anchor {
             self.anchors.insert(name, id);

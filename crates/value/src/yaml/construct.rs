@@ -40,6 +40,7 @@ impl Builder for ValueBuilder {
         let entries = self.members.split_off(start);
         let count = entries.len();
         let members = Map::from_unsorted(entries);
+        // A repeated key is a finding with a line, which only the scanner's path records.
         (members.len() == count).then_some(Value::Object(members))
     }
 
@@ -55,6 +56,7 @@ impl Builder for ValueBuilder {
 
     fn scalar(&mut self, text: Cow<'_, str>, style: Style) -> Option<Value> {
         match non_string(&text).filter(|_| style == Style::Plain) {
+            // Infinities and NaN are errors, which the scanner's path words.
             Some(scalar) => scalar.into_value().ok(),
             None => Some(Value::String(text.into())),
         }
@@ -70,6 +72,7 @@ pub(super) fn construct(
         document,
         limits,
         depth: 0,
+        // The decoder of Kubernetes (go-yaml) counts the document as a node.
         decoded: 1,
         from_aliases: 0,
         copied: 0,
@@ -131,6 +134,7 @@ impl Constructor<'_, '_> {
         if !self.open_aliases.is_empty() {
             self.from_aliases += 1;
         }
+        // The thresholds are those of go-yaml, so that the same documents are rejected.
         #[expect(clippy::cast_precision_loss, reason = "far below 2^53")]
         if self.from_aliases > 100
             && self.decoded > 1000
@@ -157,6 +161,7 @@ impl Constructor<'_, '_> {
         self.count()?;
         let document = self.document;
         match document.node(id).map(|n| &n.kind) {
+            // Every id comes from the composer, so the node exists.
             None => Ok(Value::Null),
             Some(NodeKind::ResolvedScalar { value, tag, implicit }) => {
                 self.count_copied(value.len())?;
@@ -228,6 +233,7 @@ impl Constructor<'_, '_> {
             let key = self.key(key, value)?;
             let built = self.value(value)?;
             if out.contains_key(&key) {
+                // The line is that of the value, as in go-yaml: the value may begin on a later line than its key.
                 let line = self.document.node(value).map_or(0, |n| n.mark.line) + 1;
                 self.duplicates.push_with(|| {
                     let key = match key.1 {
@@ -258,6 +264,7 @@ impl Constructor<'_, '_> {
         let document = self.document;
         match document.node(id).map(|n| &n.kind) {
             Some(NodeKind::Sequence(items)) => {
+                // Later members override earlier ones, so the first mapping is merged last.
                 for item in items.iter().rev() {
                     self.merge_one(*item, out)?;
                 }
@@ -305,6 +312,7 @@ impl Constructor<'_, '_> {
                 };
                 (text.into(), KeyKind::Float)
             }
+            // sigs.k8s.io/yaml does not convert keys of these types; its message shows Go's formatting of them.
             other @ (ResolvedScalar::Uint(_) | ResolvedScalar::Null) => {
                 let (kind, shown) = match other {
                     ResolvedScalar::Uint(u) => ("uint64", format!("{u:#x}")),

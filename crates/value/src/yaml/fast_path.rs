@@ -60,6 +60,7 @@ pub(super) fn read<B: Builder>(text: &str, limits: Limits, builder: &mut B) -> O
         counted: (0, 0),
         level: 0,
         started: false,
+        // The reader recurses, so its depth is bounded whatever the caller accepts.
         depth: limits.depth.min(MAX_DEPTH),
         builder,
     };
@@ -70,6 +71,7 @@ pub(super) fn read<B: Builder>(text: &str, limits: Limits, builder: &mut B) -> O
     let place = reader.place(reader.at);
     reader.builder.root(place);
     let root = reader.block(0)?;
+    // Content after the root node is a second document or an error.
     (reader.level == 0).then_some(root)
 }
 
@@ -173,6 +175,7 @@ impl<'t, B: Builder> FastReader<'t, '_, B> {
                     let line = self.slice(first, end).strip_prefix("---")?;
                     let is_separator = line.is_empty() || line.starts_with(' ');
                     let rest = line.trim_start_matches(' ');
+                    // A second document, or a node on the line of the separator, is left to the scanner.
                     if self.started || !is_separator || !(rest.is_empty() || rest.starts_with('#')) {
                         return None;
                     }
@@ -338,6 +341,7 @@ impl<'t, B: Builder> FastReader<'t, '_, B> {
                     return Some(None);
                 };
                 let text = self.slice(start, colon);
+                // A key of another type becomes text in its own way, which the constructor knows.
                 if non_string(text).is_some() || text.ends_with(' ') {
                     return None;
                 }
@@ -476,6 +480,7 @@ impl<'t, B: Builder> FastReader<'t, '_, B> {
         let (mut end, mut has_comment) = (line.len(), false);
         for (n, b) in line.iter().enumerate() {
             match b {
+                // A second colon is an error in a block, as in `a: b: c`.
                 b':' if matches!(line.get(n + 1), None | Some(b' ' | b'\t')) => return None,
                 b'\t' => return None,
                 b'#' if n > 0 && line.get(n - 1) == Some(&b' ') => {
@@ -586,6 +591,7 @@ impl<'t, B: Builder> FastReader<'t, '_, B> {
                 _ => break spaces,
             }
         };
+        // In libyaml, a leading empty line that is wider than the text decides the indentation.
         if indent < level || widest > indent {
             return None;
         }
@@ -742,6 +748,7 @@ impl<'t, B: Builder> FastReader<'t, '_, B> {
                 b':' if matches!(self.byte_at(self.at + 1), None | Some(b' ' | b'\n')) => break,
                 b'\n' => {
                     let rest = self.bytes.get(self.at..).unwrap_or_default();
+                    // A scalar that continues on the next line is left to the scanner.
                     match rest.trim_ascii_start().first() {
                         Some(b',' | b']' | b'}') => break,
                         _ => return None,

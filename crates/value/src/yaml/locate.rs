@@ -112,6 +112,7 @@ fn step(document: &YamlDocument<'_>, from: NodeId, segment: TreeStep<'_>) -> Opt
         (NodeKind::Sequence(items), TreeStep::Index(index)) => items.get(index).map(|item| (*item, *item)),
         (NodeKind::Mapping(members), TreeStep::Name(name)) => members
             .iter()
+            // Of repeated keys the last one counts.
             .rev()
             .copied()
             .find(|(key, _)| key_is(document, *key, name)),
@@ -123,6 +124,7 @@ fn key_is(document: &YamlDocument<'_>, key: NodeId, name: &str) -> bool {
     match document.node(key).map(|n| &n.kind) {
         Some(NodeKind::ResolvedScalar { value, tag, implicit }) => {
             value == name
+                // Paths name keys as the decoded document has them: `yes` is `true` there.
                 || match resolve(value, tag.as_deref(), *implicit) {
                     Ok(ResolvedScalar::Bool(b)) => name == if b { "true" } else { "false" },
                     Ok(ResolvedScalar::Int(i)) => i.to_string() == name,

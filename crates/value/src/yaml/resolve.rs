@@ -80,6 +80,7 @@ fn by_text(text: &str) -> ResolvedScalar {
 
 /// Resolves a plain text that is not a string; `None` for strings.
 pub(super) fn non_string(text: &str) -> Option<ResolvedScalar> {
+    // go-yaml decides by the first byte what a text may be; with any other byte it is a string.
     match text.as_bytes().first() {
         None => Some(ResolvedScalar::Null),
         Some(b'y' | b'Y' | b'n' | b'N' | b't' | b'T' | b'f' | b'F' | b'o' | b'O' | b'~') => word(text),
@@ -121,6 +122,7 @@ fn finite(text: &str) -> Option<ResolvedScalar> {
 
 fn number(text: &str) -> Option<ResolvedScalar> {
     let plain = match text.contains('_') {
+        // go-yaml ignores underscores, wherever they are in a number.
         true => Cow::Owned(text.replace('_', "")),
         false => Cow::Borrowed(text),
     };
@@ -139,6 +141,7 @@ fn integer(text: &str) -> Option<ResolvedScalar> {
         [b'0', b'x' | b'X', ..] => (16, digits.get(2..)?),
         [b'0', b'b' | b'B', ..] => (2, digits.get(2..)?),
         [b'0', b'o' | b'O', ..] => (8, digits.get(2..)?),
+        // In YAML 1.1 a leading zero means octal.
         [b'0', _, ..] => (8, digits.get(1..)?),
         _ => (10, digits),
     };
@@ -152,6 +155,7 @@ fn integer(text: &str) -> Option<ResolvedScalar> {
     }
     match i64::try_from(magnitude) {
         Ok(i) => Some(ResolvedScalar::Int(i)),
+        // go-yaml reads these with `strconv.ParseUint`, which accepts no sign.
         Err(_) if !signed => Some(ResolvedScalar::Uint(magnitude)),
         Err(_) => None,
     }
@@ -176,6 +180,7 @@ fn is_float(text: &str) -> bool {
 /// `!!binary`: decodes base64; the bytes become text.
 fn binary(text: &str) -> Result<ResolvedScalar, Problem> {
     use base64::Engine as _;
+    // Go's base64 decoder ignores line breaks.
     let packed: String = text.chars().filter(|c| !matches!(c, '\n' | '\r')).collect();
     match base64::engine::general_purpose::STANDARD.decode(packed) {
         Ok(bytes) => {
@@ -221,6 +226,7 @@ pub(super) fn is_timestamp(text: &str) -> bool {
         Some(at) => (time.get(..at).unwrap_or_default(), time.get(at..)),
         None => (time, None),
     };
+    // Of go-yaml's formats, the one with a space has no zone and those with `T` require one.
     let zone_ok = match zone {
         None => spaced,
         Some("Z") => !spaced,

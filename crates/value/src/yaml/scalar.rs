@@ -225,6 +225,7 @@ impl<'a> Scanner<'a> {
         for ahead in 0..digits {
             let digit = self.byte(ahead).and_then(|b| char::from(b).to_digit(16));
             let Some(digit) = digit else {
+                // The misspelling is libyaml's.
                 return Err(self.problem(start, "did not find expected hexdecimal number"));
             };
             code = code << 4 | digit;
@@ -244,6 +245,7 @@ impl<'a> Scanner<'a> {
         let (chomping, increment) = self.block_header(start)?;
         let mut indent = match increment {
             0 => 0,
+            // Outside any block the indentation is -1, but the increment counts from 0.
             n => self.indent.max(0) + n,
         };
 
@@ -254,6 +256,7 @@ impl<'a> Scanner<'a> {
         let mut previous_blank = false;
         while self.column() == indent && self.byte(0).is_some() {
             let blank = self.is_blank(0);
+            // Folding keeps the breaks around lines that begin with a blank.
             if !literal && !previous_blank && !blank && last_break == "\n" {
                 if breaks.is_empty() {
                     out.push(' ');
@@ -329,6 +332,7 @@ impl<'a> Scanner<'a> {
             self.read_break(breaks);
         }
         if *indent == 0 {
+            // The text is indented by at least one space, at the top level, too.
             *indent = widest.max(self.indent + 1).max(1);
         }
         Ok(())

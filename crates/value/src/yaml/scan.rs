@@ -222,6 +222,7 @@ impl<'a> Scanner<'a> {
         }
         self.indents.push(self.indent);
         self.indent = column;
+        // go-yaml limits blocks and brackets separately, each to the full depth.
         if self.indents.len() > self.limits.depth {
             return Err(self.too_deep());
         }
@@ -309,6 +310,7 @@ impl<'a> Scanner<'a> {
                 Ok(())
             }
             b'-' if self.is_blank_or_end(1) => self.block_entry(),
+            // Inside brackets, libyaml requires no space after `?` and `:`.
             b'?' if !in_block || self.is_blank_or_end(1) => self.key(),
             b':' if !in_block || self.is_blank_or_end(1) => self.value(),
             b'*' | b'&' => {
@@ -373,6 +375,7 @@ impl<'a> Scanner<'a> {
     }
 
     fn end_of_stream(&mut self) -> Result<(), Problem> {
+        // libyaml ends the last line even if it has no break, which shows in the positions of errors.
         if self.mark.column != 0 {
             self.mark.column = 0;
             self.mark.line += 1;
@@ -518,6 +521,7 @@ impl<'a> Scanner<'a> {
     /// Advances past one character that is not a line break.
     #[inline]
     pub(super) fn advance(&mut self) {
+        // The text is valid UTF-8, so the first byte gives the width.
         let width = match self.byte(0) {
             None => return,
             Some(..0x80) => 1,
@@ -606,6 +610,7 @@ impl<'a> Scanner<'a> {
         if width == 0 {
             return;
         }
+        // libyaml counts CR LF as two characters and every other break as one.
         self.mark.index += if self.byte(0) == Some(b'\r') { width } else { 1 };
         self.at += width;
         self.mark.column = 0;

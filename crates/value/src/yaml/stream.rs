@@ -54,6 +54,7 @@ impl<'a> Iterator for Documents<'a> {
             let length = memchr::memchr(b'\n', rest).map_or(rest.len(), |n| n + 1);
             if let Some(after) = rest.get(..length).and_then(|l| l.strip_prefix(b"---")) {
                 let after = after.trim_ascii();
+                // Kubernetes' splitter allows only a comment after a separator, although YAML allows content.
                 if !after.is_empty() && !after.starts_with(b"#") {
                     self.failed = true;
                     let display = String::from_utf8_lossy(after);

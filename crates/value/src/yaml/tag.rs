@@ -171,6 +171,7 @@ impl<'a> Scanner<'a> {
         if !found {
             return Err(self.problem(start, "did not find expected tag URI"));
         }
+        // `uri_escape` checks only the kind of each octet, so the sequence may still be invalid UTF-8.
         Ok(String::from_utf8(bytes).unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned()))
     }
 

@@ -127,10 +127,12 @@ const WIDTH: usize = 80;
 
 fn write_string(out: &mut String, s: &str, level: usize, position: ScalarPosition) {
     let is_text = matches!(resolve(s, None, true), Ok(ResolvedScalar::String(_)));
+    // go-yaml quotes these for readers that resolve them to other types.
     let looks_otherwise = is_timestamp(s) || is_base_60(s);
     let printable = s
         .chars()
         .all(|c| c == '\n' || (!c.is_control() && c != '\u{feff}'));
+    // libyaml does not write a block if a line or the text ends with a space.
     let blocks = position == ScalarPosition::Value && !s.contains(" \n") && !s.ends_with(' ');
     if !printable {
         quoted(out, s, level, position);
@@ -191,6 +193,7 @@ fn folded(out: &mut String, s: &str, level: usize, position: ScalarPosition, fol
         out.push('\n');
         indent(out, level + 1);
         column = 2 * (level + 1);
+        // A space at the beginning of a continuation line would be lost.
         if next == Some(' ') {
             out.push('\\');
             column += 1;
@@ -222,6 +225,7 @@ fn is_base_60(s: &str) -> bool {
 fn block(out: &mut String, s: &str, level: usize) {
     let body = s.strip_suffix('\n');
     out.push('|');
+    // The first line cannot show the indentation if it is empty or begins with a space.
     if s.starts_with([' ', '\n']) {
         out.push('2');
     }

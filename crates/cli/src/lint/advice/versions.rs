@@ -21,6 +21,7 @@ pub(super) fn lost(
         format!(
             "version {name} does not declare this field, and conversion is None: an update in {name} prunes it"
         )
+    // Objects are only ever converted to and from the storage version.
     } else {
         return Vec::new();
     };
@@ -48,6 +49,7 @@ fn compare(
         }
         at.pop();
     };
+    // A declared map accepts any name, so a property of the other version survives as an entry.
     let values = other.additional_schema();
     for (name, property) in &one.properties {
         let same = other.property(name).or(values);

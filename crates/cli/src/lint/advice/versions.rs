@@ -21,7 +21,6 @@ pub(super) fn lost(
         format!(
             "version {name} does not declare this field, and conversion is None: an update in {name} prunes it"
         )
-    // Objects are only ever converted to and from the storage version.
     } else {
         return Vec::new();
     };

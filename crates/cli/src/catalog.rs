@@ -211,7 +211,7 @@ impl Catalog {
         self.skipped.extend(skipped);
         let is_skipped = |problem: &Problem| {
             let input = problem.input();
-            // A directory of manifests without a CRD is an empty one, not a list of unreadable files.
+            // Files of a directory that are skipped do not hide that it has no CRD.
             problem.skip_reason().is_some() && input.is_some_and(|i| !named.contains(&*i.file))
         };
         let nothing = self.entries.len() == before && problems.iter().all(is_skipped);
@@ -420,7 +420,6 @@ fn mentions_definitions(source: &InputSource) -> bool {
     let (mut window, mut kept) = (vec![0; 1 << 20], 0);
     loop {
         let read = match window.get_mut(kept..).map(|free| reader.read(free)) {
-            // `None` cannot occur: the window is far larger than the name, and at most the name's length is kept.
             Some(Ok(0)) => return false,
             Some(Ok(read)) => read,
             Some(Err(_)) | None => return true,

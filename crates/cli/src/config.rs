@@ -262,7 +262,6 @@ impl ConfigReader<'_> {
         let own = [PATHS, OVERRIDES].into_iter().map(str::to_owned);
         let known = flags.map(camel).chain(own.filter(|_| only.is_none()));
         let near = known.map(|name| (strsim::osa_distance(&name, key), name)).min();
-        // `min` also orders by name, so the suggestion is deterministic.
         let problem = self.problem(path, format_args!("unknown setting `{key}`"));
         match near {
             Some((distance, name)) if distance <= 3 => problem.hint(format!("did you mean `{name}`?")),

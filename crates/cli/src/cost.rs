@@ -268,8 +268,8 @@ fn definition(entry: &CatalogEntry, catalog: &Catalog) -> Estimate {
         };
         let root = entry.schema_field(n);
         let before = items.len();
-        // The search compiles the rule many times, so only rules that a cluster refuses are worth it.
         for rule in rules::rules(&structural, catalog.environments()) {
+            // The search compiles the rule many times, so only rules that a cluster refuses are worth it.
             let remedy = if rule.total > RULE_LIMIT {
                 rules::remedy(&structural, &rule, catalog.environments())
             } else {

@@ -106,9 +106,9 @@ impl<R> Limited<R> {
 }
 
 impl<R: Read> Read for Limited<R> {
-    // Another byte tells an input of exactly this size from a longer one.
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         if self.left == 0 && !out.is_empty() {
+            // Another byte tells an input of exactly this size from a longer one.
             return match self.input.read(&mut [0])? {
                 0 => Ok(0),
                 _ => Err(too_large(self.limit)),

@@ -129,7 +129,7 @@ impl Document<'_> {
             Notation::Yaml => yaml::decode_strict(self.text, Limits::SERVER),
             // A flow mapping of YAML can begin as JSON does.
             Notation::Json => json::decode_strict(self.text, Limits::SERVER).or_else(|error| {
-                // The error of the JSON decoder is kept: its author meant JSON.
+                // The error of the JSON decoder is reported: the text begins as JSON does.
                 let other = yaml::decode_strict(self.text, Limits::SERVER);
                 other.ok().filter(|_| !self.file.ends_with(".json")).ok_or(error)
             }),

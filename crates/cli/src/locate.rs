@@ -120,12 +120,12 @@ impl<'d> DocumentLocator<'d> {
             (Notation::Yaml, paths) => Position::all_in_yaml(document.text, paths, Limits::SERVER),
         };
         let mut positions = positions.into_iter();
+        // The lines are split at most once, and only if there is something to locate.
         let lines = OnceCell::new();
         let lines = || lines.get_or_init(|| document.text.split(|b| *b == b'\n').collect::<Vec<_>>());
         let location_of = |query: &Option<LocationQuery>| match query.as_ref()? {
             // Positions come in the order of the paths, so each query with a path takes the next one.
             LocationQuery::Path(_) => Some(location(document, lines(), positions.next()??)),
-            // The lines are split at most once, and only if there is something to locate.
             LocationQuery::Line(line) => line_location(document, lines(), *line),
         };
         queries.iter().map(location_of).collect()

@@ -153,7 +153,7 @@ impl Report {
         match self.renderer.form {
             OutputFormat::Json => self.write(if first { "\n    " } else { ",\n    " }),
             OutputFormat::Yaml if first => self.write("\n"),
-            // These formats state totals before the items, so all items must be known.
+            // These formats have totals or rules before the items, so all items must be known.
             OutputFormat::Junit | OutputFormat::Sarif | OutputFormat::Markdown => {
                 self.kept.push(piece);
                 return;

@@ -117,11 +117,10 @@ struct RuleCollector<'a> {
 
 impl RuleCollector<'_> {
     fn has_rules(&mut self, schema: &Arc<Structural>) -> bool {
-        // A schema may refer to the same subschema from many fields; each is searched once.
         if !schema.rules.is_empty() {
             return true;
         }
-        // The addresses are stable: the root keeps all subschemas alive for the walk.
+        // Shared subschemas are searched once. Addresses identify them, because the root keeps all of them alive.
         let address = Arc::as_ptr(schema).addr();
         if let Some(known) = self.with_rules.get(&address) {
             return *known;

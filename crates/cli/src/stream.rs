@@ -240,9 +240,9 @@ impl<'s> Blocks<'s> {
                 let start = self.start;
                 self.start = start.after(&bytes);
                 return Some(WorkUnit::Block(Block {
-                    // Only white space leaves the notation open, and it has no documents in either.
                     file: Arc::clone(self.file),
                     bytes,
+                    // Only white space leaves the notation open, and it has no documents in either.
                     notation: self.notation.unwrap_or(Notation::Yaml),
                     start,
                     ends,

@@ -62,7 +62,6 @@ fn run_suites(
         flags,
         shared: &shared,
         explicit: flags
-            // Files named one by one are tests whatever their names; files of a named directory have to match.
             .paths
             .iter()
             .filter(|path| !path.is_dir())

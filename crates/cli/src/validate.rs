@@ -236,7 +236,6 @@ impl Locatable for ObjectReport {
         for issue in &mut self.errors {
             issue.visit_locations(visit);
         }
-        // A cluster's objects have no queries, so every warning gets a location or none.
         self.warning_positions.resize(self.warning_queries.len(), None);
         for (query, location) in self.warning_queries.iter_mut().zip(&mut self.warning_positions) {
             visit(query, location);

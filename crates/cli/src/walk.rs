@@ -225,8 +225,8 @@ fn patches_in_comments(text: &str) -> impl Iterator<Item = &str> {
         let bare = commented.map_or(line, |rest| rest.strip_prefix(' ').unwrap_or(rest));
         if let Some((key, _)) = bare.split_once(':')
             && key.chars().all(|c| c.is_ascii_alphanumeric())
-        // Comments are prose as well: only entries after the name of such a list are files.
         {
+            // Comments are prose as well: only entries after the name of such a list are files.
             is_patches = PATCH_LISTS.iter().any(|(list, _)| *list == key);
         }
         let entry = line.trim_start().strip_prefix('#')?.trim().strip_prefix("- ")?;

@@ -92,7 +92,6 @@ impl<'a> Generator<'a> {
             return candidates;
         };
         for name in literals(schema) {
-            // Names that a rule compares with come first: no added field satisfies such a rule.
             // Singleton kinds have a rule about the name.
             let mut candidate = object.clone();
             if let Some(place) = value_at_mut(

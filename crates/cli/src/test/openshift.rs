@@ -200,8 +200,8 @@ fn sorted_files(directory: &Path) -> Result<Vec<PathBuf>, String> {
         .map(|entry| Ok(entry?.path()))
         .collect::<Result<Vec<_>, _>>()
         .map_err(cannot)?;
-    files.sort();
     // Directories are read in any order, and reports must not depend on it.
+    files.sort();
     Ok(files)
 }
 

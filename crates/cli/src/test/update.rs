@@ -74,8 +74,8 @@ pub(crate) fn apply(file: &Path, skipped_lines: usize, updates: &[Update]) -> Re
     }
     // From the end, so that lines before an edit keep their numbers.
     placed.sort_by_key(|(position, _)| std::cmp::Reverse(position.line));
-    // Lines count from 1, columns likewise.
     for (position, update) in placed {
+        // Positions count from 1.
         let start = skipped_lines + position.line - 1;
         rewrite(&mut lines, start, position.column - 1, &update.expect)?;
     }

@@ -278,9 +278,9 @@ impl UpgradeCheck<'_> {
     ) -> Result<DocumentOutcome, Problem> {
         let locator = DocumentLocator::new(document);
         let directives = Directives::new(document.text, document.start.line);
+        // Only objects are checked here: --from and --to name the CRDs.
         let objects = document.objects()?.into_par_iter().filter(|o| !o.is_definition());
         let checked = objects.map(|object| {
-            // Only objects are checked here: --from and --to name the CRDs.
             let checked = self.object(document.file, Some(&locator), &object)?;
             let title = || title(object.kind(), object.namespace(), object.name());
             Ok(checked.ok_or_else(|| format!("{}: {}", document.file, title())))

@@ -223,9 +223,9 @@ impl<'a> SchemaDiff<'a> {
     fn rules(&mut self, before: Option<&Value>, after: Option<&'a Value>) {
         let (before, after) = (compatibility::rules(before), compatibility::rules(after));
         for (n, rule) in after
-            // A rule whose text, or whose flags for the old value, have changed is a new rule.
             .iter()
             .enumerate()
+            // A rule whose text, or whose flags for the old value, have changed is a new rule.
             .filter(|(_, rule)| !before.contains(rule))
         {
             let here = self.above.last().copied();

@@ -125,8 +125,8 @@ impl<'a> Validator<'a> {
 
     /// Validates all objects of a document.
     pub(crate) fn document(&self, document: &Document<'_>) -> DocumentResults {
-        // Variables are replaced in the text, as Flux does: a value may become a number or a whole mapping.
         let mut results = DocumentResults::default();
+        // Variables are replaced in the text, as Flux does: a value may become a number or a whole mapping.
         let text = placeholders::substitute(document.text, self.variables);
         let document = &Document {
             file: document.file,

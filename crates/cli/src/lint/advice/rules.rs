@@ -122,8 +122,8 @@ impl Reads<'_> {
         }
     }
 
-    // The range is evaluated outside, where the variables are not yet bound.
     fn fold(&mut self, fold: &Comprehension, facts: &Facts) {
+        // The range is evaluated outside, where the variables are not yet bound.
         self.visit(&fold.range, facts);
         self.visit(&fold.accu_init, facts);
         let range = self.path(&fold.range);

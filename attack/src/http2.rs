@@ -39,6 +39,7 @@ impl Http2 {
             stream,
             token: endpoint.token.clone(),
         };
+        // Setting 4 is SETTINGS_INITIAL_WINDOW_SIZE.
         let mut settings = vec![0, 4];
         settings.extend_from_slice(&window.to_be_bytes());
         let mut out = PREFACE.to_vec();
@@ -90,6 +91,7 @@ impl Http2 {
 
 /// One frame.
 pub(crate) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    // The length of a frame has 24 bits.
     let length = u32::try_from(payload.len()).unwrap_or(u32::MAX).to_be_bytes();
     let mut out = length.get(1..).unwrap_or_default().to_vec();
     out.extend([kind, flags]);
@@ -100,6 +102,7 @@ pub(crate) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8>
 
 /// Appends a header field as a literal without indexing or Huffman coding.
 pub(crate) fn literal(out: &mut Vec<u8>, name: &str, value: &str) {
+    // A literal header field without indexing and with a new name, so no dynamic table is needed.
     out.push(0);
     for text in [name, value] {
         integer(out, text.len());
@@ -110,6 +113,7 @@ pub(crate) fn literal(out: &mut Vec<u8>, name: &str, value: &str) {
 /// Appends an integer with a 7-bit prefix.
 fn integer(out: &mut Vec<u8>, mut n: usize) {
     let low = |n: usize| u8::try_from(n & 0x7f).unwrap_or(0);
+    // An HPACK integer with a prefix of seven bits; the eighth bit would announce Huffman coding.
     if n < 0x7f {
         out.push(low(n));
         return;

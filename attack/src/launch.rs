@@ -43,11 +43,13 @@ pub(crate) fn launch(arguments: &[OsString]) -> Result<(), AttackError> {
     };
     set_parent_process_death_signal(Some(Signal::KILL))?;
     let parent: i32 = parent.to_str().unwrap_or_default().parse()?;
+    // The parent may have ended before the signal was set; then nothing would kill the program.
     if getppid().map(|pid| pid.as_raw_nonzero().get()) != Some(parent) {
         return Err("the parent has ended".into());
     }
     limit(Resource::Nofile, files)?;
     limit(Resource::Fsize, file_size)?;
+    // `exec` returns only on failure.
     Err(Command::new(program).args(rest).exec().into())
 }
 

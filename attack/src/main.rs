@@ -101,6 +101,7 @@ fn arguments() -> Result<Arguments, AttackError> {
 }
 
 fn main() -> ExitCode {
+    // The launcher is this program again; its arguments are not those of a user.
     let words: Vec<std::ffi::OsString> = std::env::args_os().skip(1).collect();
     if let [word, rest @ ..] = words.as_slice()
         && word == launch::WORD
@@ -130,6 +131,7 @@ fn main() -> ExitCode {
     }
     let (run, broken, mut rows) = run_all(&options, &only);
     if let Some(path) = refresh {
+        // The rows come in the order in which workers finish.
         rows.sort_by_key(|row| row.name);
         let names: Vec<&str> = attacks::all().iter().map(|attack| attack.name).collect();
         if let Err(e) = table::refresh(&path, &names, &rows) {
@@ -141,6 +143,7 @@ fn main() -> ExitCode {
     for name in &broken {
         eprintln!("  {name}");
     }
+    // No attack at all is a mistyped name, not a success.
     if run > 0 && broken.is_empty() {
         ExitCode::SUCCESS
     } else {

@@ -31,6 +31,7 @@ impl Waits {
 
     /// The 99th percentile of the waits.
     pub(crate) fn p99(&self) -> Duration {
+        // With few requests, the 99th percentile is the longest wait but one.
         let rank = self.sorted.len().saturating_sub(1) * 99 / 100;
         self.sorted.get(rank).copied().unwrap_or_default()
     }
@@ -95,9 +96,11 @@ fn watch(endpoint: &Endpoint, stop: &AtomicBool, ready: &std::sync::mpsc::Sender
         } else {
             due
         };
+        // The schedule does not slip: later requests are due as if this one had been answered at once.
         due += PERIOD;
         let response = (|| {
             let mut current = match connection.take() {
+                // A connection that failed is not reused, and each new one includes a handshake.
                 Some(current) if sent % RECONNECT != 0 => current,
                 _ => endpoint.connect(BYSTANDER, PROBE_TIMEOUT)?,
             };
@@ -106,6 +109,7 @@ fn watch(endpoint: &Endpoint, stop: &AtomicBool, ready: &std::sync::mpsc::Sender
             answer.expect(&[200])
         })();
         sent += 1;
+        // A failed request has waited, too.
         waits.sorted.push(begin.elapsed());
         match response {
             Ok(_) => {
@@ -117,6 +121,7 @@ fn watch(endpoint: &Endpoint, stop: &AtomicBool, ready: &std::sync::mpsc::Sender
             Err(e) => {
                 waits.failures += 1;
                 waits.failure = e.to_string();
+                // A server that refuses connections must not be flooded by the client that measures it.
                 std::thread::sleep(PERIOD);
             }
         }

@@ -118,9 +118,11 @@ pub(crate) fn run(attack: &Attack, options: &RunOptions) -> AttackOutcome {
         Ok(answer) => outcome.answer = answer,
         Err(e) => broken.push(e.to_string()),
     }
+    // Bounds are judged even after an error: a killed server has broken more than one.
     if outcome.used.peak > MAX_PEAK {
         broken.push(format!("peak over {} MB", MAX_PEAK / 1024));
     }
+    // Short runs share the processors, so their waiting times say nothing.
     if options.size == Size::Full && outcome.waits.p99() >= MAX_P99 {
         broken.push(format!("p99 over {} ms", MAX_P99.as_millis()));
     }
@@ -172,6 +174,7 @@ fn measure(
         &scene.totals,
     )?;
     let prepared = prepare(attack, options, &server);
+    // Taken before the result is judged, so that a failed preparation shows what it used.
     outcome.used = server.usage();
     prepared?;
     let requests: Vec<Vec<u8>> = match &attack.strike {
@@ -181,9 +184,11 @@ fn measure(
             .collect(),
         Strike::Program(_) | Strike::Offline(_) => Vec::new(),
     };
+    // The preparation does not count towards the limit of the attack.
     scene.deadline = Instant::now() + options.limit;
     scene.server = Some(&server);
     let before = server.usage().cpu;
+    // The second client starts before the attack, so that its first connection is not part of the measurement.
     let probe = Probe::start(&server.endpoint);
     if !probe.wait_until_ready() {
         return Err("the second client was not answered before the attack".into());
@@ -195,6 +200,7 @@ fn measure(
     // The last request of the second client belongs to the measurement, however long it takes within the
     // limit.
     probe.stop();
+    // After the deadline, the server has some time to answer what it has accepted.
     let end = scene.deadline.max(Instant::now()) + RECOVERY;
     while !probe.ended() && server.runs() && Instant::now() < end {
         std::thread::sleep(Duration::from_millis(5));
@@ -206,7 +212,9 @@ fn measure(
     outcome.used = server.usage();
     outcome.used.cpu = outcome.used.cpu.saturating_sub(before);
     let killed = server.monitor.killed();
+    // Some programs stop the server on purpose.
     let expected_end = matches!(attack.strike, Strike::Program(_));
+    // The server ends here, so the second client cannot wait for it any longer.
     drop(server);
     outcome.waits = probe.finish();
     if killed {
@@ -279,10 +287,12 @@ fn send_requests(
                 }
             });
         }
+        // The loop over responses ends when the last connection drops its sender.
         drop(send);
         let mut failed = None;
         for answer in receive {
             let verdict = answer.and_then(|answer| judge(attack, &answer));
+            // The first failure is reported; the others usually follow from it.
             failed = failed.or(verdict.err());
         }
         failed
@@ -326,6 +336,7 @@ fn repeat(
                 }
             };
             sent += 1;
+            // A slow attack still sends each of its requests once, or at least some of them.
             let enough = begin.elapsed() >= scene.window && sent >= requests.len().min(AT_LEAST);
             if !tell(answer) || enough {
                 return Ok(());

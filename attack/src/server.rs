@@ -120,6 +120,7 @@ impl ServerProcess {
         let log = directory.join("server.log");
         let kubeconfig = directory.join("attack.kubeconfig");
         command
+            // Port 0: several attacks may run at once.
             .args(["serve", "--bind-address", "127.0.0.1", "--secure-port", "0"])
             .arg("--data-dir")
             .arg(data)
@@ -139,6 +140,7 @@ impl ServerProcess {
         let mut server = ServerProcess {
             process: Mutex::new(process),
             pid,
+            // Until the kubeconfig exists, the endpoint is a placeholder with the fields that the parser demands.
             endpoint: Endpoint::from_kubeconfig(
                 ([127, 0, 0, 1], 0).into(),
                 "certificate-authority-data:\ntoken: -",
@@ -151,6 +153,7 @@ impl ServerProcess {
         std::thread::spawn(move || {
             // Reads to the end, so that the server never blocks on its output.
             while let Some(Ok(line)) = lines.next() {
+                // The receiver is gone once the server serves.
                 let _ = send.send(line);
             }
         });
@@ -165,6 +168,7 @@ impl ServerProcess {
             if let Some(text) = line.strip_prefix("serving on https://") {
                 address = Some(text.parse()?);
             }
+            // The server prints the kubeconfig last, so it exists and is complete by then.
             if line.starts_with("kubeconfig: ") {
                 break;
             }
@@ -207,6 +211,7 @@ impl ServerProcess {
     pub(crate) fn wait(&self, limit: Duration) -> Option<ExitStatus> {
         let begin = Instant::now();
         while begin.elapsed() < limit {
+            // A poisoned lock means that another thread has panicked; then the status is unknown.
             if let Ok(Some(status)) = self.process.lock().ok()?.try_wait() {
                 return Some(status);
             }
@@ -241,6 +246,7 @@ pub(crate) fn run_limited(
     limit: Duration,
     totals: &Totals,
 ) -> Result<(Option<ExitStatus>, String, Usage), AttackError> {
+    // A file instead of pipes: no thread has to read while the process runs.
     let output = tempfile::tempfile()?;
     command.stdout(output.try_clone()?).stderr(output.try_clone()?);
     let mut process = command
@@ -265,6 +271,7 @@ pub(crate) fn run_limited(
     let mut output = output;
     std::io::Seek::rewind(&mut output)?;
     let mut text = Vec::new();
+    // A program under attack may print without end.
     std::io::Read::read_to_end(&mut std::io::Read::take(output, 1 << 20), &mut text)?;
     Ok((
         status,

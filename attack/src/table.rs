@@ -32,6 +32,7 @@ fn refreshed(text: &str, names: &[&str], rows: &[TableRow]) -> Result<String, At
         .split_once(&format!("{RULE}\n"))
         .ok_or("the document has no table of attacks")?;
     let length = table.lines().take_while(|line| line.starts_with('|'));
+    // The last line may lack its line break.
     let length = length.map(|line| line.len() + 1).sum::<usize>().min(table.len());
     let (table, below) = table.split_at(length);
     let old: BTreeMap<&str, &str> = table
@@ -42,6 +43,7 @@ fn refreshed(text: &str, names: &[&str], rows: &[TableRow]) -> Result<String, At
     let mut out = format!("{above}{RULE}\n");
     for name in names {
         match (new.get(name), old.get(name)) {
+            // A run measures only some of the columns; the others are kept from the document.
             (Some(row), old) => {
                 let before = old.map_or(NO_FIGURES, |line| before(line));
                 let (request, before) = (row.request.replace('|', "\\|"), before.join(" | "));

@@ -55,6 +55,7 @@ fuzz_target!(|text: &[u8]| {
     let second = create(first.object.clone());
     match (&first.error, &second.error) {
         (None, None) => assert_eq!(first.object, second.object, "admitting twice gives the same"),
+        // A refused object may have been changed before it was refused.
         (Some(_), _) => {}
         (None, Some(why)) => panic!("what was admitted is refused: {why:?}"),
     }
@@ -65,6 +66,7 @@ fuzz_target!(|text: &[u8]| {
         .and_then(|o| o.get_mut("metadata"))
         .and_then(Value::as_object_mut)
     {
+        // An update needs a resource version.
         metadata.insert("resourceVersion", Value::from("1"));
     }
     let request = Request {
@@ -117,6 +119,7 @@ fn resource(spec: &Value) -> Option<Resource> {
     );
     let crd = json::decode(crd.as_bytes(), Limits::SERVER).ok()?;
     let definition = Definition::decode(crd, ApiVersion::V1, GATES).ok()?.definition;
+    // Accepted without validation: most random schemas would be refused for their form.
     let accepted = Accepted::assume_accepted(definition);
     let resource = ResourceCompiler::default().compile(&accepted, "v1").ok()?;
     // CRDs whose defaults are no values of their schema are rejected.

@@ -61,6 +61,7 @@ static ENVS: LazyLock<[Env; 2]> = LazyLock::new(|| {
 });
 
 fuzz_target!(|source: &str| {
+    // Both scopes, because libraries and types differ between them.
     for env in &*ENVS {
         let options = env.base().options();
         let Ok(ast) = parse(source, &options.parse) else {
@@ -86,6 +87,7 @@ fuzz_target!(|source: &str| {
 fn facts(checked: &CheckedExpr) -> Vec<String> {
     fn visit(checked: &CheckedExpr, expr: &Expr, found: &mut Vec<String>) {
         let ty = checked.ty(expr.id).to_string();
+        // Type variables must not survive inference.
         assert!(!ty.contains("_var") && !ty.contains("!error!"), "{ty} is left");
         let overloads: Vec<_> = checked.overloads(expr.id).iter().map(|o| o.id).collect();
         found.push(format!("{} {ty} {overloads:?}", expr.id.0));
@@ -124,6 +126,7 @@ fn run(env: &Env, checked: &CheckedExpr) {
     let bounds = estimate(checked, Some(&ROOT));
     assert!(bounds.min <= bounds.max, "{bounds:?}");
     assert_eq!(bounds, estimate(checked, Some(&ROOT)));
+    // An expression beyond the limits is refused before it is compiled.
     if validate(checked, env.base().options().validation).is_err() {
         return;
     }
@@ -136,6 +139,7 @@ fn run(env: &Env, checked: &CheckedExpr) {
         interrupt: None,
     };
     let outcome = program.eval(&arena, &[Input::Json(&DOCUMENT, &ROOT)], limits);
+    // With known types, the checker has already chosen the overload.
     if let Err(error) = outcome.result
         && is_decided(checked)
     {

@@ -35,6 +35,7 @@ fuzz_target!(|source: &str| {
         let arena = Arena::new();
         let outcome = program.eval(&arena, &[Input::Json(&value, &DYN)], limits);
         let beyond = outcome.cost > COST_LIMIT;
+        // The limit is the only reason to stop early, and it is always reported.
         assert_eq!(
             beyond,
             outcome.result.as_ref().err() == Some(&EvalError::CostLimitExceeded)

@@ -20,6 +20,7 @@ const ALL: ParseOptions = ParseOptions {
 };
 
 fuzz_target!(|source: &str| {
+    // Everything that any scope enables, and the defaults.
     for options in [ALL, ParseOptions::default()] {
         match parse(source, &options) {
             Ok(ast) => check_numbers(&ast, &ast.root, &mut vec![false; ast.id_limit()]),
@@ -33,6 +34,7 @@ fn check_numbers(ast: &Ast, expr: &Expr, seen: &mut [bool]) {
     let seen_before = std::mem::replace(&mut seen[expr.id.0 as usize], true);
     assert!(!seen_before, "two nodes have the number {}", expr.id.0);
     let offset = ast.offset(expr.id).expect("a node has a place");
+    // Offsets count characters, as positions in messages do.
     assert!(offset as usize <= ast.source.chars().count());
     expr.for_each_child(|child| check_numbers(ast, child, seen));
 }

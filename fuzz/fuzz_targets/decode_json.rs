@@ -16,6 +16,7 @@ fuzz_target!(|text: &[u8]| {
             );
             let minimal = read.to_json_with(Escape::Minimal);
             assert_eq!(json::decode(minimal.as_bytes(), Limits::SAFE).as_ref(), Ok(&read));
+            // The strict decoder of Kubernetes also lists at most 100.
             assert!(decoded.duplicates.len() <= 100);
         }
         Err(error) => assert!(Position::of_error(text, &error).is_some(), "{error}"),

@@ -39,6 +39,7 @@ fuzz_target!(|text: &[u8]| {
     };
     let definition = received.definition;
     let errors = definition.validate(&setting);
+    // Validation has no state, so it must not depend on what came before.
     assert_eq!(
         errors,
         definition.validate(&setting),

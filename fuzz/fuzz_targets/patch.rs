@@ -7,6 +7,7 @@ use scantling_merge::patch::{Patch, PatchDecoding, PatchType};
 use scantling_value::{Limits, json};
 
 fuzz_target!(|text: &[u8]| {
+    // The first line is the document, the rest is the patch.
     let mut parts = text.splitn(2, |b| *b == b'\n');
     let (document, patch) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
     let Ok(document) = json::decode(document, Limits::SAFE) else {
@@ -19,6 +20,7 @@ fuzz_target!(|text: &[u8]| {
         if let Ok(patch) = Patch::decode(ty, patch, PatchDecoding::Strict, Limits::SAFE)
             && patch.apply(&document, None).is_ok()
         {
+            // Only the absence of panics is checked: both texts are for messages.
             let _ = patch.result_findings(|| document.to_json());
             let _ = patch.describe_result(&document.to_json());
         }

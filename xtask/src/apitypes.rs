@@ -104,6 +104,7 @@ fn compare(folder: &Path, files: &BTreeMap<String, String>) -> Result<(), String
         let changes: Vec<String> = removed.chain(added).collect();
         drift.push(format!("{name}:\n{}", changes.join("\n")));
     }
+    // A file that both sides have is compared twice.
     drift.sort();
     drift.dedup();
     if drift.is_empty() {

@@ -54,6 +54,7 @@ pub(crate) fn fuzz(args: &[&str]) -> Result<(), String> {
             .join(target);
         let corpus = root().join("fuzz/corpus").join(target);
         let artifacts = root().join("fuzz/artifacts").join(target);
+        // libFuzzer fails without an existing directory.
         for directory in [&corpus, &artifacts] {
             fs::create_dir_all(directory).map_err(|e| format!("cannot make {}: {e}", directory.display()))?;
         }
@@ -70,6 +71,7 @@ pub(crate) fn fuzz(args: &[&str]) -> Result<(), String> {
                 "-print_final_stats=1",
                 "-verbosity=0",
             ]);
+        // The first target that fails ends the run, so its artifact is the last thing printed.
         run(&mut fuzzer)?;
     }
     Ok(())

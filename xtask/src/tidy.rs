@@ -88,6 +88,7 @@ fn read(root: &Path, path: &Path) -> Result<RustFile, String> {
 
 /// Collects the files with an extension below a folder, build artifacts excluded.
 fn collect(folder: &Path, extension: &str, out: &mut Vec<PathBuf>) -> Result<(), String> {
+    // A folder that does not exist has no files; checks of required files report it themselves.
     let Ok(entries) = fs::read_dir(folder) else {
         return Ok(());
     };
@@ -101,6 +102,7 @@ fn collect(folder: &Path, extension: &str, out: &mut Vec<PathBuf>) -> Result<(),
             out.push(path);
         }
     }
+    // Findings must not depend on the order of the file system.
     out.sort();
     Ok(())
 }

@@ -75,6 +75,7 @@ fn object_with(
 
 /// The protobuf of a Pod whose `spec` is the same field again and again.
 fn protobuf_pod(field: &[u8], n: usize) -> HttpRequest {
+    // The same envelope as for any kind: the prefix, `runtime.Unknown`, its type and its raw bytes.
     let metadata = length_delimited(1, &length_delimited(1, b"a"));
     let raw = [metadata, length_delimited(2, &field.repeat(n))].concat();
     let type_meta = [length_delimited(1, b"v1"), length_delimited(2, b"Pod")].concat();

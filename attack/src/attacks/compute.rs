@@ -65,6 +65,7 @@ fn ruled(
 ) -> Attack {
     let definition = move || define(&things(&with_spec(&rule(text, limits.0, limits.1))));
     Attack::requests(name, request, move |size| {
+        // The second CRD has other names, because a dry run does not create it and the first one exists.
         let other = definition();
         let other_text = String::from_utf8_lossy(&other.body)
             .replace("things", "others")
@@ -347,6 +348,7 @@ pub(crate) fn table() -> Vec<Attack> {
         })
         .expect(&[200, 400, 409, 413, 422, 500, 504]),
         Attack::requests("validate/immutable-set", "updates that reverse a set of 200 000 numbers whose elements are immutable", |size| {
+            // Both orders in turn, so that each write changes the list.
             let reorder = |set: Vec<usize>| patch(THING, MERGE_PATCH, &json!({"spec": {"l": set}}));
             let n = size.scale(200_000);
             vec![reorder((0..n).rev().collect()), reorder((0..n).collect())]
@@ -360,6 +362,7 @@ pub(crate) fn table() -> Vec<Attack> {
         .expect(&[200, 409, 413, 504]),
         Attack::requests("validate/bulk-writes", "creates of 1 MB, deleted again", |size| {
             let spec = format!(r#"{{"s":"{}"}}"#, "x".repeat(size.scale(1_000_000)));
+            // Each create is followed by a delete, so the object can be created again.
             vec![create_text("", &spec), HttpRequest::new("DELETE", format!("{THINGS}/a"), "", "")]
         })
         .after_one(|_| define(&things(&open())))

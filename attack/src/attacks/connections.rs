@@ -45,9 +45,11 @@ fn until_dropped<T>(scene: &Scene<'_>, held: Vec<T>, wanted: usize) -> Result<St
     let server = scene.server()?;
     let begin = Instant::now();
     scene.sleep(scene.window);
+    // Short runs end before the server's timeouts do.
     if scene.size == crate::plan::Size::Short {
         return hold(scene, held, wanted);
     }
+    // A quarter of them and the files of the server itself may be open while the rest is being closed.
     let many = held.len() / 4 + 64;
     while server.descriptors() > many {
         if scene.left().is_zero() {
@@ -88,6 +90,7 @@ fn drip(scene: &Scene<'_>, n: usize, begin: &[u8]) -> Result<String, AttackError
     let mut held = connect_many(&scene.server()?.endpoint, n, source);
     let opened = held.len();
     for connection in &mut held {
+        // The server may have closed the connection already, which is what the attack provokes.
         let _ = connection.send(begin);
     }
     let end = Instant::now() + scene.window;
@@ -110,9 +113,11 @@ fn unfinished_bodies(
     let length = 3_000_000;
     let mut begin = endpoint.head("POST", CONFIG_MAPS).into_bytes();
     begin.extend(format!("Content-Type: {JSON}\r\nContent-Length: {length}\r\n\r\n").bytes());
+    // One byte is missing, so the server has to keep the rest.
     begin.extend(vec![b' '; length - 1]);
     let mut held = connect_many(endpoint, n, from);
     for connection in &mut held {
+        // A server that stops reading must not block the attacker.
         let _ = connection
             .stream
             .sock
@@ -135,6 +140,7 @@ fn unread(
     let mut held = Vec::new();
     for i in 0..n {
         let opened = endpoint
+            // A small receive buffer fills at once, so the server cannot leave the response to the kernel.
             .tcp_with_window(from(i), SHORT, Some(4 << 10))
             .and_then(|socket| endpoint.tls(socket, Protocol::Http1));
         if let Ok(mut stream) = opened {
@@ -178,6 +184,7 @@ fn change_object(scene: &Scene<'_>) -> Result<(), AttackError> {
     while Instant::now() < end {
         let body = json!({"spec": {"s": format!("{}{i}", "x".repeat(200_000))}});
         let request = endpoint.bytes(&patch(THING, crate::cluster::MERGE_PATCH, &body));
+        // 429 is allowed: the server may defend itself.
         connection.ask(&request, scene.deadline)?.expect(&[200, 429])?;
         i += 1;
     }
@@ -219,6 +226,7 @@ fn flood(
 
 /// The stream number of a turn.
 fn stream(turn: u32, offset: u32) -> u32 {
+    // Stream numbers of clients are odd, increase, and have 31 bits.
     turn.wrapping_mul(200).wrapping_add(offset * 2 + 1) & 0x7fff_ffff
 }
 
@@ -300,6 +308,7 @@ fn broken_chunks(scene: &Scene<'_>) -> Result<String, AttackError> {
     for body in broken {
         let status = raw(scene, format!("{head}{body}").as_bytes()).map_err(|e| format!("{body:?}: {e}"))?;
         if status != 400 {
+            // Anything but 400 would be parsed differently by proxies, which allows request smuggling.
             return Err(format!("{status} instead of 400 to the chunks {body:?}").into());
         }
     }
@@ -342,6 +351,7 @@ fn garbage(scene: &Scene<'_>) -> Result<String, AttackError> {
     let mut n = 0;
     while Instant::now() < end {
         let mut socket = endpoint.tcp(source(n), SHORT)?;
+        // The head of a TLS record of type handshake, with a length beyond the maximum.
         let _ = socket.write_all(&[0x16, 3, 1, 0xff, 0xff]);
         let _ = socket.write_all(&vec![0x41; 40_000]);
         n += 1;
@@ -406,9 +416,11 @@ fn stop_during(
     if !ended.success() {
         return Err(format!("after SIGTERM, the server ended with {ended}").into());
     }
+    // A second server reads what the first one left on the disk.
     let server = scene.start(&[])?;
     let last = format!("{CONFIG_MAPS}/c{}", acknowledged.max(1) - 1);
     let answer = server.endpoint.ask(&HttpRequest::get(last), scene.left())?;
+    // The last acknowledged write is the one that a lost flush would lose first.
     if acknowledged > 0 && answer.status != 200 {
         return Err(format!("the last of {acknowledged} acknowledged writes is lost").into());
     }
@@ -433,6 +445,7 @@ fn busy(scene: &Scene<'_>, endpoint: &Endpoint) -> Result<Box<dyn std::any::Any>
 fn deaf(scene: &Scene<'_>, endpoint: &Endpoint) -> Result<Box<dyn std::any::Any>, AttackError> {
     let mut held = Vec::new();
     for upgrade in ["", WEBSOCKET].into_iter().cycle().take(20) {
+        // Two kinds of watches, because their writers differ.
         let socket = endpoint.tcp_with_window(ATTACKER, SHORT, Some(4 << 10))?;
         let mut stream = endpoint.tls(socket, Protocol::Http1)?;
         let head = endpoint.head("GET", &format!("{THINGS}?watch=true")) + upgrade + "\r\n";
@@ -453,6 +466,7 @@ fn mute(_: &Scene<'_>, endpoint: &Endpoint) -> Result<Box<dyn std::any::Any>, At
         .collect();
     let mut heads = connect_many(endpoint, 20, source);
     for connection in &mut heads {
+        // Heads without the empty line at their end.
         connection.send(endpoint.head("POST", THINGS).as_bytes())?;
     }
     let mut bodies = connect_many(endpoint, 20, source);
@@ -544,6 +558,7 @@ pub(crate) fn table() -> Vec<Attack> {
                     .filter_map(|i| endpoint.tcp(source(i), SHORT).ok())
                     .collect();
                 for socket in &mut held {
+                    // The first bytes of a ClientHello, whose record claims 512 bytes.
                     let _ = socket.write_all(&[0x16, 3, 1, 2, 0, 1, 0, 1, 0xfc]);
                 }
                 until_dropped(scene, held, n)
@@ -608,6 +623,7 @@ pub(crate) fn table() -> Vec<Attack> {
             "unread/http1-tables",
             "100 tables that nobody reads",
             |scene| {
+                // The path ends the request line, so that the same helper can send another header.
                 let path = format!(
                     "{THINGS}?includeObject=Object HTTP/1.1\r\nAccept: {}\r\nX-Rest:",
                     super::reading::TABLE
@@ -737,6 +753,7 @@ pub(crate) fn table() -> Vec<Attack> {
                     .flat_map(|i| {
                         let id = stream(turn, i);
                         let mut bytes = connection.request(id, "GET", THINGS, &[], true);
+                        // Error code 8 is CANCEL.
                         bytes.extend(frame(RST_STREAM, 0, id, &8_u32.to_be_bytes()));
                         bytes
                     })
@@ -778,6 +795,7 @@ pub(crate) fn table() -> Vec<Attack> {
         ),
         Attack::program("http2/continuation", "a head that never ends", |scene| {
             flood(scene, 2, |connection, turn| {
+                // Without END_HEADERS, the server has to wait for more of the head.
                 if turn == 0 {
                     return frame(HEADERS, 0, 1, &connection.block("GET", "/api", &[]));
                 }
@@ -800,6 +818,7 @@ pub(crate) fn table() -> Vec<Attack> {
         ),
         Attack::program("http2/settings", "settings over and over", |scene| {
             flood(scene, 2, |_, _| {
+                // Setting 3 is SETTINGS_MAX_CONCURRENT_STREAMS.
                 frame(SETTINGS, 0, 0, &[0, 3, 0, 0, 0, 100]).repeat(200)
             })
         }),
@@ -817,6 +836,7 @@ pub(crate) fn table() -> Vec<Attack> {
         Attack::program("http2/large-head", "heads of 200 kB", |scene| {
             flood(scene, 2, |connection, turn| {
                 let value = "a".repeat(15_000);
+                // Flag 1 is END_STREAM; END_HEADERS follows in the last continuation.
                 let mut bytes = frame(HEADERS, 1, turn * 2 + 1, &connection.block("GET", "/api", &[]));
                 for i in 0..13 {
                     let mut block = Vec::new();

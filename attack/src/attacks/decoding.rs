@@ -49,6 +49,7 @@ fn unknown(name: &'static str, request: &'static str, query: &'static str, n: us
 
 /// The head of a CBOR item: its major type and its number.
 fn cbor_head(major: u8, n: u32) -> Vec<u8> {
+    // 26 announces a number of four bytes.
     let mut out = vec![major << 5 | 26];
     out.extend(n.to_be_bytes());
     out
@@ -62,6 +63,7 @@ fn cbor_text(text: &str) -> Vec<u8> {
 
 /// An object in CBOR around the bytes of `spec`.
 fn cbor_object(spec: &[u8]) -> Vec<u8> {
+    // The tag 55799 marks CBOR; kube-apiserver recognizes the format by it.
     let mut out = vec![0xd9, 0xd9, 0xf7];
     out.extend(cbor_head(5, 4));
     for (key, value) in [("apiVersion", "attack.example.com/v1"), ("kind", "Things")] {
@@ -93,6 +95,7 @@ fn cbor(name: &'static str, request: &'static str, spec: impl Fn(Size) -> Vec<u8
 
 /// A length-delimited protobuf field.
 fn proto_field(number: u8, payload: &[u8]) -> Vec<u8> {
+    // Wire type 2 is length-delimited.
     let mut out = vec![number << 3 | 2];
     let mut n = payload.len();
     while n >= 0x80 {
@@ -107,6 +110,7 @@ fn proto_field(number: u8, payload: &[u8]) -> Vec<u8> {
 /// A ConfigMap in protobuf around the bytes of its message.
 fn proto(name: &'static str, request: &'static str, message: impl Fn(Size) -> Vec<u8> + 'static) -> Attack {
     Attack::one(name, request, move |size| {
+        // `runtime.Unknown` with its type; the prefix marks Kubernetes' protobuf.
         let mut meta = proto_field(1, b"v1");
         meta.extend(proto_field(2, b"ConfigMap"));
         let mut unknown = proto_field(1, &meta);
@@ -250,6 +254,7 @@ pub(crate) fn table() -> Vec<Attack> {
             format!(r#"{{"{}":0}}"#, "k".repeat(size.scale(2_900_000)))
         }),
         open_json("json/too-large", "a body of 4 MB", |_| {
+            // Above the size limit whatever the run's size, so it is not scaled.
             format!(r#"{{"a":"{}"}}"#, "x".repeat(4_000_000))
         })
         .expect(&[413]),
@@ -330,6 +335,7 @@ pub(crate) fn table() -> Vec<Attack> {
             "  ? [a, b]\n  : 0\n".repeat(size.scale(50_000))
         }),
         cbor("cbor/deep", "lists 1 000 000 deep", |size| {
+            // Each byte begins a list of one element, which is the next list.
             let mut spec = vec![0x81; size.scale(1_000_000)];
             spec.push(0);
             spec
@@ -348,6 +354,7 @@ pub(crate) fn table() -> Vec<Attack> {
             |size| cbor_head(5, u32::MAX).repeat(size.scale(100_000)),
         ),
         cbor("cbor/indefinite", "a text of 600 000 empty chunks", |size| {
+            // A text of indefinite length, an empty chunk, and the break.
             let mut spec = vec![0x7f];
             spec.extend(vec![0x60; size.scale(600_000)]);
             spec.push(0xff);
@@ -362,12 +369,14 @@ pub(crate) fn table() -> Vec<Attack> {
         cbor("cbor/big-numbers", "10 000 big numbers of 200 bytes", |size| {
             let n = size.scale(10_000);
             let mut spec = cbor_head(4, u32::try_from(n).unwrap_or(0));
+            // Tag 2 is a positive big number, followed by a byte string.
             let mut number = vec![0xc2, 0x58, 200];
             number.extend(vec![0xff; 200]);
             spec.extend(number.repeat(n));
             spec
         }),
         cbor("cbor/tags", "1 000 000 tags", |size| {
+            // Tag 1, which may be nested without end.
             let mut spec = vec![0xc1; size.scale(1_000_000)];
             spec.push(0);
             spec
@@ -382,6 +391,7 @@ pub(crate) fn table() -> Vec<Attack> {
             proto_field(2, b"").repeat(size.scale(1_000_000))
         }),
         proto("protobuf/claimed-length", "a field that claims 4 GB", |_| {
+            // A field whose length is the largest of 32 bits.
             vec![0x12, 0xff, 0xff, 0xff, 0xff, 0x0f]
         }),
         proto(
@@ -390,9 +400,11 @@ pub(crate) fn table() -> Vec<Attack> {
             |size| proto_field(1, &proto_field(13, b"").repeat(size.scale(1_000_000))),
         ),
         proto("protobuf/unknown-fields", "1 400 000 unknown fields", |size| {
+            // Field 15 is not declared.
             [0x78, 1].repeat(size.scale(1_400_000))
         }),
         proto("protobuf/groups", "1 000 000 nested groups", |size| {
+            // The start of a group of field 15, which never ends.
             vec![0x7b; size.scale(1_000_000)]
         }),
         Attack::one(

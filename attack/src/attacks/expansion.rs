@@ -68,6 +68,7 @@ fn with_later_defaults(name: &'static str, request: &'static str, query: &'stati
             )
         })
         .expect(&[200, 429, 504])
+        // One connection: each response alone is two gigabytes.
         .connections(1)
 }
 
@@ -124,6 +125,7 @@ pub(crate) fn table() -> Vec<Attack> {
         .after(|size| {
             let held = |i: usize| {
                 let mut object = config_map(&format!("c{i}"), "x");
+                // A finalizer that no controller removes keeps the object forever.
                 object["metadata"]["finalizers"] = json!(["attack.example.com/held"]);
                 object
             };

@@ -46,6 +46,7 @@ fn heavy_users(scene: &Scene<'_>) -> Result<String, AttackError> {
         for _ in 0..scene.size.pick(100, 10) {
             scope.spawn(|| {
                 let connection = server.endpoint.connect(ATTACKER, scene.left());
+                // Not judged: the slow requests may be refused or time out.
                 connection.and_then(|mut connection| connection.ask(&slow, scene.deadline))
             });
         }
@@ -92,6 +93,7 @@ fn quota(scene: &Scene<'_>) -> Result<String, AttackError> {
     let stored = endpoint.ask(&HttpRequest::get(QUOTA), scene.left())?;
     let stored: Value = serde_json::from_slice(&stored.body)?;
     let used = stored.pointer("/status/used/pods").and_then(Value::as_str);
+    // A lost update of the quota would admit more Pods than it counts.
     if created > ADMITTED || used != Some(created.to_string().as_str()) {
         return Err(format!("{created} Pods of {ADMITTED}, {used:?} counted").into());
     }
@@ -118,6 +120,7 @@ pub(crate) fn table() -> Vec<Attack> {
         )
         .after_one(move |_| post("/api/v1/namespaces/default/resourcequotas", &object(json!({}))))
         .after_one(move |_| {
+            // No controller runs here, so the attack writes the first status itself.
             let status = json!({"hard": {"pods": "20"}, "used": {"pods": "0"}});
             put(&format!("{QUOTA}/status"), &object(status))
         }),

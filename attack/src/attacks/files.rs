@@ -24,6 +24,7 @@ const MAX_PEAK: u64 = 512 << 10;
 fn killed_store(scene: &Scene<'_>) -> Result<(), AttackError> {
     let server = scene.start(&[])?;
     fill(&server, scene, "c", OBJECTS)?;
+    // No shutdown: only the journal has the last writes.
     server.signal(Signal::KILL);
     server
         .wait(Duration::from_secs(10))
@@ -91,8 +92,10 @@ fn damaged(
     let sound = status.is_some_and(|s| s.success());
     no_panic(&text)?;
     let served = match scene.start(&[]) {
+        // A server that refuses to start has detected the damage.
         Err(_) => None,
         Ok(server) => {
+            // The first and the last object represent the others.
             let list = server
                 .endpoint
                 .ask(&HttpRequest::get(format!("{CONFIG_MAPS}?limit=1")), scene.left())?;
@@ -111,6 +114,7 @@ fn damaged(
         .chars()
         .take(60)
         .collect::<String>();
+    // What was acknowledged must be readable, or the loss must be reported.
     match (sound, served) {
         (true, Some(true)) => Ok("nothing lost".to_owned()),
         (false, None) => Ok(format!("refused: {first}")),
@@ -180,6 +184,7 @@ fn modes(scene: &Scene<'_>) -> Result<String, AttackError> {
     }
     let mut all = files(&data)?;
     all.extend([export, data.clone(), scene.directory.join("attack.kubeconfig")]);
+    // `files` lists no directories, whose modes matter as well.
     all.extend(
         std::fs::read_dir(&data)?
             .filter_map(|e| e.ok().map(|e| e.path()))
@@ -211,6 +216,7 @@ struct Mount(PathBuf);
 
 impl Mount {
     fn new(directory: &Path, options: &str) -> Result<Mount, AttackError> {
+        // File systems can be mounted by root only, so the attack is skipped elsewhere.
         std::fs::create_dir_all(directory)?;
         let options = std::ffi::CString::new(options)?;
         mount(
@@ -227,6 +233,7 @@ impl Mount {
 
 impl Drop for Mount {
     fn drop(&mut self) {
+        // Detached, because a process may still have files open in it.
         let _ = unmount(&self.0, UnmountFlags::DETACH);
     }
 }
@@ -236,6 +243,7 @@ const NO_MOUNT: &str = "skipped: file systems cannot be mounted here";
 
 /// An incompressible text.
 fn incompressible(n: usize) -> String {
+    // A linear congruential generator: the content does not matter, as long as no compressor helps.
     let mut state: u64 = 0x9e37_79b9_7f4a_7c15;
     let mut next = || {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
@@ -243,6 +251,7 @@ fn incompressible(n: usize) -> String {
     };
     (0..n)
         .map(|_| next())
+        // A backslash would be escaped in JSON, which changes the length.
         .map(|c| if c == '\\' { 'x' } else { c })
         .collect()
 }
@@ -258,6 +267,7 @@ fn full_disk(scene: &Scene<'_>) -> Result<String, AttackError> {
     fill(&server, scene, "c", 5)?;
     let filler = scene.data().join("filler");
     let mut file = File::create(&filler)?;
+    // In large steps first, then to the last block.
     while file.write_all(&[0; 64 << 10]).is_ok() {}
     while file.write_all(&[0; 512]).is_ok() {}
     drop(file);
@@ -305,6 +315,7 @@ fn full_disk(scene: &Scene<'_>) -> Result<String, AttackError> {
         return Err(format!("{again} to a write when there is room again").into());
     }
     drop(server);
+    // A restart proves that the refused write has not damaged the journal.
     let server = scene.start(&[])?;
     let last = HttpRequest::get(format!("{CONFIG_MAPS}/c{}", acknowledged - 1));
     server.endpoint.ask(&last, scene.left())?.expect(&[200])?;
@@ -343,6 +354,7 @@ fn judge_endless(
     text: &str,
     peak: u64,
 ) -> Result<String, AttackError> {
+    // Without a status, the time limit has ended it.
     let status = status.ok_or("it reads on and on")?;
     if peak > MAX_PEAK {
         return Err(format!("it took {} MB", peak >> 10).into());
@@ -405,6 +417,7 @@ fn temporary_kubeconfig(scene: &Scene<'_>) -> Result<String, AttackError> {
     let begin = Instant::now();
     while process.try_wait()?.is_none() {
         if begin.elapsed() > Duration::from_secs(20) {
+            // SIGKILL after a while, so that a hanging server fails the attack and does not block the run.
             let _ = process.kill();
         }
         std::thread::sleep(Duration::from_millis(10));

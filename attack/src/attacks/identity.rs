@@ -27,6 +27,7 @@ fn impersonation(scene: &Scene<'_>) -> Result<String, AttackError> {
     ])?;
     let bob = server.endpoint.with_token("bob-token");
     let admin = &server.endpoint;
+    // SelfSubjectReview answers with the identity that the request really has.
     let header = |name: &str, value: &str| who_am_i().header(name, value);
     let forbidden = [
         header("Impersonate-User", "kubernetes-admin"),
@@ -87,6 +88,7 @@ fn anonymous(scene: &Scene<'_>) -> Result<String, AttackError> {
         if !matches!(anonymous.status, 401 | 403) {
             return Err(format!("{} to an anonymous GET {path}", anonymous.status).into());
         }
+        // A wrong credential is refused, and does not make its sender anonymous.
         if unknown.status != 401 {
             return Err(format!("{} to a GET {path} with an unknown token", unknown.status).into());
         }

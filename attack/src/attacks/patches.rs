@@ -78,6 +78,7 @@ fn keyed(kind: &str) -> Value {
     let mut l = json!({"type": "array", "items": items, "x-kubernetes-list-type": kind});
     match kind {
         "map" => l["x-kubernetes-list-map-keys"] = json!(["k"]),
+        // A set needs scalars, or atomic maps.
         "set" => l["items"] = json!({"type": "integer"}),
         _ => {}
     }

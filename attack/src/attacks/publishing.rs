@@ -31,6 +31,7 @@ fn republished(
         for i in 0..2 {
             let mut definition = make(size);
             definition["metadata"]["annotations"] = json!({"turn": i.to_string()});
+            // The short name changes discovery as well.
             definition["spec"]["names"]["shortNames"] = json!([format!("t{i}")]);
             // The CRD is read back for its resource version: an update without one is refused.
             let change = json!({"metadata": definition["metadata"], "spec": {"names": definition["spec"]["names"],
@@ -96,6 +97,7 @@ pub(crate) fn table() -> Vec<Attack> {
         })
         .expect(&[201, 400, 413, 422, 504]),
         Attack::requests("definitions/updates", "updates of a definition of 12 000 properties", |size| {
+            // Two contents in turn, so that each update changes the schema.
             (0..2)
                 .map(|i| {
                     let mut d = things(&wide_schema(size.scale(12_000)));

@@ -115,6 +115,7 @@ fn shape(value: &Json) -> Arc<Shape> {
         Json::Object(members) => {
             return Shape::object(members.iter().map(|(name, value)| (name.as_str(), shape(value))));
         }
+        // A field that is null has no type of its own.
         Json::Null => ShapeKind::Dyn,
     })
 }
@@ -145,8 +146,10 @@ impl Ours {
     }
 
     fn run(&self, arena: &mut Arena) -> bool {
+        // The arena keeps its memory between runs, as in a server.
         arena.reset();
         let limits = Limits {
+            // The same limits as in a server, so that counting the cost is part of the time.
             cost: 10_000_000,
             interrupt: Some(&|| false),
         };
@@ -164,6 +167,7 @@ fn measure<const N: usize>(mut runs: [&mut dyn FnMut() -> bool; N]) -> [f64; N] 
     let per_round = |run: &mut dyn FnMut() -> bool| {
         let start = Instant::now();
         black_box(run());
+        // At least the resolution of the clock, so that the number of runs stays finite.
         let once = start.elapsed().max(Duration::from_nanos(20));
         (Duration::from_millis(4).as_nanos() / once.as_nanos()).clamp(1, 2_000_000) as u32
     };
@@ -282,6 +286,7 @@ fn compare() {
         let ours = Ours::new(&case);
         let mut arena = Arena::new();
         let theirs = Theirs::new(&case);
+        // Before measuring: a wrong answer is often a fast one.
         assert_eq!(
             ours.run(&mut arena),
             theirs.run(),

@@ -53,6 +53,7 @@ pub(crate) fn compare(program: &Path, at: &Path, definitions: &str, objects: &[S
 }
 
 fn install(at: &Path) -> Option<PathBuf> {
+    // A program that is installed already spares the download.
     if let Ok(installed) = std::env::var("KUBECONFORM") {
         return Some(installed.into());
     }

@@ -32,6 +32,7 @@ impl Target {
         let mut options = OpenOptions::new();
         options.create(true).truncate(false).write(true);
         let file = options.open(&path)?;
+        // Written in advance: extending a file would also flush its metadata.
         for at in (0..SIZE).step_by(1 << 20) {
             file.write_all_at(&vec![0; 1 << 20], at)?;
         }
@@ -48,6 +49,7 @@ impl Target {
             return Ok(buffered);
         };
         let mut direct = target(file, "past the cache");
+        // In turn, twice each, so that a slow moment of the disk does not decide.
         let (mut fast, mut slow) = (direct.flushes()?, buffered.flushes()?);
         fast += direct.flushes()?;
         slow += buffered.flushes()?;
@@ -68,16 +70,19 @@ impl Target {
     /// Writes whole blocks and flushes.
     pub fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
         let length = bytes.len().next_multiple_of(BLOCK);
+        // A block more than needed, because the start is aligned within the buffer.
         if self.buffer.len() < length + BLOCK {
             self.buffer = vec![0; length + BLOCK];
         }
         let start = self.buffer.as_ptr().align_offset(BLOCK);
         self.buffer[start..start + bytes.len()].copy_from_slice(bytes);
+        // The file is reused from its beginning, so it never grows.
         if self.offset + length as u64 > SIZE {
             self.offset = 0;
         }
         self.file
             .write_all_at(&self.buffer[start..start + length], self.offset)?;
+        // `fdatasync` suffices: the size of the file does not change.
         self.file.sync_data()?;
         self.offset += length as u64;
         Ok(())

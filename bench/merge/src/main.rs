@@ -77,6 +77,7 @@ impl Case {
         for m in 0..managers {
             let config = kind.config(m, parts, "1");
             let manager = format!("manager-{m}");
+            // The parts do not overlap, so nothing has to be forced.
             let applied = fields.apply(live.as_ref(), &config, &manager, Force::No, now(m));
             live = Some(applied.expect("the parts do not overlap"));
         }
@@ -110,6 +111,7 @@ impl Case {
             Write::Same => apply(&self.same),
             Write::Drop => apply(&self.less),
             Write::Update => {
+                // Cloned before the measurement, because an update takes its object by value.
                 let new = self.edited.clone();
                 Box::new(move || {
                     black_box(fields.update(Some(&self.live), new, "editor", now(200)));
@@ -127,12 +129,14 @@ impl Case {
 
 type Run<'c> = Box<dyn FnOnce() + 'c>;
 
+// Not inlined, so that the profiler finds it by its name.
 #[inline(never)]
 fn measured(run: Run<'_>) {
     run();
 }
 
 fn best<'c>(rounds: usize, prepare: impl Fn() -> Run<'c>) -> Duration {
+    // The fastest round has the least disturbance from other load.
     let time = |_| {
         let run = prepare();
         let start = Instant::now();
@@ -175,6 +179,7 @@ fn main() {
                 let case = Case::new(&fields, kind, bytes, managers);
                 let bytes = case.live.to_json().len();
                 print!("{bytes:>8}{managers:>10}");
+                // About the same total time for every size.
                 let rounds = (10_000_000 / bytes).clamp(5, 1000);
                 for (write, _) in WRITES {
                     let time = best(rounds, || case.prepare(write, &fields, &schema));

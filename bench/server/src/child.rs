@@ -83,6 +83,7 @@ impl Server {
         };
         let endpoint = Endpoint::from_kubeconfig(address, &std::fs::read_to_string(&kubeconfig)?)?;
         let ready = endpoint.get("/readyz");
+        // Without a pause: the time until it is ready is measured.
         while endpoint.connect().await?.send(&ready).await?.status != 200 {}
         processes.output = Some(lines);
         Ok(Server {
@@ -130,6 +131,7 @@ impl Server {
                     line.strip_prefix("apiserver_request_duration_seconds_")?
                         .strip_prefix(name)
                 })
+                // Watches last until they are closed, so their durations say nothing.
                 .filter(|line| line.contains(label) && !line.contains("\"WATCH\""))
                 .filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok())
                 .sum()

@@ -81,6 +81,7 @@ impl Endpoint {
     /// A new connection.
     pub async fn connect(&self) -> Result<Client, Failure> {
         let socket = TcpStream::connect(self.address).await?;
+        // Small requests must not wait for more data.
         socket.set_nodelay(true)?;
         let name = ServerName::from(self.address.ip());
         Ok(Client {
@@ -129,6 +130,7 @@ impl Client {
             return Ok(Answer { status, body });
         };
         while self.buffer.len() < head + length {
+            // The length is known, so the buffer grows once.
             self.buffer.reserve(head + length - self.buffer.len());
             self.fill().await?;
         }
@@ -146,6 +148,7 @@ impl Client {
                 httparse::parse_chunk_size(rest).map_err(|_| "an invalid chunk size")?
             {
                 let end = head + usize::try_from(length)?;
+                // A chunk ends with a line break of its own.
                 if let Some(content) = rest.get(head..end).filter(|_| rest.len() >= end + 2) {
                     self.chunks.extend_from_slice(content);
                     at += end + 2;
@@ -161,11 +164,13 @@ impl Client {
 
     /// Sends a request and reads the response head: its status, its size, and the size of the body.
     async fn begin(&mut self, request: &[u8]) -> Result<(u16, usize, Option<usize>), Failure> {
+        // The previous response is dropped only now, because the caller may still have borrowed it.
         self.buffer.drain(..self.taken);
         self.taken = 0;
         self.stream.write_all(request).await?;
         self.stream.flush().await?;
         loop {
+            // Parsed from the beginning each time: heads are short and mostly arrive at once.
             let mut headers = [httparse::EMPTY_HEADER; 32];
             let mut answer = httparse::Response::new(&mut headers);
             if let httparse::Status::Complete(head) = answer.parse(&self.buffer)? {

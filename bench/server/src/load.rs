@@ -58,11 +58,13 @@ impl Schedule {
         std::thread::spawn(move || {
             let mut count = 0;
             while start.elapsed() < bound.time && count < bound.requests {
+                // One more, because the first request is due at once.
                 let due = ((start.elapsed().as_secs_f64() * rate) as usize + 1).min(bound.requests);
                 given.add_permits(due - count);
                 count = due;
                 std::thread::sleep(BEAT);
             }
+            // Closing wakes the connections that still wait.
             given.close();
         });
         Self { start, rate, permits }
@@ -70,6 +72,7 @@ impl Schedule {
 
     /// Waits until a request is due. Returns false at the end.
     async fn wait(&self) -> bool {
+        // The permit is spent, not returned.
         self.permits.acquire().await.map(|permit| permit.forget()).is_ok()
     }
 
@@ -105,6 +108,7 @@ impl Outcome {
     /// The server's processor time per request.
     pub fn cpu_each(&self) -> Duration {
         self.cpu
+            // Fewer than 2^32 requests fit in any run.
             .checked_div(u32::try_from(self.requests).unwrap_or(u32::MAX))
             .unwrap_or_default()
     }
@@ -184,7 +188,9 @@ pub async fn run(
     for _ in 0..connections {
         clients.push(server.endpoint.connect().await?);
     }
+    // The n-th request is taken by the first free connection, as by a queue.
     let next = Arc::new(AtomicUsize::new(0));
+    // The server's own counters are read outside the measured time.
     let answered = server.answered().await?;
     let (cpu, stolen) = (server.cpu(), stolen());
     let start = Instant::now();
@@ -206,10 +212,12 @@ pub async fn run(
                     break;
                 }
                 let n = next.fetch_add(1, Ordering::Relaxed);
+                // At full rate, only this check ends the load.
                 if n >= bound.requests || start.elapsed() >= bound.time {
                     break;
                 }
                 let due = schedule.as_ref().map_or(free, |schedule| schedule.due(n));
+                // If the connection was busy when the request was due, the delay is the server's.
                 let late = free.max(due).elapsed();
                 request.clear();
                 (work.request)(first + n, &mut request);

@@ -92,6 +92,7 @@ impl Arguments {
     }
 }
 
+// One thread: the client shares the machine with the server, and must leave it the rest.
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Failure> {
     let arguments = Arguments::read()?;
@@ -133,6 +134,7 @@ async fn start(arguments: &Arguments) -> Result<(), Failure> {
     for _ in 0..5 {
         let server = Server::start(&arguments.program, directory.path()).await?;
         times.push(server.ready_after);
+        // The memory is measured a moment after the start, when the server is idle.
         tokio::time::sleep(Duration::from_millis(300)).await;
         if times.len() == 5 {
             times.sort_unstable();
@@ -174,6 +176,7 @@ const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitio
 /// Creates of objects that have the wanted size in responses.
 async fn creates(server: &Server, subject: &Subject) -> Result<Work, Failure> {
     let mut padding = 0;
+    // Twice: the first create is made without padding, the second one checks the size with it.
     for _ in 0..2 {
         let path = format!("{}?dryRun=All", subject.path());
         let request = server.endpoint.sending(
@@ -197,6 +200,7 @@ async fn creates(server: &Server, subject: &Subject) -> Result<Work, Failure> {
 
 /// Requests that differ only in the name.
 fn named(template: Vec<u8>, status: u16) -> Work {
+    // Names have a fixed length, so a request is a copy with a few bytes replaced.
     let places: Vec<usize> = memchr::memmem::find_iter(&template, name(0).as_bytes()).collect();
     let request = move |n: usize, out: &mut Vec<u8>| {
         out.extend_from_slice(&template);
@@ -294,6 +298,7 @@ async fn objects(arguments: &Arguments, subject: &Subject) -> Result<(), Failure
     let mut client = endpoint.connect().await?;
     let list = endpoint.get(&subject.path());
     let (mut times, mut size) = (Vec::new(), 0);
+    // The processor time is that of all ten lists together.
     let cpu = server.cpu();
     for _ in 0..10 {
         let begin = Instant::now();
@@ -341,6 +346,7 @@ async fn objects(arguments: &Arguments, subject: &Subject) -> Result<(), Failure
         ),
         200,
     ));
+    // The disk is measured before and after, because its speed varies with other load.
     let mut disk = bench_disk::Target::new(directory.path())?;
     let before = disk.times(PATCH_BYTES, BARE_FLUSHES)?;
     let outcome = load::run(&server, 1, Pace::Full, bound, 1, &patch).await?;
@@ -356,6 +362,7 @@ async fn objects(arguments: &Arguments, subject: &Subject) -> Result<(), Failure
     ] {
         figure(what, millis(floor.quantile(0.5)), "ms", Reference::NONE);
     }
+    // Numbers far apart: each load writes values that no other one has written.
     let outcome = load::run(&server, CONNECTIONS, Pace::Full, bound, 10_000_000, &patch).await?;
     report::load("merge patch", &outcome, Reference::NONE);
     half(&outcome, 20_000_000, &patch).run_beside(&mut disk).await?;
@@ -394,6 +401,7 @@ async fn objects(arguments: &Arguments, subject: &Subject) -> Result<(), Failure
 /// Creates and gets Deployments, beside kube-apiserver if its program is given.
 async fn deployments(arguments: &Arguments) -> Result<(), Failure> {
     report::title(&format!("Deployments, {CONNECTIONS} connections"));
+    // One after the other, so that neither takes processor time from the other.
     let real = match &arguments.kube_apiserver {
         Some(program) => {
             let peer = Peer {
@@ -463,6 +471,7 @@ const DEPLOYMENT: &str = include_str!("../../cli/src/deployment.yaml");
 
 /// Spreads requests over all objects.
 fn scattered(work: Work, objects: usize) -> Work {
+    // Multiplying by a prime visits the objects in a scattered order.
     let request = move |n: usize, out: &mut Vec<u8>| (work.request)(n.wrapping_mul(7919) % objects, out);
     Work {
         request: Arc::new(request),
@@ -498,6 +507,7 @@ async fn watch(arguments: &Arguments, subject: &Subject) -> Result<(), Failure> 
     let before = server.rss();
     let request = server.endpoint.get(&format!("{}?watch=true", subject.path()));
     let (saw, mut seen) = mpsc::unbounded_channel::<Result<usize, String>>();
+    // All watches are open before the first write, so each has to see every event.
     for _ in 0..WATCHERS {
         let mut events = server.endpoint.connect().await?.watch(&request).await?;
         let saw = saw.clone();
@@ -534,6 +544,7 @@ async fn watch(arguments: &Arguments, subject: &Subject) -> Result<(), Failure> 
         (work.request)(n, &mut buffer);
         let begin = Instant::now();
         client.send(&buffer).await?.expect(201)?;
+        // The create counts only when every watcher has seen it.
         for _ in 0..WATCHERS {
             seen.recv().await.ok_or("no watcher is left")??;
         }
@@ -584,6 +595,7 @@ async fn watch(arguments: &Arguments, subject: &Subject) -> Result<(), Failure> 
 /// Registers CRDs and waits until all are established and published.
 async fn register_all(server: &Server, definitions: &[Definition]) -> Result<Duration, Failure> {
     let endpoint = &server.endpoint;
+    // The requests are made beforehand, so that only the server is measured.
     let requests: Vec<Vec<u8>> = definitions
         .iter()
         .map(|d| {
@@ -605,6 +617,7 @@ async fn register_all(server: &Server, definitions: &[Definition]) -> Result<Dur
         .iter()
         .map(|d| endpoint.get(&format!("{DEFINITIONS}/{}", d.name)))
         .collect();
+    // From the last one: it is established last, so the others need few polls.
     for request in status.iter().rev() {
         while !is_established(client.send(request).await?.expect(200)?.body)? {}
     }
@@ -612,6 +625,7 @@ async fn register_all(server: &Server, definitions: &[Definition]) -> Result<Dur
         "/apis",
         "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList",
     );
+    // Both have to list it: discovery and OpenAPI are published separately.
     let documents = endpoint.get("/openapi/v3");
     loop {
         let groups = String::from_utf8_lossy(client.send(&discovery).await?.expect(200)?.body).into_owned();
@@ -630,6 +644,7 @@ async fn register_all(server: &Server, definitions: &[Definition]) -> Result<Dur
 }
 
 fn is_established(body: &[u8]) -> Result<bool, Failure> {
+    // Decoding a large CRD on each poll would take processor time from the server.
     // The status is the last member, after the schemas, which are skipped.
     const STATUS: &[u8] = br#","status":{"#;
     let Some(place) = memchr::memmem::rfind(body, STATUS) else {
@@ -704,6 +719,7 @@ async fn register(arguments: &Arguments, definitions: &[Definition]) -> Result<(
         .enumerate()
         .take(MANY_DEFINITIONS.saturating_sub(definitions.len()))
         .map(|(i, d)| d.in_group(&format!("copy{}.{}", i / definitions.len(), d.group)))
+        // This annotation marks a CRD of a protected group, which a copy in another group is not.
         .filter(|d| !d.document.to_json().contains("api-approved"))
         .collect();
     let more = register_all(&server, &copies).await?;

@@ -28,6 +28,7 @@ impl Peer {
     pub async fn start(&self, directory: &Path) -> Result<Server, Failure> {
         let begin = Instant::now();
         let [clients, peers, secure] = free_ports()?;
+        // etcd first, because kube-apiserver waits for it only for a while.
         let etcd = spawn(
             Command::new(&self.etcd)
                 .arg("--data-dir")
@@ -64,6 +65,7 @@ impl Peer {
                 .arg("--service-cluster-ip-range=10.0.0.0/24"),
         )?);
         loop {
+            // The certificate is written during the start, so both steps are tried again.
             if let Ok(endpoint) = reach(secure, &certificates.join("apiserver.crt")).await {
                 return Ok(Server::of_peer(processes, endpoint, begin.elapsed()));
             }

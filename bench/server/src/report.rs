@@ -108,6 +108,7 @@ pub fn load(what: &str, outcome: &Outcome, rate: Reference) {
 /// Prints a load at half rate: the median of the rounds without steal time, and all rounds together.
 pub fn half(of: &str, rounds: &[Outcome], together: &Outcome) {
     let slowest = |round: &Outcome| millis(round.own_quantile(0.99));
+    // A round in which the hypervisor took processors away says nothing about the server.
     let mut alone: Vec<f64> = rounds
         .iter()
         .filter(|r| r.stolen.is_zero())

@@ -25,6 +25,7 @@ pub(crate) fn read(path: &Path, flags: &ReadFlags) -> Result<Vec<InputSource>, P
     if name.ends_with(".tar") {
         members(&name, "/", file, flags)
     } else {
+        // A gzip file may have several members, one after the other.
         members(&name, "/", MultiGzDecoder::new(file), flags)
     }
 }
@@ -47,6 +48,7 @@ fn members(
     flags: &ReadFlags,
 ) -> Result<Vec<InputSource>, Problem> {
     let failed = |e: &std::io::Error| files::unreadable(name, e);
+    // The limit counts decompressed bytes, so a small file cannot expand without bound.
     let mut archive = tar::Archive::new(Limited::new(tar, flags.max_input_bytes));
     let mut found = Vec::new();
     for (n, entry) in archive.entries().map_err(|e| failed(&e))?.enumerate() {
@@ -60,7 +62,9 @@ fn members(
         let entry = entry.map_err(|e| failed(&e))?;
         let path = entry.path().map_err(|e| failed(&e))?.display().to_string();
         let is_manifest = [".yaml", ".yml", ".json"].iter().any(|end| path.ends_with(end));
+        // Templates of a chart are not YAML before they are rendered.
         let is_template = path.contains("/templates/");
+        // Links and devices in an archive have no content of their own.
         if entry.header().entry_type().is_file() && is_manifest && !is_template {
             let bytes = files::read_all(entry).map_err(|e| failed(&e))?;
             found.push(InputSource::memory(

@@ -33,6 +33,7 @@ impl BuiltinKinds {
     /// The kinds of a Kubernetes version; the table begins with 1.33 and ends with 1.37.
     pub(crate) fn new(version: KubernetesVersion) -> Self {
         let minor = u8::try_from(version.minor).unwrap_or(u8::MAX);
+        // Other releases are validated as the nearest one that the table has.
         let minor = minor.clamp(Release::OLDEST.minor(), Release::LATEST.minor());
         BuiltinKinds {
             release: Release::new(minor).unwrap_or(Release::LATEST),
@@ -46,6 +47,7 @@ impl BuiltinKinds {
 
     /// Returns whether a group is one of Kubernetes itself, also of a release that is no longer known.
     pub(crate) fn has_group(&self, group: &str) -> bool {
+        // Only groups of Kubernetes have no dot: those of CRDs are DNS names.
         !group.contains('.') || self.resources().any(|resource| resource.group == group)
     }
 
@@ -100,6 +102,7 @@ fn hub(resource: &ApiResource) -> Option<(&'static str, &'static str)> {
     let same = TypeTable::latest().resources().iter();
     let same = same.filter(|r| r.group == resource.group && r.kind() == resource.kind());
     let versions = same.map(|r| r.version);
+    // A kind without a stable version has its rules in the newest one.
     let newest = versions.clone().filter(|v| is_stable(v)).max().or(versions.max());
     Some((resource.group, newest?))
 }

@@ -161,6 +161,7 @@ impl Catalog {
             texts,
             entries: Vec::new(),
             kinds: BTreeMap::new(),
+            // One more than the pool has threads: index 0 is for callers outside the pool.
             compilers: (0..=rayon::current_num_threads())
                 .map(|_| Mutex::new(None))
                 .collect(),
@@ -177,6 +178,8 @@ impl Catalog {
         let sources = match other {
             OtherObjects::Listed => sources,
             OtherObjects::Skipped => {
+                // Searching for the name is far cheaper than decoding, which the command does again for its own
+                // purpose.
                 chosen = sources
                     .par_iter()
                     .filter(|s| mentions_definitions(s))
@@ -191,6 +194,7 @@ impl Catalog {
             |document| definitions(document, target, other, texts, named.contains(&**document.file)),
             |found: Definitions| {
                 entries.extend(found.entries);
+                // Collected first: adding an entry prints warnings, whose order must not depend on threads.
                 skipped.extend(found.skipped);
                 problems.extend(found.problems);
             },
@@ -207,6 +211,7 @@ impl Catalog {
         self.skipped.extend(skipped);
         let is_skipped = |problem: &Problem| {
             let input = problem.input();
+            // Files of a directory that are skipped do not hide that it has no CRD.
             problem.skip_reason().is_some() && input.is_some_and(|i| !named.contains(&*i.file))
         };
         let nothing = self.entries.len() == before && problems.iter().all(is_skipped);
@@ -244,11 +249,13 @@ impl Catalog {
         let mut replaced = None;
         for (n, version) in spec.versions().iter().enumerate() {
             let api_version = format!("{}/{}", spec.group, version.name);
+            // Earlier entries stay in the list, because they are linted and reported. Only the lookup changes.
             let kinds = self.kinds.entry(api_version).or_default();
             let before = kinds.insert(spec.names.kind.to_string(), (self.entries.len(), n));
             replaced = replaced.or(before);
         }
         let replaced = replaced.and_then(|(twin, _)| self.entries.get(twin));
+        // An equal copy is harmless, so only a different one is reported.
         if let Some(twin) = replaced.filter(|twin| twin.definition.spec != *spec) {
             let (name, here, there) = (entry.definition.name(), &entry.file, &twin.file);
             warn(&format!(
@@ -293,6 +300,7 @@ impl Catalog {
         let builtin = self.builtin_kinds();
         let similar = |a: &str, b: &str| {
             let (a, b) = (a.to_ascii_lowercase(), b.to_ascii_lowercase());
+            // A quarter of the length: one typo in a short kind, up to three in a long one.
             let allowed = (a.len().max(b.len()) / 4).clamp(1, 3);
             strsim::osa_distance(&a, &b) <= allowed
         };
@@ -307,6 +315,7 @@ impl Catalog {
         let specs = self.entries.iter().map(|entry| &entry.definition.spec);
         let custom = specs.clone().map(|spec| (&*spec.group, &*spec.names.kind));
         let known = custom.chain(builtin.resources().map(|r| (r.group, r.kind())));
+        // `min_by_key` returns the first minimum, so CRDs of the user win over built-in kinds.
         let (_, near) = known
             .filter_map(|known| Some((distance(&known)?, known)))
             .min_by_key(|(distance, _)| *distance)?;
@@ -343,12 +352,14 @@ impl Catalog {
     /// Returns the errors with which a cluster refuses a CRD.
     pub(crate) fn refused<'e>(&self, entry: &'e CatalogEntry) -> &'e [FieldError] {
         let refused = || Accepted::create(entry.definition.clone(), &self.setting(entry)).err();
+        // `err` is `None` for an accepted CRD: the empty list means accepted, not unknown.
         entry.refused.get_or_init(|| refused().unwrap_or_default())
     }
 
     /// Returns the errors with which a cluster refuses the update of a CRD.
     pub(crate) fn refused_after(&self, entry: &CatalogEntry, old: &CatalogEntry) -> ErrorList {
         let mut definition = entry.definition.clone();
+        // kube-apiserver prepares an update first: it keeps fields whose feature gate is off if they are in use.
         definition.prepare_update(&old.definition, self.target.feature_gates);
         let mut errors = definition.validate_update(&old.definition, &self.setting(entry));
         // Files do not have the metadata that a server sets.
@@ -375,8 +386,10 @@ impl Catalog {
         // Callers decide by `refused` whether they use a CRD that a cluster refuses.
         let accepted = Accepted::assume_accepted(found.entry.definition.clone());
         let compiler = rayon::current_thread_index().map_or(0, |n| n + 1);
+        // The pool may have grown since; sharing the first compiler is slower but correct.
         let compiler = self.compilers.get(compiler).or(self.compilers.first());
         let compiler = compiler.ok_or("no thread can compile")?;
+        // A compiler only caches what it shares. After a panic, the cache is at worst incomplete.
         let mut compiler = compiler.lock().unwrap_or_else(PoisonError::into_inner);
         compiler
             .get_or_insert_with(|| ResourceCompiler::for_version(self.target.kubernetes_version))
@@ -401,6 +414,7 @@ const KIND: &str = "CustomResourceDefinition";
 /// Returns whether a file may contain CRDs. An unreadable file may; it is reported when it is read.
 fn mentions_definitions(source: &InputSource) -> bool {
     let Ok(mut reader) = source.open() else {
+        // An unreadable file counts as a match, so that the error is reported by the reader.
         return true;
     };
     let (mut window, mut kept) = (vec![0; 1 << 20], 0);
@@ -450,6 +464,7 @@ fn definitions(
     };
     let text = (texts == Texts::Kept).then(|| Arc::from(document.text));
     for object in objects {
+        // A patch that the user names is meant as a CRD, and its errors are reported.
         if !object.is_definition() || object.is_definition_patch() && !is_named {
             if other == OtherObjects::Listed {
                 let title = title(object.kind(), object.namespace(), object.name());
@@ -499,6 +514,7 @@ pub(crate) fn entry(
         }
     };
     let name = object.name().to_owned();
+    // `spec.validation` exists only in v1beta1, where it is the schema of all versions.
     let one_schema = object.value.at(["spec", "validation"]).is_some();
     let mut received =
         Definition::decode(object.value, api, target.feature_gates).map_err(|e| match name.as_str() {
@@ -556,6 +572,7 @@ impl StoredObjects<'_> {
 
     fn add(&mut self, file: &str, key: ObjectKey, object: Value) {
         let (_, kind, namespace, name) = &key;
+        // An equal copy is harmless, so only a different one is reported.
         if self.objects.get(&key).is_some_and(|twin| *twin != object) {
             let title = title(kind, namespace, name);
             warn(&format!(
@@ -572,6 +589,7 @@ impl StoredObjects<'_> {
 
     /// Returns the stored objects with a namespace and name, of any kind. Those of the cluster are not searched.
     pub(crate) fn named(&self, namespace: &str, name: &str) -> impl Iterator<Item = &Value> {
+        // kubectl writes to the namespace `default` if neither the file nor the flag names one.
         let namespace = if namespace.is_empty() {
             "default"
         } else {
@@ -599,6 +617,7 @@ impl StoredObjects<'_> {
 type ObjectKey = (String, String, String, String);
 
 fn key(object: &Value) -> ObjectKey {
+    // The version is not part of the key: a stored object is the same in every version of its group.
     let (group, _) = group_version(object.get_str("apiVersion"));
     let namespace = match object.str_at(["metadata", "namespace"]) {
         "" => "default",

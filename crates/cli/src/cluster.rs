@@ -41,6 +41,7 @@ impl Cluster {
             .map_err(|e| Problem::new("cannot start a client", e))?;
         let config = runtime.block_on(config(flags))?;
         let url = config.cluster_url.to_string();
+        // The client starts a background task, for which it needs the runtime.
         let _inside = runtime.enter();
         let client = kube::Client::try_from(config)
             .map_err(|e| Problem::new(format!("cannot make a client of {url}"), e))?;
@@ -70,6 +71,7 @@ impl Cluster {
     /// Lists all objects of a CRD page by page, in the storage version if it is served.
     fn objects(&self, definition: &Definition) -> Pages<'_> {
         let spec = &definition.spec;
+        // The storage version is read without conversion, so objects are as they are stored.
         let stored = spec.storage_version().filter(|v| v.served);
         let version = stored.or_else(|| spec.versions().iter().find(|v| v.served));
         let version = version.map_or("", |v: &CrdVersion| v.name.as_str());
@@ -97,6 +99,7 @@ impl Cluster {
             Ok(text) => json::decode(text.as_bytes(), Limits::SERVER)
                 .map(Some)
                 .map_err(|e| failed(&e)),
+            // The write creates an object that does not exist.
             Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
             Err(e) => Err(failed(&e)),
         }
@@ -155,6 +158,7 @@ impl Pages<'_> {
     /// The objects of the next page.
     fn next(&mut self) -> Result<Option<Vec<InputObject>>, Problem> {
         let mut parameters = ListParams::default().limit(PAGE);
+        // A request that fails leaves `None`, so the list ends instead of repeating the page.
         match std::mem::replace(&mut self.next, Next::None) {
             Next::First => {}
             Next::After(token) => parameters = parameters.continue_token(&token),
@@ -234,6 +238,7 @@ async fn config(flags: &args::Cluster) -> Result<Config, Problem> {
             .iter()
             .try_for_each(|file| check_size(file))?;
     }
+    // A pipe can be read only once, so its size cannot be checked before.
     let kubeconfig = match &flags.kubeconfig {
         Some(path) if is_pipe(path) => {
             let bytes = files::read(path, MAX_CONFIG_BYTES).map_err(|e| failed(&e))?;
@@ -252,6 +257,7 @@ async fn config(flags: &args::Cluster) -> Result<Config, Problem> {
         (Some(kubeconfig), server) => {
             match (Config::from_custom_kubeconfig(kubeconfig, &options).await, server) {
                 (Ok(config), _) => config,
+                // With an explicit server, a kubeconfig that does not fit is not needed.
                 (Err(_), Some(server)) if flags.kubeconfig.is_none() => Config::new(address(server)?),
                 (Err(e), _) => return Err(failed(&e)),
             }

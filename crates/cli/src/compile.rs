@@ -44,6 +44,7 @@ pub(crate) fn run(flags: &args::Compile) -> Result<ExitStatus, Problem> {
                 has_findings = true;
                 Problem::in_file(&crd.file, None, error).print();
             }
+            // A CRD with errors is not written: applying it would drop the extensions without replacement.
             if crd.errors.is_empty() {
                 crd.write(flags, written)?;
                 written += 1;
@@ -127,6 +128,7 @@ fn compile_crd(file: &Arc<str>, object: InputObject, flags: &args::Compile) -> R
     let mut notes: Vec<String> = unknown.map(|finding| format!("{name}: {finding}")).collect();
     let mut value = object.value;
     let mut lowerings = Vec::new();
+    // Only valid extensions have a meaning that can be lowered.
     if errors.is_empty() {
         for (version, schema) in schemas_mut(&mut value) {
             lowerings.push((version, lower(schema)));
@@ -151,6 +153,7 @@ fn compile_crd(file: &Arc<str>, object: InputObject, flags: &args::Compile) -> R
             feature_gates: Gates::default(),
             ..target
         };
+        // Rules cost, so the result may be refused although the extensions were valid.
         let refused = invalid(file, value.clone(), plain)?;
         errors.extend(
             refused
@@ -210,6 +213,7 @@ fn costs(
         .definition;
     let catalog = Catalog::new(target, Texts::Dropped);
     let mut lines = Vec::new();
+    // Every version of a valid CRD in v1 has a schema, so both lists run in parallel.
     for (version, (version_name, lowering)) in definition.spec.versions().iter().zip(lowerings) {
         let Some(schema) = definition.spec.schema_of(version) else {
             continue;
@@ -219,6 +223,7 @@ fn costs(
             .map_err(|why| why.to_string())?;
         let estimates = rules::rules(&structural, catalog.environments());
         for rule in &lowering.rules {
+            // Equal rules at several fields have different costs; the highest one decides.
             let total = estimates
                 .iter()
                 .filter(|e| e.text == rule.rule)

@@ -32,6 +32,7 @@ const PATHS: &str = "paths";
 /// Parses the command line together with the configuration file. Errors of the command line end the process, as clap does.
 pub(crate) fn parse(words: Vec<OsString>) -> Result<Arguments, Problem> {
     let mut command = Arguments::command();
+    // The command decides which settings apply, so it has to be known before clap parses anything.
     let name = words.iter().skip(1).filter_map(|word| word.to_str());
     let name = name
         .clone()
@@ -55,6 +56,7 @@ pub(crate) fn parse(words: Vec<OsString>) -> Result<Arguments, Problem> {
     let with = |extra: &[OsString]| [before, &settings.words, extra, after].concat();
     let parsed = command.clone().try_get_matches_from(with(&[]));
     let matches = match parsed {
+        // Only clap knows whether the arguments name inputs, so the configured paths are a second attempt.
         Err(e)
             if e.kind() == clap::error::ErrorKind::MissingRequiredArgument && !settings.paths.is_empty() =>
         {
@@ -100,6 +102,7 @@ fn find(words: &[OsString]) -> Result<Option<PathBuf>, Problem> {
         .ancestors()
         .map(|folder| folder.join(NAME))
         .find(|file| file.is_file());
+    // A relative name keeps messages short, and the same on every machine.
     Ok(found.map(|file| match file.strip_prefix(&here) {
         Ok(relative) => relative.to_owned(),
         Err(_) => file,
@@ -202,6 +205,7 @@ impl Settings {
             return Ok(());
         }
         let flag = kebab(key);
+        // Any command that has the flag is enough to check the value, so that a typo never stays unnoticed.
         let known = |name: &str| {
             let command = reader.command.find_subcommand(name)?;
             command
@@ -270,6 +274,7 @@ impl ConfigReader<'_> {
         let is_switch = !arg.get_action().takes_values();
         let values = match value {
             Value::Bool(on) if is_switch => {
+                // No flag turns a switch off, so false is the same as leaving it out.
                 return Ok(on.then(|| format!("--{flag}").into()).into_iter().collect());
             }
             _ if is_switch => return Err(self.problem(path, "the value is not true or false")),
@@ -300,6 +305,7 @@ impl ConfigReader<'_> {
             .iter()
             .map(|value| format!("--{flag}={value}").into())
             .collect();
+        // clap parses the values on their own, so an error names the place in the file and not the command line.
         let mut probe = Arg::new("value")
             .long("value")
             .action(arg.get_action().clone())
@@ -315,6 +321,7 @@ impl ConfigReader<'_> {
                 .next()
                 .unwrap_or_default()
                 .trim_start_matches("error: ");
+            // The name of the probe must not appear in the message.
             return Err(self.problem(path, why.replace(" for '--value <value>'", "")));
         }
         Ok(words)
@@ -339,12 +346,14 @@ impl ConfigReader<'_> {
 
     /// Resolves a path relative to the file.
     fn relative(&self, path: &str) -> String {
+        // Standard input, revisions, URLs and absolute paths do not depend on the directory.
         let is_elsewhere =
             path == "-" || path.starts_with("git:") || path.contains("://") || Path::new(path).is_absolute();
         if is_elsewhere {
             return path.to_owned();
         }
         let joined = self.directory.join(path);
+        // Without a current directory, the path stays absolute, which works as well.
         let here = std::env::current_dir().unwrap_or_default();
         joined
             .strip_prefix(&here)
@@ -370,7 +379,9 @@ impl ConfigReader<'_> {
                 PATHS => {
                     let mut globs = GlobSetBuilder::new();
                     for pattern in self.scalars(&path, value)? {
+                        // Patterns are absolute, because the command may run in any directory below the file.
                         let pattern = self.directory.join(&pattern).display().to_string();
+                        // `*` does not cross directories, as in .gitignore; `**` does.
                         let glob = GlobBuilder::new(&pattern).literal_separator(true).build();
                         globs.add(glob.map_err(|e| failed(&e))?);
                     }

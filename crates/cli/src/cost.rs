@@ -42,6 +42,7 @@ pub(crate) fn run(flags: &args::Cost) -> Result<ExitStatus, Problem> {
     if !flags.from.is_empty() {
         let (sources, more) = files::find_schemas(&flags.from, &flags.read);
         problems.extend(more);
+        // Texts are kept only for locations, and earlier CRDs get none.
         let mut earlier = Catalog::new(flags.target, Texts::Dropped);
         problems.extend(earlier.load(&sources, OtherObjects::Listed));
         compare(&mut items, &mut schemas, &estimate(&earlier));
@@ -115,6 +116,7 @@ fn estimate(catalog: &Catalog) -> Estimate {
 
 /// Adds the costs in earlier CRDs. A rule is the same if its expression and field are.
 fn compare(items: &mut [RuleCost], schemas: &mut [SchemaCost], earlier: &Estimate) {
+    // The index is not part of the key: a rule inserted above another does not change the other.
     let rule = |r: &RuleCost| (r.name.clone(), r.version.clone(), r.path.clone(), r.rule.clone());
     let schema = |s: &SchemaCost| (s.name.clone(), s.version.clone());
     let rules: BTreeMap<_, u64> = earlier.items.iter().map(|r| (rule(r), r.total_cost)).collect();
@@ -124,6 +126,7 @@ fn compare(items: &mut [RuleCost], schemas: &mut [SchemaCost], earlier: &Estimat
         .map(|s| (schema(s), s.total_cost))
         .collect();
     for item in items {
+        // `Some(None)` marks a new rule; without `--from` the field stays absent from the report.
         item.previous = Some(rules.get(&rule(item)).copied());
     }
     for item in schemas {
@@ -255,6 +258,7 @@ fn definition(entry: &CatalogEntry, catalog: &Catalog) -> Estimate {
         let Some(document) = spec.schema_of(version) else {
             continue;
         };
+        // A private interner: CRDs are estimated in parallel, and pointers are not compared across versions here.
         let structural = match Schema::new(document).structural(&mut Interner::new()) {
             Ok(structural) => structural,
             Err(why) => {
@@ -265,6 +269,7 @@ fn definition(entry: &CatalogEntry, catalog: &Catalog) -> Estimate {
         let root = entry.schema_field(n);
         let before = items.len();
         for rule in rules::rules(&structural, catalog.environments()) {
+            // The search compiles the rule many times, so only rules that a cluster refuses are worth it.
             let remedy = if rule.total > RULE_LIMIT {
                 rules::remedy(&structural, &rule, catalog.environments())
             } else {
@@ -274,6 +279,7 @@ fn definition(entry: &CatalogEntry, catalog: &Catalog) -> Estimate {
             item.unbounded = remedy.unbounded.into_iter().map(MissingBound::from).collect();
             item.hints = remedy.hints.into_iter().map(BoundAdvice::from).collect();
             fields.push(format!(
+                // The order is that of `items`, because the locations are assigned to them by position below.
                 "{root}{}.x-kubernetes-validations[{}]",
                 item.path, item.index
             ));
@@ -285,6 +291,7 @@ fn definition(entry: &CatalogEntry, catalog: &Catalog) -> Estimate {
             roots.push(root);
         }
     }
+    // All fields in one lookup, because each lookup parses the text once.
     fields.extend(roots);
     let mut locations = entry.locations(&fields).into_iter();
     for item in items {
@@ -306,6 +313,7 @@ impl SchemaCost {
     }
 
     fn new(entry: &CatalogEntry, version: &str, rules: &[RuleCost]) -> Self {
+        // kube-apiserver sums with an overflow guard as well, so a saturated sum is over every limit.
         let total_cost = rules.iter().fold(0u64, |sum, r| sum.saturating_add(r.total_cost));
         SchemaCost {
             name: entry.definition.name().to_owned(),
@@ -530,6 +538,7 @@ fn finding(code: &str, text: String, notes: Vec<String>, location: Option<Locati
 
 /// Formats a share.
 fn percent(share: f64) -> String {
+    // Beyond this, the number says only that the rule has no bound at all.
     if share > 100.0 {
         "more than 100 times".to_owned()
     } else {

@@ -110,6 +110,7 @@ impl Evaluation {
 impl Session {
     fn new(flags: &args::Eval) -> Result<Self, Problem> {
         let target = EvalTarget::find(flags)?;
+        // The environment of stored rules is the larger one: expressions of both kinds can be tried.
         let scope = Arc::new(for_stored_expressions(flags.target.kubernetes_version));
         let env = Env::new(scope)
             .with_variable("self", target.shape.ty("self"))
@@ -148,12 +149,14 @@ impl Session {
         for (input, (name, value)) in inputs.iter_mut().zip(known) {
             match value {
                 Some(value) => *input = Input::Json(value, shape),
+                // Without a value, only the type and the estimate can be told.
                 None if checked.mentions(name) => return Ok(answer),
                 None => {}
             }
         }
         let program = Program::compile(&self.env, &checked).map_err(|e| e.to_string())?;
         let arena = Arena::default();
+        // No budget: the expression is the user's own, on the user's own machine.
         let outcome = program.eval(&arena, &inputs, Limits::NONE);
         let value = outcome.result.map_err(|e| e.to_string())?;
         answer.value = Some(show::show(value, &arena));

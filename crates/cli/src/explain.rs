@@ -139,6 +139,7 @@ fn descend(kind: &ExplainedKind<'_>, path: &str) -> Result<PathTarget, Problem> 
     let mut done = String::new();
     for name in path.split('.').filter(|name| !name.is_empty()) {
         let plain = name.trim_end_matches("[]").trim_end_matches("[*]");
+        // Users leave out brackets, so lists and maps are entered until the name is found.
         while target.node.schema.at(["properties", plain]).is_none() {
             let schema = &target.node.schema;
             let (below, step) = match (schema.get("items"), values_of(schema)) {
@@ -206,6 +207,7 @@ fn fields_of(kind: &ExplainedKind<'_>, node: &SchemaNode) -> Vec<ExplainedField>
     };
     let field = |(name, property): (&Str, &Value)| {
         let resolved = kind.resolve(property).schema;
+        // The reference shows the name of the type; its resolution has the facts.
         ExplainedField {
             name: name.to_string(),
             ty: kinds::type_of(property),
@@ -270,6 +272,7 @@ impl Explanation {
                 if !summary.is_empty() {
                     push_wrapped(&summary, INDENT, &mut out);
                 }
+                // The type is on the line above already.
                 if !field.facts.is_empty() && field.facts != field.ty {
                     push_wrapped(&field.facts, INDENT, &mut out);
                 }

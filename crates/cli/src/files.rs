@@ -108,6 +108,7 @@ impl<R> Limited<R> {
 impl<R: Read> Read for Limited<R> {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         if self.left == 0 && !out.is_empty() {
+            // Another byte tells an input of exactly this size from a longer one.
             return match self.input.read(&mut [0])? {
                 0 => Ok(0),
                 _ => Err(too_large(self.limit)),
@@ -139,6 +140,7 @@ pub(crate) fn read_all(mut input: impl Read) -> io::Result<Vec<u8>> {
     loop {
         let before = bytes.len();
         if before > 0 {
+            // The first step is allocated by the read itself, so small files do not reserve a whole one.
             bytes.reserve_exact(STEP);
         }
         input.by_ref().take(STEP as u64).read_to_end(&mut bytes)?;
@@ -150,6 +152,7 @@ pub(crate) fn read_all(mut input: impl Read) -> io::Result<Vec<u8>> {
 
 fn open_limited(path: &Path, limit: u64) -> io::Result<Limited<File>> {
     let file = File::open(path)?;
+    // A regular file states its size, so nothing of it is read in vain. Devices state zero.
     if file.metadata()?.len() > limit {
         return Err(too_large(limit));
     }
@@ -161,6 +164,7 @@ fn opened(path: &Path, limit: u64) -> io::Result<Box<dyn Read + Send>> {
     let mut file = open_limited(path, limit)?;
     let mut mark = Vec::new();
     (&mut file).take(2).read_to_end(&mut mark)?;
+    // The bytes of the mark are read already, so they are put in front again.
     if byte_order(&mark).is_none() {
         return Ok(Box::new(Cursor::new(mark).chain(file)));
     }
@@ -183,8 +187,10 @@ fn in_utf8(text: Vec<u8>) -> Vec<u8> {
         return text;
     };
     let (units, rest) = text.as_chunks::<2>();
+    // The first unit is the mark itself.
     let units = units.iter().skip(1).map(|bytes| unit(*bytes));
     match char::decode_utf16(units).collect::<Result<String, _>>() {
+        // Half a unit at the end means that the text is not UTF-16 after all.
         Ok(decoded) if rest.is_empty() => decoded.into_bytes(),
         _ => text,
     }
@@ -284,6 +290,7 @@ impl<'a> Finder<'a> {
 
 /// A file named by the user. A pipe, such as the shell's `<(helm template .)`, can be read only once.
 fn given(path: &Path, flags: &ReadFlags) -> io::Result<InputSource> {
+    // A regular file is opened when its turn comes, so memory is bounded.
     if std::fs::metadata(path)?.is_file() {
         return Ok(InputSource::file(path, true, flags));
     }
@@ -295,6 +302,7 @@ fn given(path: &Path, flags: &ReadFlags) -> io::Result<InputSource> {
 static TAKEN: AtomicBool = AtomicBool::new(false);
 
 fn standard_input(limit: u64) -> Result<InputSource, Problem> {
+    // A second read would see an empty input, and silently validate nothing.
     if TAKEN.swap(true, Ordering::Relaxed) {
         return Err(Problem::usage("standard input (`-`) is named more than once"));
     }

@@ -129,6 +129,7 @@ impl Document<'_> {
             Notation::Yaml => yaml::decode_strict(self.text, Limits::SERVER),
             // A flow mapping of YAML can begin as JSON does.
             Notation::Json => json::decode_strict(self.text, Limits::SERVER).or_else(|error| {
+                // The error of the JSON decoder is reported: the text begins as JSON does.
                 let other = yaml::decode_strict(self.text, Limits::SERVER);
                 other.ok().filter(|_| !self.file.ends_with(".json")).ok_or(error)
             }),
@@ -149,6 +150,7 @@ impl Document<'_> {
             mut value,
             duplicates: found_in_text,
         } = self.decode()?;
+        // An empty document has no objects; an empty element of a list is an error.
         if value.is_null() && self.within.is_none() {
             return Ok(Some(Vec::new()));
         }
@@ -243,12 +245,14 @@ pub(crate) fn flatten(object: InputObject, objects: &mut Vec<InputObject>) {
     let Some(Value::Array(items)) = items else {
         return;
     };
+    // Recursion is bounded by the depth limit of the decoder.
     for (n, mut value) in items.into_iter().enumerate() {
         complete(&mut value, &kind, &api_version);
         let mut index = index.clone();
         index.push(n);
         let element = InputObject {
             value,
+            // A duplicate field is known by its line alone, so it is reported once, with the first element.
             found_in_text: std::mem::take(&mut found_in_text),
             index,
         };
@@ -276,6 +280,7 @@ pub(crate) fn undecodable(file: &Arc<str>, text: &[u8], start: Start, error: &De
     if is_template(text) || line_of(text, at).is_some_and(placeholders::has_unquoted_placeholder) {
         problem = problem.skippable("a template: validate what it is rendered to");
     } else if memchr::memmem::find(text, b"apiVersion").is_none() {
+        // Without an `apiVersion`, the file was not meant for a cluster.
         problem = problem.skippable(NOT_AN_OBJECT);
     }
     match hint(text, at) {

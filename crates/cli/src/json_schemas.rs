@@ -60,6 +60,7 @@ impl JsonSchemas {
             let location = expand(template, api_version, kind, self.version);
             // The lock is held during loading, because other threads probably need the same schema.
             let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
+            // That a catalog lacks a schema is kept as well, so it is asked once per kind.
             if !loaded.contains_key(&location) {
                 let validator = self.load(&location)?.map(Arc::new);
                 loaded.insert(location.clone(), validator);
@@ -104,6 +105,7 @@ impl JsonSchemas {
             })
             .collect();
         let cached = self.cache.as_ref().map(|directory| directory.join(name));
+        // A file that cannot be read is downloaded again, and replaced.
         if let Some(file) = &cached
             && let Ok(bytes) = files::read(file, MAX_SCHEMA_BYTES)
         {
@@ -121,6 +123,7 @@ impl JsonSchemas {
         ];
         let mut bytes = tools::output("curl", &arguments, MAX_SCHEMA_BYTES)
             .map_err(|problem| problem.hint("URLs of --schema-location are downloaded with curl"))?;
+        // `--write-out` appends three digits to the body.
         let status = bytes.split_off(bytes.len().saturating_sub(3));
         match status.as_slice() {
             b"200" => {}
@@ -145,6 +148,7 @@ impl JsonSchemas {
 
 /// Validates an object.
 pub(crate) fn validate(schema: &JsonValidator, object: &Value) -> Result<Vec<JsonSchemaError>, Problem> {
+    // Both libraries have their own type for JSON; the text is what they share.
     let json: serde_json::Value = serde_json::from_str(&object.to_json())
         .map_err(|e| Problem::new("cannot pass an object to a JSON schema", e))?;
     let errors = schema.iter_errors(&json).map(|e| JsonSchemaError {
@@ -157,6 +161,7 @@ pub(crate) fn validate(schema: &JsonValidator, object: &Value) -> Result<Vec<Jso
 /// Fills in a template.
 fn expand(template: &str, api_version: &str, kind: &str, version: KubernetesVersion) -> String {
     let (group, resource_version) = group_version(api_version);
+    // kubeconform uses the first part of a group's name only.
     let short = group.split('.').next().unwrap_or_default();
     let suffix = match short {
         "" => format!("-{resource_version}"),

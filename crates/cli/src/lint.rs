@@ -48,6 +48,7 @@ pub(crate) fn run(flags: &args::Lint) -> Result<ExitStatus, Problem> {
             let definitions = catalog::known_definitions(document)?
                 .into_iter()
                 .filter(InputObject::is_definition)
+                // A patch of a CRD in a directory belongs to a kustomization; one that the user names is checked.
                 .filter(|object| !object.is_definition_patch() || named.contains(&**document.file));
             let locator = DocumentLocator::new(document);
             let directives = Directives::new(document.text, document.start.line);
@@ -65,6 +66,7 @@ pub(crate) fn run(flags: &args::Lint) -> Result<ExitStatus, Problem> {
                 for (item, piece) in items {
                     summary.add(&item);
                     if flags.control.write_baseline.is_some() {
+                        // Fingerprints allocate, and are needed only with the flag.
                         baseline.extend(item.advice.iter().map(|advice| item.fingerprint(advice)));
                     }
                     report.add(piece);
@@ -81,6 +83,7 @@ pub(crate) fn run(flags: &args::Lint) -> Result<ExitStatus, Problem> {
     if summary.definitions == 0 && problems.is_empty() {
         problems.push(Problem::plain("no CustomResourceDefinition among the inputs"));
     }
+    // Problems are items of the report, so they precede its summary.
     report.write_problems(&problems)?;
     let line = summary.line(begun);
     report.end(flags.output.shows_summary().then_some((line.as_str(), &summary)))?;
@@ -240,6 +243,7 @@ impl Linter<'_> {
             items
                 .iter_mut()
                 .for_each(|item| self.apply_policy(item, directives));
+            // A lookup reads the whole text, and advice that is not shown needs no line.
             let output = &self.flags.output;
             if output.quiet && output.output == args::OutputFormat::Text {
                 let hidden = items.iter_mut().flat_map(|item| &mut item.advice);
@@ -293,6 +297,7 @@ impl Linter<'_> {
             warning_positions: Vec::new(),
             warning_queries: Vec::new(),
         };
+        // Duplicate fields are found in the text; later checks see only the last value of each.
         let mut warnings: Vec<Warning> = object
             .found_in_text
             .iter()

@@ -30,6 +30,7 @@ impl DocumentPart<'_> {
         let Some(dash) = self.dash else {
             return work(&self.document);
         };
+        // A space instead of the dash keeps every column, so locations stay correct.
         let mut text = self.document.text.to_vec();
         if let Some(byte) = text.get_mut(dash) {
             *byte = b' ';
@@ -76,6 +77,7 @@ fn elements<'a>(document: &Document<'a>) -> Option<Vec<DocumentPart<'a>>> {
         Notation::Json => in_json(text)?,
         Notation::Yaml => in_yaml(text)?,
     };
+    // Everything around the elements must still decode, and decide that this is a list of objects.
     let mut frame = text.get(..all.start)?.to_vec();
     frame.extend_from_slice(b" []\n");
     frame.extend_from_slice(text.get(all.end..)?);
@@ -83,12 +85,15 @@ fn elements<'a>(document: &Document<'a>) -> Option<Vec<DocumentPart<'a>>> {
         Notation::Json => json::decode_strict(&frame, Limits::SERVER),
         Notation::Yaml => yaml::decode_strict(&frame, Limits::SERVER),
     };
+    // Duplicates are reported for the whole document, which needs the whole document.
     let frame = frame.ok().filter(|frame| frame.duplicates.is_empty())?.value;
     let said = |name: &str| frame.get_str(name);
+    // As in `flatten`: only kinds that end in `List` stand for their elements.
     let kind = said("kind").strip_suffix("List")?;
     frame.get("items").filter(|items| items.as_array().is_some())?;
     let (kind, api_version): (Arc<str>, Arc<str>) = (kind.into(), said("apiVersion").into());
     let (mut cuts, mut start, mut at) = (Vec::with_capacity(ranges.len()), document.start, 0);
+    // Each start continues from the previous one: counting from the beginning would be quadratic.
     for (index, range) in ranges.into_iter().enumerate() {
         start = start.after(text.get(at..range.start)?);
         at = range.start;
@@ -119,6 +124,7 @@ fn in_json(text: &[u8]) -> Option<Elements> {
         let name_end = value_end(text, name)?;
         let colon = skip_space(text, name_end);
         let value = (text.get(colon)? == &b':').then(|| skip_space(text, colon + 1))?;
+        // An escaped spelling of the name does not match; then the list stays whole.
         if text.get(name..name_end)? == b"\"items\"" {
             return in_json_list(text, value);
         }
@@ -178,6 +184,7 @@ fn in_yaml(text: &[u8]) -> Option<Elements> {
     let start = begin_of_items(text)?;
     let mut found: Vec<usize> = Vec::new();
     let (mut at, mut dash) = (start, None);
+    // One pass over the lines, without decoding: any line that does not fit leaves the list whole.
     while at < text.len() {
         let rest = text.get(at..)?;
         let length = memchr::memchr(b'\n', rest).map_or(rest.len(), |n| n + 1);
@@ -186,6 +193,7 @@ fn in_yaml(text: &[u8]) -> Option<Elements> {
         let content = line.get(indent..)?;
         let column = *dash.get_or_insert(indent);
         match content.first() {
+            // Comments and blank lines may have any indentation.
             None | Some(b'#') => {}
             Some(b'-') if indent == column => {
                 begins_with_field(content)?;
@@ -212,6 +220,7 @@ fn in_yaml(text: &[u8]) -> Option<Elements> {
 fn begin_of_items(text: &[u8]) -> Option<usize> {
     const NAME: &[u8] = b"items:";
     let starts = memchr::memmem::find_iter(text, NAME);
+    // Only at the beginning of a line: an indented `items` belongs to another field.
     let mut starts = starts.filter(|at| at.checked_sub(1).is_none_or(|b| text.get(b) == Some(&b'\n')));
     let after = starts.next()? + NAME.len();
     let rest = text.get(after..)?;

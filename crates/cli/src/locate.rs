@@ -58,6 +58,7 @@ impl<'d> DocumentLocator<'d> {
 
     /// Returns one of the objects of the document; `index` is its position in a list.
     fn object(&self, index: &[usize]) -> &Value {
+        // A document that cannot be decoded has no findings with a path.
         let whole = self
             .value
             .get_or_init(|| self.document.value().unwrap_or(Value::Null));
@@ -111,6 +112,7 @@ impl<'d> DocumentLocator<'d> {
             LocationQuery::Line(_) => None,
         });
         let paths: Vec<&PathBuf> = paths.collect();
+        // Each lookup parses the text once for all paths.
         let document = self.document;
         let positions = match (document.notation, paths.as_slice()) {
             (_, []) => Vec::new(),
@@ -118,9 +120,11 @@ impl<'d> DocumentLocator<'d> {
             (Notation::Yaml, paths) => Position::all_in_yaml(document.text, paths, Limits::SERVER),
         };
         let mut positions = positions.into_iter();
+        // The lines are split at most once, and only if there is something to locate.
         let lines = OnceCell::new();
         let lines = || lines.get_or_init(|| document.text.split(|b| *b == b'\n').collect::<Vec<_>>());
         let location_of = |query: &Option<LocationQuery>| match query.as_ref()? {
+            // Positions come in the order of the paths, so each query with a path takes the next one.
             LocationQuery::Path(_) => Some(location(document, lines(), positions.next()??)),
             LocationQuery::Line(line) => line_location(document, lines(), *line),
         };
@@ -132,6 +136,7 @@ impl<'d> DocumentLocator<'d> {
 pub(crate) fn locate_all<T: Locatable>(locator: &DocumentLocator<'_>, items: &mut [T]) {
     let mut queries = Vec::new();
     for item in items.iter_mut() {
+        // Both visits have the same order, so the n-th location belongs to the n-th query.
         item.visit_locations(&mut |query, _| queries.push(query.take()));
     }
     let mut locations = locator.locations(&queries).into_iter();
@@ -158,6 +163,7 @@ impl Location {
             false => 0,
         };
         let shown = match line.len() > 4 * AROUND {
+            // ASCII can be cut by bytes; otherwise the whole line is decoded, because columns count characters.
             true if line.is_ascii() => {
                 let rest = line.get(cut..).unwrap_or_default();
                 String::from_utf8_lossy(rest.get(..2 * AROUND).unwrap_or(rest)).into_owned()
@@ -201,6 +207,7 @@ impl SourceText {
             text: Arc::clone(text),
             start: document.start,
             notation: document.notation,
+            // The text is that of the whole document: the index leads to the object.
             index: index.to_vec(),
         }
     }
@@ -247,6 +254,7 @@ fn line_location(document: &Document<'_>, lines: &[&[u8]], line: usize) -> Optio
 /// rule may name a field below its own).
 pub(crate) fn path_of(error: &FieldError, object: &Value) -> PathBuf {
     let written = path_in(error.field(), object);
+    // A rule may name a field below its own, which only the text of the error says.
     if written.segments().count() > error.at().segments().count() {
         written
     } else {
@@ -263,6 +271,7 @@ pub(crate) fn path_in(text: &str, object: &Value) -> PathBuf {
             Value::Object(members) => members
                 .iter()
                 .filter_map(|(name, value)| Some((Segment::Field(name), value, after_member(rest, name)?)))
+                // Names may contain dots, so the longest member that fits wins.
                 .min_by_key(|(_, _, rest)| rest.len()),
             Value::Array(items) => after_index(rest)
                 .and_then(|(index, rest)| Some((Segment::Index(index), items.get(index)?, rest))),

@@ -73,6 +73,7 @@ fn run(command: args::Command) -> Result<problem::ExitStatus, problem::Problem> 
         args::Command::Compile(flags) => on_all_cores(move || compile::run(&flags)),
         args::Command::Explain(flags) => on_all_cores(move || explain::run(&flags)),
         args::Command::Sample(flags) => on_all_cores(move || sample::run(&flags)),
+        // The server has a Tokio runtime of its own and needs no pool.
         args::Command::Serve(flags) => serve::run(&flags),
         args::Command::Store(flags) => store::run(&flags),
         args::Command::Completion { shell } => {

@@ -11,23 +11,27 @@ pub(crate) fn substitute<'t>(text: &'t [u8], variables: &[Variable]) -> Cow<'t, 
     if variables.is_empty() || memchr::memmem::find(text, b"${").is_none() {
         return Cow::Borrowed(text);
     }
+    // The decoder reports invalid UTF-8 with its position.
     let Ok(text) = std::str::from_utf8(text) else {
         return Cow::Borrowed(text);
     };
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("${") {
+        // The dollar sign of `$${` belongs to the escape, and is dropped below.
         let is_escaped = before.ends_with('$');
         out.push_str(before);
         rest = after;
         match parse(after) {
             Some(reference) if !is_escaped => {
+                // The last of several values of a variable wins, as with all flags.
                 let known = variables.iter().rev().find(|v| v.name == reference.name);
                 match known.map(|v| v.value.as_str()).or(reference.default) {
                     Some(value) => {
                         out.push_str(value);
                         rest = reference.rest;
                     }
+                    // Without a value, the reference stays, so that it is still recognized as not final.
                     None => out.push_str("${"),
                 }
             }
@@ -81,6 +85,7 @@ pub(crate) fn is_open(value: &Value) -> bool {
 /// Returns whether a value contains a variable or encrypted text.
 pub(crate) fn is_unresolved(value: &Value) -> bool {
     match value {
+        // SOPS encrypts values only, never the names of fields.
         Value::String(text) => text.starts_with("ENC[") || has_variable(text),
         Value::Array(items) => items.iter().any(is_unresolved),
         Value::Object(members) => members
@@ -135,6 +140,7 @@ pub(crate) fn has_unquoted_placeholder(line: &[u8]) -> bool {
     else {
         return false;
     };
+    // YAML reserves `@` and `%` at the beginning of a value, and reads braces as a mapping.
     [('@', '@'), ('{', '}'), ('%', '%')].iter().any(|(begin, end)| {
         let inside = value
             .trim_start()

@@ -68,6 +68,7 @@ impl Policy {
                 severity,
             }
         };
+        // The order matters: of equally long prefixes, the last wins, so `--ignore` beats `--deny` beats `--severity`.
         let severities = flags.severity.iter().cloned();
         let severities = severities
             .chain(flags.deny.iter().map(setting(Some(Severity::Error))))
@@ -93,6 +94,7 @@ impl Policy {
         fingerprint: impl FnOnce() -> Fingerprint,
     ) -> Option<Severity> {
         let selected = self.select.is_empty() || self.select.iter().any(|prefix| code.starts_with(prefix));
+        // A fingerprint allocates several strings, so it is made only if there is a baseline.
         let is_known = || !self.baseline.is_empty() && self.baseline.contains(&fingerprint());
         if !selected || directives.ignore(code, line) || is_known() {
             return None;
@@ -103,6 +105,7 @@ impl Policy {
             .iter()
             .chain(overrides.flat_map(|o| &o.severities));
         let matching = all.filter(|setting| code.starts_with(&setting.prefix));
+        // `max_by_key` returns the last of several maxima, so overrides for paths beat flags.
         match matching.max_by_key(|setting| setting.prefix.len()) {
             Some(setting) => setting.severity,
             None => Some(default),
@@ -181,6 +184,7 @@ const MARKER: &str = "# scantling: ignore";
 impl Directives {
     /// Reads the comments of a document that begins after `first_line` lines of its file.
     pub(crate) fn new(text: &[u8], first_line: usize) -> Self {
+        // Nearly all files have no such comment, so the text is not split into lines for them.
         if memchr::memmem::find(text, MARKER.as_bytes()).is_none() {
             return Directives::default();
         }
@@ -198,6 +202,7 @@ impl Directives {
             };
             let rest = lines.iter().enumerate().skip(n);
             let mut rest = rest.filter(|(_, line)| is_content(line));
+            // After content, a comment applies to its own line; alone on a line, to the next content.
             let first = match before.trim() {
                 "" => rest.next(),
                 _ => rest.next().filter(|(at, _)| *at == n),

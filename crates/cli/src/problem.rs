@@ -43,6 +43,7 @@ impl ExitStatus {
             ExitStatus::Success
         };
         let problems = problems.iter().map(|problem| {
+            // A problem with an input is an item of the report already.
             if problem.input.is_none() {
                 problem.print();
             }

@@ -22,6 +22,7 @@ pub(crate) struct ByteProgress {
 
 impl ByteProgress {
     pub(crate) fn new(sources: &[InputSource]) -> Self {
+        // A bar beside results on the same terminal would mix with them.
         let seen = std::io::stderr().is_terminal() && !std::io::stdout().is_terminal();
         let all = if seen {
             sources.iter().map(InputSource::size).sum()
@@ -43,6 +44,7 @@ impl ByteProgress {
             return;
         }
         let done = self.done.fetch_add(bytes as u64, Ordering::Relaxed) + bytes as u64;
+        // Checked on each advance: a timer would need a thread.
         if self.begun.elapsed() > SHORT {
             self.bar.get_or_init(|| bar(self.all)).set_position(done);
         }

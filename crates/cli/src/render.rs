@@ -133,6 +133,7 @@ impl Report {
     pub(crate) fn section(&mut self, name: &'static str) {
         self.end_section();
         self.section = Some(name);
+        // Each form ends a list differently, so the number of items is counted per section.
         self.items = 0;
         match self.renderer.form {
             OutputFormat::Json => self.write(&format!(",\n  \"{name}\": [")),
@@ -152,6 +153,7 @@ impl Report {
         match self.renderer.form {
             OutputFormat::Json => self.write(if first { "\n    " } else { ",\n    " }),
             OutputFormat::Yaml if first => self.write("\n"),
+            // These formats have totals or rules before the items, so all items must be known.
             OutputFormat::Junit | OutputFormat::Sarif | OutputFormat::Markdown => {
                 self.kept.push(piece);
                 return;
@@ -220,11 +222,13 @@ impl Report {
             }
             OutputFormat::Yaml | OutputFormat::Text | OutputFormat::Github => {}
         }
+        // The buffer is flushed here: `Drop` would ignore an error.
         let flushed = self.out.flush();
         written(self.failed.map_or(flushed, Err))
     }
 
     fn write(&mut self, text: &str) {
+        // After an error, nothing more is written, but the command still ends with its own status.
         if self.failed.is_none() {
             self.failed = self.out.write_all(text.as_bytes()).err();
         }
@@ -258,6 +262,7 @@ fn yaml_text(item: &impl Serialize) -> Result<String, Problem> {
 /// Returns a value as YAML.
 pub(crate) fn yaml_of(item: &impl Serialize) -> Result<String, Problem> {
     let text = serde_json::to_string(item).map_err(|e| unwritable(&e))?;
+    // The same encoder writes objects and reports, so both quote alike.
     let value = json::decode(text.as_bytes(), Limits::SERVER).map_err(|e| unwritable(&e))?;
     Ok(yaml::encode(&value))
 }
@@ -273,6 +278,7 @@ pub(crate) fn write(text: impl AsRef<[u8]>) -> Result<(), Problem> {
 }
 
 fn written(result: std::io::Result<()>) -> Result<(), Problem> {
+    // The reader has seen enough, as with `| head`.
     match result {
         Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => {
             Err(Problem::new("cannot write to standard output", e))

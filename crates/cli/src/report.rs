@@ -236,6 +236,7 @@ impl UnreadableInput {
         } = problem.input()?;
         let mut issue = Issue::plain("BadRequest", message);
         issue.location.clone_from(location);
+        // With the fields of an object, so that readers of a report need only one form of items.
         Some(UnreadableInput {
             file: Arc::clone(file),
             api_version: "",

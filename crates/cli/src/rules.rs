@@ -40,6 +40,7 @@ pub(crate) fn field_path(steps: &[SchemaStep]) -> String {
     for step in steps {
         match step {
             SchemaStep::Property(name) if name.contains(['.', '[', ']']) => {
+                // Writing to a string cannot fail.
                 let _ = write!(out, "['{name}']");
             }
             SchemaStep::Property(name) => {
@@ -119,6 +120,7 @@ impl RuleCollector<'_> {
         if !schema.rules.is_empty() {
             return true;
         }
+        // Shared subschemas are searched once. Addresses identify them, because the root keeps all of them alive.
         let address = Arc::as_ptr(schema).addr();
         if let Some(known) = self.with_rules.get(&address) {
             return *known;
@@ -135,8 +137,10 @@ impl RuleCollector<'_> {
         if !self.has_rules(schema) {
             return;
         }
+        // A view begins at the topmost rule: schemas above it need no CEL types, which are expensive to build.
         let view = match view {
             None if schema.rules.is_empty() => None,
+            // The root has the type of a resource: `metadata` has a fixed type whatever the schema declares.
             None if self.at.is_empty() => Some(VisibleShape::of_resource(schema, &mut self.shapes)),
             None => Some(VisibleShape::of_schema(schema, &mut self.shapes)),
             view => view,
@@ -144,6 +148,7 @@ impl RuleCollector<'_> {
         if let Some(shape) = view.as_ref().and_then(VisibleShape::shape)
             && !schema.rules.is_empty()
         {
+            // As for a new CRD. Rules of stored CRDs compile with laxer environments, which would hide an error.
             let compiled = compile(&schema.rules, shape, self.environments, PreviouslyAccepted::None);
             for (index, (rule, compiled)) in schema.rules.iter().zip(&compiled).enumerate() {
                 let cost = |e: &Option<Result<Expression, String>>| match e {
@@ -152,6 +157,7 @@ impl RuleCollector<'_> {
                 };
                 let error = |e: &Option<Result<Expression, String>>| e.as_ref()?.as_ref().err().cloned();
                 let once = cost(&compiled.rule);
+                // As kube-apiserver does: an unbounded list above makes it fall back to the estimate by request size.
                 let evaluations = times.unwrap_or(compiled.max_cardinality);
                 self.found.push(EstimatedRule {
                     at: self.at.clone(),
@@ -163,6 +169,7 @@ impl RuleCollector<'_> {
                     evaluations,
                     total: once.saturating_mul(evaluations),
                     message_cost: cost(&compiled.message),
+                    // The error of the rule comes first: without a rule, its message is never evaluated.
                     error: error(&compiled.rule).or_else(|| error(&compiled.message)),
                     uses_old_self: compiled.uses_old_self,
                 });
@@ -208,6 +215,7 @@ fn max_entries(schema: &Structural) -> Option<u64> {
         Some(Type::Array) => limits?.max_items?,
         _ => limits?.max_properties?,
     };
+    // kube-apiserver's estimator also treats a negative bound as zero.
     Some(u64::try_from(max).unwrap_or(0))
 }
 
@@ -275,6 +283,7 @@ fn bound(schema: &Structural, at: &[SchemaStep]) -> Option<Bound> {
     Some(Bound {
         at: at.to_vec(),
         keyword,
+        // kube-apiserver's estimator also treats a negative bound as zero.
         now: now.map(|n| u64::try_from(n).unwrap_or(0)),
     })
 }
@@ -306,6 +315,7 @@ pub(crate) struct Remedy {
 /// Finds bounds that bring a rule below its limit.
 pub(crate) fn remedy(schema: &Arc<Structural>, rule: &EstimatedRule, environments: &Environments) -> Remedy {
     let mut bounds = bounds(schema, &rule.at);
+    // The sort is stable: bounds that the rule names come first and keep the order of the schema.
     bounds.sort_by_key(|bound| !rule.may_look_at(&bound.at));
     let search = BoundSearch::new(schema, rule, environments);
     let missing = || bounds.iter().filter(|b| b.now.is_none());
@@ -316,6 +326,7 @@ pub(crate) fn remedy(schema: &Arc<Structural>, rule: &EstimatedRule, environment
         unbounded = looked_at.take(MAX_CANDIDATES).cloned().collect();
     }
     let mut hints = search.hints(unbounded.clone());
+    // The missing bounds do not suffice, so existing ones have to be lowered as well.
     if hints.is_empty() {
         hints = search.hints(search.helping(bounds.iter()));
     }
@@ -344,6 +355,7 @@ pub(crate) fn savings(
     }
     let mut missing = bounds(schema, &rule.at);
     missing.retain(|bound| bound.now.is_none());
+    // Candidates are truncated next; those that the rule names are the most promising.
     missing.sort_by_key(|bound| !rule.may_look_at(&bound.at));
     missing.truncate(MAX_CANDIDATES);
     let mut found = Vec::new();
@@ -357,6 +369,7 @@ impl EstimatedRule {
     fn may_look_at(&self, at: &[SchemaStep]) -> bool {
         at.iter().skip(self.at.len()).all(|step| match step {
             SchemaStep::Property(name) => {
+                // A name that is not an identifier is escaped in the rule, so its absence there proves nothing.
                 self.text.contains(name) || !name.chars().all(|c| c.is_alphanumeric() || c == '_')
             }
             SchemaStep::Items | SchemaStep::Additional => true,
@@ -392,12 +405,14 @@ impl<'a> BoundSearch<'a> {
 
     /// Finds the bounds that save enough. If all of some bounds together do not, none of them does.
     fn savings(&self, bounds: &[Bound], worth: u64, found: &mut Vec<Saving>) {
+        // Examples for the estimate: authors choose their own bounds.
         let value = |bound: &Bound| match bound.keyword {
             "maxLength" => 256,
             _ => 64,
         };
         let total = self.total(bounds.iter().map(|bound| (bound, value(bound))));
         let saved = total.and_then(|total| self.rule.total.checked_sub(total));
+        // An estimate compiles the rule, so halves that save nothing together are not tried one by one.
         let Some(saved) = saved.filter(|saved| *saved >= worth && !bounds.is_empty()) else {
             return;
         };
@@ -417,6 +432,7 @@ impl<'a> BoundSearch<'a> {
     /// The bounds that make the rule cost less.
     fn helping<'b>(&self, bounds: impl Iterator<Item = &'b Bound>) -> Vec<Bound> {
         let helps = |b: &&Bound| {
+            // One is the smallest useful bound: if it does not help, no larger one does.
             let total = self.total(std::iter::once((*b, 1)));
             total.is_some_and(|t| t < self.rule.total)
         };
@@ -439,6 +455,7 @@ impl<'a> BoundSearch<'a> {
             let total = self.total(bounds.iter().map(|bound| (bound, value)));
             total.is_some_and(|t| t <= RULE_LIMIT)
         };
+        // The cost grows with the bound, so a bisection finds the limit.
         if !fits(1) {
             return None;
         }
@@ -458,6 +475,7 @@ impl<'a> BoundSearch<'a> {
     fn total<'b>(&self, bounds: impl Iterator<Item = (&'b Bound, u64)>) -> Option<u64> {
         self.estimates.set(self.estimates.get() + 1);
         let mut schema = Arc::clone(self.schema);
+        // Later bounds see the earlier ones: each call copies only the schemas on its path.
         for (bound, value) in bounds {
             schema = bounded(&schema, &bound.at, bound, value)?;
         }
@@ -511,6 +529,7 @@ fn bounded(schema: &Structural, steps: &[SchemaStep], bound: &Bound, value: u64)
                 "maxProperties" => &mut limits.max_properties,
                 _ => &mut limits.max_length,
             };
+            // A proposal never raises a bound that the author chose.
             let value = bound.now.map_or(value, |now| value.min(now));
             *limit = Some(i64::try_from(value).ok()?);
         }

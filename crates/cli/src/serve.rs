@@ -30,6 +30,7 @@ const GIVE_BACK: Duration = Duration::from_secs(2);
 
 /// Serves until it is told to stop.
 pub(crate) fn run(flags: &args::Serve) -> Result<ExitStatus, Problem> {
+    // First of all: the process may replace itself, which must happen before it starts threads or opens files.
     set_allocator();
     log_to_standard_error(flags.logging_format, flags.verbosity);
     // Every connection is a file: raise the limit as far as allowed.
@@ -55,10 +56,12 @@ const EXIT_TIMEOUT: Duration = Duration::from_secs(5);
 /// server is free; a second signal ends it at once.
 fn stop_signal(limit: Duration) -> Result<oneshot::Receiver<()>, Problem> {
     let failed = |e| Problem::new("cannot catch signals", e);
+    // A runtime of its own: the workers may all be busy with requests, and a signal must still be handled.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(failed)?;
+    // The handlers are installed here, not on the thread: a signal between the two would kill the process.
     let context = runtime.enter();
     let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
@@ -72,11 +75,13 @@ fn stop_signal(limit: Duration) -> Result<oneshot::Receiver<()>, Problem> {
     };
     let wait = async move {
         signalled().await;
+        // The receiver is gone if the start has failed; then there is nothing to stop.
         let _ = stop.send(());
         tokio::select! {
             () = signalled() => std::process::exit(1),
             () = tokio::time::sleep(limit) => {
                 tracing::warn!("some work did not end in time, and is abandoned");
+                // Status 0: acknowledged writes are durable, so nothing is lost by not waiting longer.
                 std::process::exit(0)
             }
         }
@@ -153,6 +158,7 @@ async fn serve(flags: &args::Serve) -> Result<Arc<dyn Store>, Problem> {
         .write_kubeconfig(&kubeconfig)
         .map_err(|e| Problem::new("cannot write the kubeconfig", e))?;
     let (address, kubeconfig) = (server.address(), kubeconfig.display());
+    // Clients and scripts wait for this line: from here on, requests are accepted and the kubeconfig can be read.
     render::write(format!(
         "serving on https://{address}\nkubeconfig: {kubeconfig}\n"
     ))?;
@@ -160,6 +166,7 @@ async fn serve(flags: &args::Serve) -> Result<Arc<dyn Store>, Problem> {
         _ = stop => {}
         () = give_back() => {}
     }
+    // `/readyz` fails during the delay while requests are still served, so that load balancers move away first.
     server.announce_stop();
     tokio::time::sleep(flags.shutdown_delay_duration).await;
     server.stop().await;
@@ -183,6 +190,7 @@ impl Drop for TemporaryFile {
 /// memory. The allocator reads its settings from the environment before the program starts, so the program
 /// restarts itself. If that fails, it just uses more memory.
 fn set_allocator() {
+    // The restarted process has the variable, which ends the recursion. A value that the user sets is respected.
     if std::env::var_os(KEEP_FREE).is_some() {
         return;
     }
@@ -191,6 +199,7 @@ fn set_allocator() {
         return;
     };
     let mut again = Command::new(program);
+    // `exec` returns only on failure, which costs memory and nothing else.
     let _ = again
         .arg0(name)
         .args(arguments)
@@ -229,6 +238,7 @@ fn data_directory(flags: &args::Serve) -> Result<PathBuf, Problem> {
     };
     private::create_directory(&directory).map_err(failed)?;
     if holds_nothing_else(&directory).map_err(failed)? {
+        // Only a directory without foreign files: `--data-dir /tmp` must not lock out other users.
         private::restrict(&directory);
     }
     Ok(directory)
@@ -268,6 +278,7 @@ async fn store(flags: &args::Serve, directory: Option<&Path>) -> Result<Arc<dyn 
         return Ok(Arc::new(MemStore::default()));
     };
     let config = EmbeddedConfig::new(directory.join("store"));
+    // Opening replays the journal, which blocks for as long as the disk takes.
     let opened = tokio::task::spawn_blocking(move || EmbeddedStore::open(config)).await;
     let opened = opened.map_err(|e| Problem::new("cannot open the store", e))?;
     Ok(Arc::new(

@@ -56,6 +56,7 @@ fn begin(bytes: &[u8], end: InputEnd) -> (Option<Notation>, Option<usize>) {
     let first = inside.trim_ascii_start().first();
     let Some(length) = value_end(bytes) else {
         let notation = match (end, first) {
+            // The end is needed to tell JSON from a flow mapping before a YAML separator.
             (InputEnd::Later, _) => None,
             (InputEnd::Here, Some(b'"')) => Some(Notation::Json),
             (InputEnd::Here, _) => Some(Notation::Yaml),
@@ -96,7 +97,9 @@ pub(crate) fn split_at<'a>(
             let (mut rest, mut start) = (bytes, start);
             let mut ends = ends.iter();
             while !rest.trim_ascii_start().is_empty() {
+                // The ends count from the beginning of the text, and `rest` is its tail.
                 let known = ends.next().map(|end| end + rest.len() - bytes.len());
+                // An unfinished value is a document as well: the decoder reports its error.
                 let end = known.or_else(|| value_end(rest)).unwrap_or(rest.len());
                 let (text, after) = rest.split_at_checked(end).unwrap_or((rest, &[]));
                 documents.push(Document {
@@ -137,6 +140,7 @@ pub(crate) fn split_at<'a>(
 /// The ends of the complete documents of a text that continues; for YAML, only the end of the last one.
 pub(crate) fn whole_documents(bytes: &[u8], notation: Notation) -> Vec<usize> {
     match notation {
+        // A `---` in a block scalar at column 0 ends it as well, so the text need not be parsed.
         Notation::Yaml => memchr::memmem::rfind(bytes, b"\n---")
             .map(|at| at + 1)
             .into_iter()

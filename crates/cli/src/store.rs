@@ -40,14 +40,17 @@ fn write(directory: &Path, file: &Path) -> Result<(), Problem> {
     let summary = if file.as_os_str() == "-" {
         write(&mut std::io::stdout())?
     } else if is_stream(file) {
+        // A pipe or a device is written in place: replacing it would cut off its reader.
         let mut out = File::options().write(true).open(file).map_err(|e| failed(&e))?;
         write(&mut out)?
     } else {
+        // The file appears only when it is complete, so a failed export leaves the previous one.
         let mut out = NewFile::create(file).map_err(|e| failed(&e))?;
         let summary = write(&mut out)?;
         out.commit().map_err(|e| failed(&e))?;
         summary
     };
+    // Standard output may be the export itself.
     eprintln!(
         "exported {} entries at revision {}",
         summary.entries, summary.revision

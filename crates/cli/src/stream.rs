@@ -35,9 +35,11 @@ pub(crate) fn each_document<T: Send>(
         sources,
         blocks: None,
     };
+    // The first part is read alone; from then on, reading overlaps with work.
     let mut current = feed.next();
     let mut done = Vec::new();
     while let Some(part) = current {
+        // Only one of the two closures passes results on, so their order is that of the documents.
         let (results, next) = rayon::join(
             || part.run(&work),
             || {
@@ -83,6 +85,7 @@ struct Block {
 impl WorkUnit<'_> {
     fn run<T: Send>(self, work: &(impl Fn(&DocumentPart<'_>) -> T + Sync)) -> Vec<Result<T, Problem>> {
         match self {
+            // A single file is not distributed here; its documents are.
             WorkUnit::Files([source]) => file(source, work),
             WorkUnit::Files(sources) => {
                 let done: Vec<_> = sources.par_iter().map(|source| file(source, work)).collect();
@@ -122,6 +125,7 @@ fn all<T: Send>(
     work: &(impl Fn(&DocumentPart<'_>) -> T + Sync),
 ) -> Vec<Result<T, Problem>> {
     let cuts = lists::cut(documents);
+    // A few documents take less time than waking the other threads.
     let mut done: Vec<Result<T, Problem>> = if cuts.len() < SHARED {
         cuts.iter().map(|cut| Ok(work(cut))).collect()
     } else {
@@ -152,6 +156,7 @@ impl<'s> Iterator for Feed<'s> {
         let (mut files, mut bytes) = (0, 0);
         for source in self.sources.iter().take(GROUP.0) {
             let size = source.size();
+            // A large file ends the group: it is read in blocks, and its results come after those of the group.
             if size > BLOCK as u64 {
                 break;
             }
@@ -173,6 +178,7 @@ impl<'s> Iterator for Feed<'s> {
         match Blocks::open(large) {
             Ok(blocks) => {
                 self.blocks = Some(blocks);
+                // A file that has become empty yields no block, and the next source follows.
                 self.next()
             }
             Err(problem) => Some(WorkUnit::Problem(problem)),
@@ -207,6 +213,8 @@ impl<'s> Blocks<'s> {
         let mut wanted = BLOCK;
         loop {
             if let Err(e) = self.fill(wanted) {
+                // The bytes before the error may end within a document, which must not be validated as if it were
+                // whole.
                 self.end = InputEnd::Here;
                 self.rest.clear();
                 return Some(WorkUnit::Problem(files::unreadable(self.file, &e)));
@@ -218,6 +226,7 @@ impl<'s> Blocks<'s> {
                 self.notation = split::notation(&self.rest, self.end);
             }
             let (cut, ends) = match (self.end, self.notation) {
+                // At the end, the rest is one block: its last document needs no separator.
                 (InputEnd::Here, _) => (self.rest.len(), Vec::new()),
                 (InputEnd::Later, Some(notation)) => {
                     let ends = split::whole_documents(&self.rest, notation);
@@ -233,12 +242,14 @@ impl<'s> Blocks<'s> {
                 return Some(WorkUnit::Block(Block {
                     file: Arc::clone(self.file),
                     bytes,
+                    // Only white space leaves the notation open, and it has no documents in either.
                     notation: self.notation.unwrap_or(Notation::Yaml),
                     start,
                     ends,
                 }));
             }
             // A document larger than a block.
+            // Doubling keeps the total work linear in the size of the document.
             wanted = self.rest.len().saturating_mul(2);
         }
     }
@@ -253,6 +264,7 @@ impl<'s> Blocks<'s> {
         let read = (&mut self.reader)
             .take(missing as u64)
             .read_to_end(&mut self.rest)?;
+        // `read_to_end` on a limited reader returns less only at the end of the file.
         if read < missing {
             self.end = InputEnd::Here;
         }

@@ -101,6 +101,7 @@ fn run_suites(
         line.push_str(&format!(", {} not exercised", count(unexercised, "constraint")));
     }
     report.end(Some((line.as_str(), &summary)))?;
+    // A run without cases would pass in CI although a renamed file silently dropped its tests.
     if summary.passed + summary.failed == 0 && problems.is_empty() {
         let hint = "test files end in .test.yaml, _test.yaml or .testsuite.yaml, or are named one by one";
         return Err(Problem::plain("no test cases").hint(hint));
@@ -180,6 +181,7 @@ impl Tests<'_> {
         ];
         let path = Path::new(file);
         let is_openshift = || {
+            // Suites of openshift/api are `tests/<crd>/<name>.yaml`: only the folder distinguishes them.
             let folder = path.parent().and_then(Path::parent).and_then(Path::file_name);
             folder.is_some_and(|name| name == "tests")
         };
@@ -195,6 +197,7 @@ impl Tests<'_> {
             return results;
         }
         let value = match document.value() {
+            // An empty document, such as the one before a leading `---`, has no suite and is not an error.
             Ok(Value::Null) => return results,
             Ok(value) => value,
             Err(problem) => {
@@ -236,6 +239,7 @@ impl Tests<'_> {
         if suite.crds.is_empty() {
             return Ok(Vec::new());
         }
+        // CRDs are relative to the suite, so that a suite runs from any working directory.
         let folder = Path::new(file).parent().unwrap_or(Path::new("."));
         let paths: Vec<PathBuf> = suite
             .crds
@@ -246,6 +250,7 @@ impl Tests<'_> {
         crds.extend(sources.iter().map(|source| PathBuf::from(&*source.name)));
         let mut catalog = Catalog::new(self.flags.target, Texts::Dropped);
         problems.extend(catalog.load(&sources, OtherObjects::Listed));
+        // A suite with a broken CRD does not run: its failures would only repeat the problem.
         match problems.is_empty() {
             true => Ok(vec![TestTarget {
                 title: String::new(),
@@ -335,6 +340,7 @@ impl Tests<'_> {
             for ((case, (outcome, covered)), place) in suite.cases.iter().zip(runs).zip(&places) {
                 results.coverage.add(covered);
                 if self.flags.update
+                    // Several manifests share the cases of a file, and may need different expectations.
                     && targets.iter().all(|t| t.title.is_empty())
                     && !outcome.failures.is_empty()
                 {
@@ -422,6 +428,7 @@ impl Tests<'_> {
         };
         let variants = plan.branches.as_ref().map(|branches| CaseRunner {
             catalog: &branches.catalog,
+            // The stored object precedes the write under test, so it meets the original rules and not the variants.
             initial: Some(initial.as_ref().unwrap_or(catalog)),
             ..runner
         });
@@ -443,9 +450,11 @@ impl Tests<'_> {
         let document = match document {
             Some(document) => document.clone(),
             None => {
+                // With several CRDs, it would be ambiguous which one the patch changes.
                 let [entry] = catalog.entries() else {
                     return Err("`initialCrdPatch` needs a suite with exactly one CRD".into());
                 };
+                // Encoded in its own API version, because the paths of the patch are written for the file.
                 entry.definition.encode(entry.api)
             }
         };

@@ -10,6 +10,7 @@ pub(crate) fn output(program: &str, arguments: &[&str], limit: u64) -> Result<Ve
     let title = format!("{program} {}", arguments.join(" "));
     let mut child = Command::new(program)
         .args(arguments)
+        // The program must not wait for the standard input, which may be one of the inputs.
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -34,11 +35,13 @@ pub(crate) fn output(program: &str, arguments: &[&str], limit: u64) -> Result<Ve
         let _ = child.kill();
         files::unreadable(format!("the output of `{title}`"), &e)
     });
+    // Waited for in any case, so that no zombie is left.
     let status = child.wait().map_err(|e| failed(&e))?;
     let bytes = bytes?.unwrap_or_default();
     if status.success() {
         return Ok(bytes);
     }
+    // The messages of the program matter only if it fails.
     let errors = errors.and_then(Result::ok).unwrap_or_default();
     let errors = String::from_utf8_lossy(&errors).trim().to_owned();
     Err(failed(&if errors.is_empty() {
@@ -81,6 +84,7 @@ pub(crate) fn kustomize(directory: &Path, limit: u64) -> Result<InputSource, Pro
     })?;
     Ok(InputSource::memory(
         &format!("kustomize build {path}"),
+        // Named by the user, so nothing of the output is skipped.
         true,
         bytes,
     ))
@@ -93,6 +97,7 @@ pub(crate) fn helm(chart: &Path, values: &[PathBuf], limit: u64) -> Result<Input
         .iter()
         .map(|file| format!("--values={}", file.display()))
         .collect();
+    // The name of a release is part of most objects; any will do.
     let mut arguments = vec!["template", "release-name", &path, "--include-crds"];
     arguments.extend(values.iter().map(String::as_str));
     let bytes = output("helm", &arguments, limit)

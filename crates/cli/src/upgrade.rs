@@ -40,6 +40,7 @@ pub(crate) fn run(flags: &args::Upgrade) -> Result<ExitStatus, Problem> {
     problems.extend(after.load(&to, OtherObjects::Listed));
     match &cluster {
         Some(cluster) if flags.from.is_empty() => {
+            // Other CRDs of the cluster are not part of this upgrade, and would be reported as removed.
             let wanted = |name: &str| after.entries().iter().any(|e| e.definition.name() == name);
             problems.extend(before.load_from(cluster, wanted));
         }
@@ -51,6 +52,7 @@ pub(crate) fn run(flags: &args::Upgrade) -> Result<ExitStatus, Problem> {
     let mut baseline = BTreeSet::new();
     for definition in &mut definitions {
         definition.apply_policy(&policy);
+        // After the policy: a baseline has the findings that a run reports.
         baseline.extend(definition.fingerprints());
         report.write_item(definition)?;
     }
@@ -85,6 +87,7 @@ pub(crate) fn run(flags: &args::Upgrade) -> Result<ExitStatus, Problem> {
     problems.extend(unread);
     problems.extend(unusable);
     if let Some(cluster) = &cluster {
+        // Objects are listed in the version that is installed, because the new one may not be served yet.
         problems.extend(cluster.each_page(&before, |file, objects| {
             let items = check.cluster_objects(file, objects, &renderer)?;
             summary.record(items, &mut report, fail_on, &mut baseline);

@@ -51,6 +51,7 @@ pub(crate) fn run(flags: &args::Validate) -> Result<ExitStatus, Problem> {
     let mut catalog = Catalog::new(flags.target, Texts::Kept);
     let cluster = cluster::asked_for(&flags.cluster)?;
     match &cluster {
+        // CRDs of the cluster come first: of several for one kind, the last one is used, so files override the cluster.
         Some(cluster) => problems.extend(catalog.load_from(cluster, |_| true)),
         None if flags.old_from_cluster => {
             return Err(Problem::usage("--old-from-cluster needs a cluster")
@@ -59,6 +60,7 @@ pub(crate) fn run(flags: &args::Validate) -> Result<ExitStatus, Problem> {
         None => {}
     }
     problems.extend(catalog.load(&crds, OtherObjects::Listed));
+    // CRDs beside the objects come last, because they are what the user is about to apply.
     problems.extend(catalog.load(&sources, OtherObjects::Skipped));
     let (mut stored, more) = StoredObjects::load(&olds);
     problems.extend(more);
@@ -78,6 +80,7 @@ pub(crate) fn run(flags: &args::Validate) -> Result<ExitStatus, Problem> {
         show_object: flags.show_object,
         field_validation: flags.field_validation.into(),
         overrides: &flags.overrides,
+        // Named files are validated whatever they contain; files of a directory may be skipped.
         named: walk::named(&sources),
         kustomize_namespaces: sources
             .iter()
@@ -104,6 +107,7 @@ pub(crate) fn run(flags: &args::Validate) -> Result<ExitStatus, Problem> {
             checked.summary.skipped = checked.skipped.len();
             for verdict in results.reports {
                 checked.summary.count(&verdict);
+                // Rendering is expensive and needs no order, so the worker does it; the report only writes the bytes.
                 match renderer.piece(&verdict) {
                     Ok(piece) => checked.pieces.push(piece),
                     Err(problem) => checked.problems.push(problem),
@@ -124,6 +128,7 @@ pub(crate) fn run(flags: &args::Validate) -> Result<ExitStatus, Problem> {
     );
     problems.extend(unread);
     problems.extend(unusable);
+    // After the objects: only then is it known which CRDs were asked for and refused.
     for definition in validator.invalid_definitions(&sources) {
         summary.count(&definition);
         report.write_item(&definition)?;
@@ -147,6 +152,7 @@ pub(crate) fn run(flags: &args::Validate) -> Result<ExitStatus, Problem> {
     if !flags.output.quiet {
         summary.remark(&problems);
     }
+    // A refused object fails the command whatever `--fail-on` says.
     let warned = summary.warnings > 0 && flags.output.fail_on.includes(Severity::Warning);
     Ok(ExitStatus::after(summary.refused > 0 || warned, &problems))
 }

@@ -48,16 +48,20 @@ pub(crate) fn search(directory: &Path, flags: &ReadFlags, left: &mut usize) -> F
         .ignore(respected)
         .git_ignore(respected)
         .git_exclude(respected)
+        // Settings of the user must not decide what a CI run on another machine checks.
         .git_global(false)
+        // Exported trees have .gitignore files but no repository.
         .require_git(false)
         .parents(respected)
         .overrides(excluded)
+        // Reports list files in this order, which must not depend on the file system.
         .sort_by_file_name(std::cmp::Ord::cmp);
     if respected {
         walk.add_custom_ignore_filename(IGNORE_FILE);
     }
     let mut manifests = Vec::new();
     for entry in walk.build() {
+        // Counting entries and not manifests also bounds the walk of a huge tree without any.
         let Some(fewer) = left.checked_sub(1) else {
             let what = format!(
                 "cannot read {}: there are more than {} files and directories",
@@ -71,6 +75,7 @@ pub(crate) fn search(directory: &Path, flags: &ReadFlags, left: &mut usize) -> F
         };
         *left = fewer;
         match entry {
+            // The directory itself is not one of its entries.
             Ok(entry) if entry.depth() == 0 => *left += 1,
             Ok(entry) if is_manifest(&entry) => manifests.push(entry.into_path()),
             Ok(_) => {}
@@ -113,6 +118,7 @@ fn excluded(directory: &Path, flags: &ReadFlags) -> Result<Override, ignore::Err
 fn is_manifest(entry: &DirEntry) -> bool {
     let path = entry.path();
     let extension = path.extension().and_then(|e| e.to_str());
+    // A link to a file cannot form a cycle, so it counts as the file.
     let is_file = entry
         .file_type()
         .is_some_and(|ty| ty.is_file() || ty.is_symlink() && !path.is_dir());
@@ -178,6 +184,7 @@ impl Kustomized {
 
     fn add(&mut self, directory: &Path, kustomization: &Value) {
         for (list, member) in PATCH_LISTS {
+            // Some of these lists also hold patches written in place, which have several lines.
             let files = kustomization.list(list).iter().filter_map(|item| match member {
                 Some(member) => item.get(member).and_then(Value::as_str),
                 None => item.as_str().filter(|text| !text.contains('\n')),
@@ -185,6 +192,7 @@ impl Kustomized {
             self.patches
                 .extend(files.map(|file| lexically_joined(directory, file)));
         }
+        // A component has no namespace of its own; any will do to validate its objects.
         let namespace = match kustomization.get_str("namespace") {
             "" if kustomization.get_str("kind") == "Component" => COMPONENT_NAMESPACE,
             "" => return,
@@ -218,6 +226,7 @@ fn patches_in_comments(text: &str) -> impl Iterator<Item = &str> {
         if let Some((key, _)) = bare.split_once(':')
             && key.chars().all(|c| c.is_ascii_alphanumeric())
         {
+            // Comments are prose as well: only entries after the name of such a list are files.
             is_patches = PATCH_LISTS.iter().any(|(list, _)| *list == key);
         }
         let entry = line.trim_start().strip_prefix('#')?.trim().strip_prefix("- ")?;
@@ -234,6 +243,7 @@ pub(crate) fn lexically_joined(directory: &Path, file: &str) -> PathBuf {
         match component {
             std::path::Component::CurDir => {}
             std::path::Component::ParentDir => {
+                // Above the beginning, `..` stays, because there is nothing to remove.
                 if !joined.pop() {
                     joined.push("..");
                 }
@@ -259,6 +269,7 @@ pub(crate) fn skip_other_files(
     let (mut kept, mut skipped) = (Vec::new(), Vec::new());
     for problem in problems {
         match (problem.skip_reason(), problem.input()) {
+            // Files that the user names are validated whatever they look like.
             (Some(reason), Some(input)) if !named.contains(&*input.file) => skipped.push(SkippedFile {
                 file: Arc::clone(&input.file),
                 reason: reason.to_owned(),

@@ -23,6 +23,7 @@ pub(crate) fn push_wrapped(text: &str, prefix: &str, out: &mut String) {
             out.push_str(word);
             used += word.len();
         }
+        // An empty line of a comment keeps its mark, without a space at its end.
         if used == 0 {
             out.push_str(prefix.trim_end());
         }

@@ -19,6 +19,7 @@ pub(super) type Resources = BTreeMap<(String, String), Vec<DiscoveredResource>>;
 
 /// Reads the resources of a release. `groups` translates group names to packages of types.
 pub(super) fn read(repository: &Repository, commit: &str) -> Result<Resources, String> {
+    // Documents of groups and versions have `__` in their names.
     let files = repository.files(commit, &[FOLDER], |path| path.matches("__").count() > 0)?;
     let mut resources = Resources::new();
     for (path, text) in files {

@@ -12,6 +12,7 @@ pub(super) fn check(repository: &Repository, commit: &str) -> Result<usize, Stri
     let files = repository.bytes(commit, &[FOLDER], |path| {
         path.ends_with(".json") || path.ends_with(".pb")
     })?;
+    // A kind has both files; a missing one stays empty and fails to decode.
     let mut kinds: BTreeMap<&str, (&[u8], &[u8])> = BTreeMap::new();
     for (path, content) in &files {
         if let Some(name) = path.strip_suffix(".json") {
@@ -41,6 +42,7 @@ pub(super) fn check(repository: &Repository, commit: &str) -> Result<usize, Stri
 /// `name` is `<group>.<version>.<kind>`.
 fn round_trip(name: &str, text: &[u8], binary: &[u8]) -> Result<(), String> {
     let table = TypeTable::latest();
+    // The group may contain dots, so the name is split from the right.
     let mut parts = name.rsplitn(3, '.');
     let (kind, version, group) = (parts.next(), parts.next(), parts.next());
     let group = group.filter(|g| *g != "core").unwrap_or_default();
@@ -50,6 +52,7 @@ fn round_trip(name: &str, text: &[u8], binary: &[u8]) -> Result<(), String> {
     let decoded = table
         .decode(definition, document, Extensions::NONE)
         .map_err(|e| e.to_string())?;
+    // Fixtures set every field, so any finding is a field that the table lacks.
     if let Some(finding) = decoded.findings.first() {
         return Err(finding.to_string());
     }
@@ -61,6 +64,7 @@ fn round_trip(name: &str, text: &[u8], binary: &[u8]) -> Result<(), String> {
     let envelope = protobuf::open(binary)?;
     let mut message = Vec::new();
     table.write_protobuf(definition, object.as_object().ok_or("no object")?, &mut message);
+    // Bytes are compared, not values: kube-apiserver's encoding is deterministic.
     if protobuf::wrap(envelope.api_version, envelope.kind, &message) != binary {
         return Err("protobuf differs".to_owned());
     }
@@ -79,6 +83,7 @@ fn same(what: &str, found: &[u8], expected: &[u8]) -> Result<(), String> {
     if found == expected {
         return Ok(());
     }
+    // The context of the first difference: whole fixtures are too long to read.
     let at = found.iter().zip(expected).take_while(|(a, b)| a == b).count();
     let around = |bytes: &[u8]| {
         let part: Vec<u8> = bytes

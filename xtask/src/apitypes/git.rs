@@ -32,6 +32,7 @@ impl Repository {
     ) -> Result<BTreeMap<String, String>, String> {
         let files = self.bytes(commit, folders, is_wanted)?;
         let texts = files.into_iter().map(|(path, content)| {
+            // Go sources are UTF-8, so nothing is lost.
             let text = String::from_utf8_lossy(&content).into_owned();
             (path, text)
         });
@@ -76,6 +77,7 @@ impl Repository {
         let writer = std::thread::spawn(move || stdin.write_all(requests.as_bytes()));
         let mut answer = Vec::new();
         stdout.read_to_end(&mut answer).map_err(|e| format!("git: {e}"))?;
+        // After the read: the pipe is at its end, so the writer has finished or failed.
         let written = writer.join().map_err(|_| "the writer panicked".to_owned())?;
         written.map_err(|e| format!("git: {e}"))?;
         child.wait().map_err(|e| format!("git: {e}"))?;

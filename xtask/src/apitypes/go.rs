@@ -107,6 +107,7 @@ impl GoReader<'_> {
         for (number, line) in without_block_comments(text).lines().enumerate() {
             let trimmed = line.trim();
             if let Some(comment) = trimmed.strip_prefix("//") {
+                // One blank line may separate a marker such as `+genclient` from its declaration, but not two.
                 if blanks > 1 || (blanks > 0 && !matches!(context, GoContext::File)) {
                     comments.clear();
                 }
@@ -144,6 +145,7 @@ impl GoReader<'_> {
                     self.package.types.insert(name, declaration);
                     GoContext::File
                 }
+                // Only at the first column: a field of an anonymous struct also ends with a brace.
                 GoContext::Struct(declaration, name, mut fields) => {
                     fields.extend(self.field(trimmed, markers));
                     GoContext::Struct(declaration, name, fields)
@@ -173,6 +175,7 @@ impl GoReader<'_> {
             self.constant(constant);
             return GoContext::File;
         }
+        // Groups of types (`type (`) do not occur in the API packages.
         if let Some((name, body)) = line.strip_prefix("type ").and_then(|rest| rest.split_once(' ')) {
             let name = name.to_owned();
             let declaration = |body| Declaration {
@@ -202,6 +205,7 @@ impl GoReader<'_> {
                 }
             }
         }
+        // Functions, methods and other blocks are skipped to their closing line.
         if line.ends_with('{') || line.ends_with('(') {
             return GoContext::Other;
         }
@@ -214,6 +218,7 @@ impl GoReader<'_> {
             return;
         };
         let path = rest.split('"').next().unwrap_or(rest);
+        // By convention, a package has the last name of its path; others are imported by name.
         let name = match before.trim() {
             "" => path.rsplit('/').next().unwrap_or(path),
             name => name,
@@ -261,6 +266,7 @@ impl GoReader<'_> {
         let (first, second) = (words.next()?, words.next());
         let (name, ty) = match second {
             Some(ty) => (first, ty),
+            // An embedded field is named like its type.
             None => (first.rsplit(['.', '*']).next().unwrap_or(first), first),
         };
         Some(GoField {

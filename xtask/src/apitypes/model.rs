@@ -108,11 +108,13 @@ const GENERATORS: &[&str] = &[
 pub(super) fn read(repository: &Repository, commit: &str) -> Result<Release, String> {
     let files = repository.files(commit, FOLDERS, |path| {
         let (folder, file) = path.rsplit_once('/').unwrap_or(("", path));
+        // Test packages have types that no server serves.
         let depth_fits =
             !folder.ends_with("/testing") && !folder.contains("/testdata") && package_id(folder).is_some();
         depth_fits
             && file.ends_with(".go")
             && !file.ends_with("_test.go")
+            // Generated files have functions and no types.
             && !file.starts_with("zz_generated")
             && !file.ends_with(".pb.go")
     })?;
@@ -124,6 +126,7 @@ pub(super) fn read(repository: &Repository, commit: &str) -> Result<Release, Str
             .or_default()
             .read(file, text);
     }
+    // Constants of all packages first: one may equal that of a package that comes later.
     let mut texts: BTreeMap<String, &str> = BTreeMap::new();
     for (path, source) in &sources {
         for constant in &source.constants {
@@ -171,12 +174,14 @@ fn package(id: &str, path: &str, source: &go::GoPackage, texts: &BTreeMap<String
         .split_once('/')
         .map(|(folder, _)| marked.unwrap_or(folder).to_owned());
     let mut declarations: Vec<_> = source.types.iter().collect();
+    // In the order of the sources: the map is sorted by name.
     declarations.sort_by_key(|(_, d)| &d.place);
     let mut types = Vec::new();
     for (name, declaration) in declarations {
         let full = format!("{id}.{name}");
         let mut facts = Vec::new();
         let form = match (
+            // A custom encoding hides the declared structure.
             CUSTOM.iter().find(|(custom, _)| *custom == full),
             &declaration.body,
         ) {
@@ -198,6 +203,7 @@ fn package(id: &str, path: &str, source: &go::GoPackage, texts: &BTreeMap<String
         // Only this older marker makes OpenAPI list the values.
         let is_published = declaration.markers.iter().any(|m| m == "enum");
         let is_enum = is_published || declaration.markers.iter().any(|m| m.ends_with("k8s:enum"));
+        // An alias has the constants of its target, where they are listed already.
         if is_enum && !matches!(declaration.body, Body::Alias(_)) {
             let constants = source.constants.iter().filter(|c| c.ty == *name);
             let values: BTreeSet<&str> = constants
@@ -235,6 +241,7 @@ fn localized(ty: &str, id: &str) -> String {
         },
         None => prefix.to_owned(),
     };
+    // From the right: an import path contains dots as well.
     let name = match name.rsplit_once('.') {
         Some((path, name)) => match package_id(path) {
             Some(package) if package == id => name.to_owned(),
@@ -247,8 +254,10 @@ fn localized(ty: &str, id: &str) -> String {
 }
 
 fn field(field: &go::GoField, id: &str, source: &go::GoPackage) -> Option<Field> {
+    // Fields without a tag are not part of the API.
     let mut json = field.tag("json")?.split(',');
     let name = json.next().unwrap_or_default();
+    // encoding/json ignores such a field.
     if name == "-" {
         return None;
     }
@@ -272,6 +281,7 @@ fn field(field: &go::GoField, id: &str, source: &go::GoPackage) -> Option<Field>
             facts.push(format!("go={}", field.name));
         }
         let is_omitted = options.contains(&"omitempty") || options.contains(&"omitzero");
+        // encoding/json writes such a field even if it has its zero value.
         if !is_omitted {
             facts.push("always".to_owned());
         }
@@ -296,6 +306,7 @@ fn field(field: &go::GoField, id: &str, source: &go::GoPackage) -> Option<Field>
 }
 
 fn is_required(markers: &[String], is_omitted: bool) -> bool {
+    // In kube-openapi, too, an explicit marker wins over `omitempty`.
     let has = |name: &str| markers.iter().any(|m| m == name);
     if has("required") {
         return true;
@@ -411,6 +422,7 @@ fn keep_reachable(release: &mut Release) {
         }
     }
     while let Some((id, name)) = pending.pop() {
+        // Types refer to themselves, such as JSONSchemaProps.
         if !reached.insert((id.clone(), name.clone())) {
             continue;
         }

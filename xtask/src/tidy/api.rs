@@ -54,6 +54,7 @@ fn items(text: &str) -> Vec<String> {
     let mut container = String::new();
     let mut lines = text.lines();
     while let Some(line) = lines.next() {
+        // Tests are the last item of a file.
         if line.starts_with("#[cfg(test)]") {
             break;
         }
@@ -67,6 +68,7 @@ fn items(text: &str) -> Vec<String> {
         } else if indent == 0 && line.starts_with('}') {
             container.clear();
         } else if indent == 4 && is_item && !container.is_empty() {
+            // Only one level is followed: formatted members are indented by four spaces.
             let member = header(line.trim_start(), &mut lines);
             out.push(format!("{} / {member}", container.trim_start_matches("pub ")));
         } else if indent == 4 && container.starts_with("pub trait") && line.trim_start().starts_with("fn ") {

@@ -57,6 +57,7 @@ pub(super) fn check(root: &Path, metadata: &Value) -> Result<Vec<String>, String
             ));
         }
     }
+    // A stale exception would hide the next duplicate.
     for name in &skipped {
         if versions
             .get(name.as_str())
@@ -67,6 +68,7 @@ pub(super) fn check(root: &Path, metadata: &Value) -> Result<Vec<String>, String
     }
     for package in array(metadata, "packages")
         .iter()
+        // Packages of the workspace have no source.
         .filter(|package| package.get("source").is_some_and(Value::is_null))
     {
         findings.extend(unused(package)?);
@@ -76,6 +78,7 @@ pub(super) fn check(root: &Path, metadata: &Value) -> Result<Vec<String>, String
 
 /// Returns the text of an array in a TOML file.
 fn list<'t>(toml: &'t str, key: &str) -> &'t str {
+    // A search instead of a TOML parser: this check must not add dependencies of its own.
     let start = toml.find(&format!("\n{key} = ["));
     let rest = start.and_then(|at| toml.get(at..)).unwrap_or_default();
     rest.split("\n[")
@@ -99,6 +102,7 @@ fn crates(list: &str) -> BTreeSet<String> {
 
 /// Evaluates an SPDX expression: all parts of at least one alternative must be allowed.
 fn licence_is_allowed(expression: &str, allowed: &BTreeSet<String>) -> bool {
+    // A slash is an older way to write OR. Without parentheses, AND binds all parts of an alternative.
     let expression = expression.replace(['(', ')'], "").replace('/', " OR ");
     expression.split(" OR ").any(|alternative| {
         alternative.split(" AND ").all(|part| {
@@ -123,6 +127,7 @@ fn unused(package: &Value) -> Result<Vec<String>, String> {
     let mut findings = Vec::new();
     for dependency in array(package, "dependencies") {
         let name = string(dependency, "name");
+        // A renamed dependency appears in the sources under its new name.
         let rename = dependency.get("rename").and_then(Value::as_str).unwrap_or(name);
         let path = rename.replace('-', "_");
         let named = [

@@ -113,6 +113,7 @@ const IMPURE: &[&str] = &[
 pub(super) fn check(metadata: &Value) -> Vec<String> {
     let mut findings = Vec::new();
     for package in array(metadata, "packages") {
+        // Binaries and tools may use every crate, so only libraries have a layer.
         let Some(layer) = LAYERS.iter().find(|layer| string(package, "name") == layer.name) else {
             continue;
         };

@@ -54,6 +54,7 @@ fn paragraphs(text: &str, is_rust: bool) -> Vec<(usize, String)> {
     let (mut fenced, mut open) = (false, false);
     for (number, line) in text.lines().enumerate() {
         let prose = if is_rust {
+            // Only doc comments reach the users, as the text of `--help`.
             line.trim_start().strip_prefix("///").unwrap_or_default()
         } else if line.starts_with("    ") || line.starts_with(['|', '#']) {
             ""
@@ -97,6 +98,7 @@ fn judge(paragraph: &str) -> Option<String> {
                 start.join(" ")
             ));
         }
+        // A colon or a semicolon also ends a thought, so it ends the count.
         if word.ends_with(['.', ';', ':', '!', '?']) {
             words.clear();
         }

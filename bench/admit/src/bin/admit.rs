@@ -66,6 +66,7 @@ fn text<'v>(v: &'v Value, path: &[&str]) -> &'v str {
 fn times<const N: usize>(mut runs: [&mut dyn FnMut(); N]) -> [Duration; N] {
     let start = Instant::now();
     runs.iter_mut().for_each(|run| run());
+    // The first run warms the caches and tells how many rounds fit.
     let rounds = (Duration::from_millis(200).as_nanos() / start.elapsed().as_nanos().max(50)).clamp(5, 20_000)
         as usize;
     let mut times: [Vec<Duration>; N] = std::array::from_fn(|_| Vec::with_capacity(rounds));
@@ -220,6 +221,7 @@ fn grown(object: &Value) -> Value {
     longest(&mut object, &mut best);
     let (size, list) = best.unwrap();
     let once = list.clone();
+    // Only whole copies of the list, so the size is about a megabyte.
     for _ in 0..(1_000_000 - whole) / size {
         list.extend(once.iter().cloned());
     }
@@ -251,6 +253,7 @@ fn measure(name: &str, resource: &Resource, object: &Value, go: Option<f64>) {
         &mut || drop(black_box(update(&options))),
         &mut || drop(black_box(update(&plain))),
     ]);
+    // Admission takes the object by value, so the time includes a clone, which is measured alone and subtracted.
     let create = create.saturating_sub(clone);
     let (update, without) = (
         update.saturating_sub(clone_old),
@@ -357,6 +360,7 @@ const COMPILED_BY_GO: &[(&str, f64)] = &[
 fn definitions(path: &str) {
     let (mut interner, mut compiler) = (Interner::new(), PlanCompiler::new());
     let mut plans = Vec::new();
+    // Memory is counted before and after each step, on the only thread.
     let (mut n, mut structural_bytes, mut plan_bytes, mut rule_bytes) = (0usize, 0usize, 0usize, 0usize);
     let mut lazy = Vec::new();
     let mut forced = Vec::new();
@@ -434,6 +438,7 @@ fn definitions(path: &str) {
         let (mut idle, mut made) = (Vec::new(), Vec::new());
         let mut ready = Vec::new();
         let [nothing, lazy, forced] = times([
+            // The creation of a compiler is measured alone and subtracted.
             &mut || idle.push(ResourceCompiler::default()),
             &mut || made.push(compile()),
             &mut || {

@@ -94,6 +94,7 @@ impl Database for Fjall {
             .durability(Some(fjall::PersistMode::SyncData));
         for (at, (key, value)) in (revision..).zip(batch) {
             writes.insert(&self.state, key.as_str(), value.as_slice());
+            // Big-endian keys sort by number.
             writes.insert(&self.log, at.to_be_bytes(), key.as_str());
             if at > HISTORY {
                 writes.remove(&self.log, (at - HISTORY).to_be_bytes());
@@ -120,6 +121,7 @@ impl Database for Sqlite {
     fn open(path: &Path) -> Result<Self, Failure> {
         let connection = rusqlite::Connection::open(path.join("sqlite"))?;
         connection.execute_batch(
+            // The same durability as the others: `full` flushes the log on every commit.
             "pragma journal_mode = wal; pragma synchronous = full; pragma cache_size = -65536;
              create table if not exists state (key text primary key, value blob) without rowid;
              create table if not exists log (revision integer primary key, key text);",
@@ -137,6 +139,7 @@ impl Database for Sqlite {
                 log.execute((at.cast_signed(), key))?;
             }
             let last = revision + batch.len() as u64;
+            // SQLite removes a range in one statement.
             let mut trim = transaction.prepare_cached("delete from log where revision < ?1")?;
             trim.execute((last.saturating_sub(HISTORY).cast_signed(),))?;
         }
@@ -173,6 +176,7 @@ impl Database for Flush {
             .write(true)
             .read(true)
             .open(path.join("flush"))?;
+        // Written in advance: extending a file would also flush its metadata.
         let zeros = vec![0; 1 << 20];
         for at in (0..PREALLOCATED).step_by(zeros.len()) {
             file.write_all_at(&zeros, at)?;
@@ -203,6 +207,7 @@ impl Database for Flush {
 /// Keys of many namespaces in random order, as servers see them.
 fn batch(revision: u64, size: u64, bytes: usize) -> Vec<(String, Vec<u8>)> {
     let object = |n: u64| {
+        // Multiplication by an odd constant spreads consecutive numbers over the whole range.
         let mixed = n.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let key = format!(
             "/registry/example.com/widgets/team-{}/object-{mixed:016x}",
@@ -238,6 +243,7 @@ fn run<D: Database>(root: &Path, objects: u64) -> Result<(), Failure> {
         }
         latencies.sort_unstable();
         let p99 = latencies[latencies.len() * 99 / 100];
+        // Only the time in commits: making the batches is not the database's work.
         let busy: Duration = latencies.iter().sum();
         line += &format!(
             " {:>8.0}/s p99 {:>6} us",

@@ -70,6 +70,7 @@ fn yaml_rate(name: &str, documents: &[String]) {
 /// Decodes all documents with both decoders alternately, and prints the best rounds.
 fn compare(name: &str, documents: &[String]) {
     let bytes: usize = documents.iter().map(String::len).sum();
+    // About 400 MB per decoder, whatever the size of the documents.
     let rounds = (400_000_000 / bytes.max(1)).clamp(4, 200);
     let mut best = [Duration::MAX; 4];
     let ours: Vec<_> = documents
@@ -106,6 +107,7 @@ fn compare(name: &str, documents: &[String]) {
                 }
             },
         ];
+        // In turn, so that other load affects all of them alike.
         for (run, best) in runs.iter().zip(&mut best) {
             let start = Instant::now();
             run();

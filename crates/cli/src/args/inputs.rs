@@ -67,7 +67,9 @@ impl FromStr for SchemaSource {
         let Some(rest) = text.strip_prefix("git:") else {
             return Ok(SchemaSource::Path(PathBuf::from(text)));
         };
+        // A revision has no colon in git, so the first one begins the path.
         let (revision, path) = rest.split_once(':').unwrap_or((rest, ""));
+        // git would read such a revision as a flag.
         if revision.is_empty() || revision.starts_with('-') {
             return Err("a git source is written as git:REVISION:PATH".to_owned());
         }
@@ -94,5 +96,6 @@ fn bytes(text: &str) -> Result<u64, String> {
     let number: u64 = digits
         .parse()
         .map_err(|_| format!("`{digits}` is no whole number"))?;
+    // A limit beyond the range of the type has no effect.
     Ok(number.saturating_mul(unit))
 }

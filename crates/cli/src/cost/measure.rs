@@ -78,6 +78,7 @@ impl Measurements {
     /// The cost of a rule.
     pub(super) fn rule(&self, name: &str, version: &str, path: &str, index: usize) -> Measured {
         let key = (name.to_owned(), version.to_owned(), path.to_owned(), index);
+        // A rule without measurements did not run, which is reported as zero evaluations.
         self.rules.get(&key).copied().unwrap_or_default()
     }
 
@@ -137,6 +138,7 @@ type ObjectMeasurement = (ObjectCost, BTreeMap<RuleKey, Measured>);
 fn validator(catalog: &Catalog, target: args::TargetFlags) -> Validator<'_> {
     Validator {
         missing: MissingSchemas::Skipped,
+        // CRDs that a cluster refuses are measured too: the user is probably lowering the cost of one.
         invalid_crds: InvalidCrds::Used,
         ..Validator::new(catalog, target)
     }
@@ -152,8 +154,10 @@ fn measure(
     };
     let definition = found.entry.definition.name().to_owned();
     let version = found.version().map(|v| v.name.to_string()).unwrap_or_default();
+    // A meter is a shared closure, but one object is validated on one thread.
     let rules = RefCell::new(BTreeMap::<RuleKey, Measured>::new());
     let meter = |at: &Path<'_>, index: usize, cost: u64| {
+        // The path without indices and keys: evaluations for all elements belong to the one rule.
         let key = (definition.clone(), version.clone(), value_schema_path(at), index);
         let run = Measured {
             evaluations: 1,

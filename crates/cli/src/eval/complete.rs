@@ -87,6 +87,7 @@ struct CompletionScope<'n> {
 impl<'n> CompletionScope<'n> {
     fn field(self, name: &str) -> Option<CompletionScope<'n>> {
         let shape = self.shape.and_then(|shape| match &shape.kind {
+            // Any name is an entry of a map, so completion goes on below it.
             ShapeKind::Map { value } => Some(&**value),
             _ => shape.field(name).map(|field| &*field.shape),
         });
@@ -115,6 +116,7 @@ impl<'n> CompletionScope<'n> {
         let members = self.value.and_then(Value::as_object);
         let names = members.into_iter().flat_map(Map::keys);
         names
+            // Other names are escaped in expressions, which completion does not do.
             .filter(|name| name.chars().all(is_name))
             .map(ToString::to_string)
             .collect()

@@ -28,6 +28,7 @@ impl EvalTarget {
         let shape = match &resource {
             Some(resource) => shape(resource, &flags.at)?,
             None => Arc::new(Shape {
+                // Without a CRD, expressions see any JSON, as `dyn`.
                 kind: ShapeKind::Dyn,
                 nullable: true,
                 min_serialized_size: 1,
@@ -54,6 +55,7 @@ impl EvalTarget {
         let found = steps(&self.at)
             .into_iter()
             .try_fold(&document, |v, step| match step.parse::<usize>() {
+                // In a map, a number is an ordinary key.
                 Ok(index) if v.as_array().is_some() => v.as_array()?.get(index),
                 _ => v.get(step),
             });
@@ -129,6 +131,7 @@ fn resource(crd: &Path, flags: &args::Eval) -> Result<Arc<Resource>, Problem> {
 fn shape(resource: &Resource, at: &str) -> Result<Arc<Shape>, Problem> {
     let mut schema = Arc::clone(resource.plan.root().schema());
     let mut shapes = Shapes::new();
+    // Rules of the root see `metadata`, `apiVersion` and `kind` whether the schema declares them or not.
     let mut view = VisibleShape::of_resource(&schema, &mut shapes);
     for step in steps(at) {
         let (next, below) = if let Some(property) = schema.property(step) {

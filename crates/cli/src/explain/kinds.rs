@@ -53,6 +53,7 @@ pub(super) fn find<'c, 'f>(
     let release = catalog.builtin_kinds().release;
     let custom = catalog.entries().iter().filter_map(|entry| {
         let spec = &entry.definition.spec;
+        // Any name that kubectl accepts for the resource.
         let names = &spec.names;
         let short = names.short_names.iter().flatten().map(|name| &**name);
         let all = [
@@ -64,6 +65,7 @@ pub(super) fn find<'c, 'f>(
         let rest = after_name(&flags.field, all.into_iter().chain(short))?;
         Some((rest, entry))
     });
+    // The full name of a CRD contains dots and begins with its plural, so the longest match wins.
     if let Some((rest, entry)) = custom.min_by_key(|(rest, _)| rest.len()) {
         let mut versions = entry.definition.spec.versions().iter();
         let version = match &flags.api_version {
@@ -131,6 +133,7 @@ fn builtin(release: Release, flags: &args::Explain) -> Option<(&'static ApiResou
         version if version.contains("beta") => 1,
         _ => 0,
     };
+    // The most stable version comes first, as in discovery.
     found.min_by_key(|(resource, rest)| {
         let newest = std::cmp::Reverse(resource.version);
         (rest.len(), rank(resource), resource.group, newest)
@@ -140,6 +143,7 @@ fn builtin(release: Release, flags: &args::Explain) -> Option<(&'static ApiResou
 /// Returns the path after the longest name that a text begins with.
 fn after_name<'t, 'n>(text: &'t str, names: impl Iterator<Item = &'n str>) -> Option<&'t str> {
     let after = |name: &str| {
+        // A name ends at a dot or at the end: `pods` must not match `podsecurity`.
         let (begin, rest) = text.split_at_checked(name.len())?;
         let rest = match rest {
             "" => rest,
@@ -237,6 +241,7 @@ impl ExplainedKind<'_> {
                 definition: None,
             },
         };
+        // Keywords beside the reference describe the field, those of the model its type.
         if let (Some(members), Some(own)) = (node.schema.as_object_mut(), schema.as_object()) {
             for (name, value) in own
                 .iter()

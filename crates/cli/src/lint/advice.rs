@@ -73,6 +73,7 @@ pub(super) fn advice(
         .conversion
         .as_ref()
         .is_some_and(|c| &*c.strategy == "Webhook");
+    // Created with the first default, and shared by all versions.
     let mut compiler = None;
     for (n, schema) in schemas.iter().enumerate() {
         let Some((version, schema)) = schema else {
@@ -94,6 +95,7 @@ pub(super) fn advice(
             schema,
             version,
         );
+        // A webhook may convert any field, so nothing is known to be lost.
         for (other, others) in schemas.iter().flatten().filter(|_| !converts && version.served) {
             for (at, text) in versions::lost(version, schema, other, others) {
                 advisor.add("SCT0601", &at, text);
@@ -188,6 +190,7 @@ impl Advisor<'_> {
             field,
             version: self.version.clone(),
             path: field_path(at),
+            // The severity of each code is defined in one place.
             message: message.into(),
             location: None,
             query: Some(LocationQuery::Path(segments.into_iter().collect())),
@@ -198,6 +201,7 @@ impl Advisor<'_> {
         let share = |cost: u64, limit: u64| cost as f64 / limit as f64;
         for rule in rules {
             let used = share(rule.total, RULE_LIMIT);
+            // Above the limit, the cluster refuses the rule, which is an error and not advice.
             if (NEAR..=1.0).contains(&used) {
                 let text = format!(
                     "the rule `{}` is estimated at {:.0}% of its limit",
@@ -236,6 +240,7 @@ impl Advisor<'_> {
                 }
             }
         }
+        // The order of the rules says nothing about what is worth fixing first.
         all.sort_by_key(|saving| Reverse(saving.saved));
         for Saving { bound, value, saved } in all {
             let Bound { at, keyword, .. } = bound;
@@ -346,6 +351,7 @@ impl Advisor<'_> {
             .compiler
             .get_or_insert_with(PlanCompiler::new)
             .compile(schema);
+        // kube-apiserver also prunes a default before it applies it.
         let options = prune::PruneOptions {
             nulls: NullPolicy::Drop,
             unknown: UnknownFields::List,
@@ -395,6 +401,7 @@ fn is_yaml_boolean(word: &str) -> bool {
         lower.as_str(),
         "y" | "n" | "yes" | "no" | "on" | "off" | "true" | "false"
     );
+    // The next line also accepts words in capitals.
     // Mixed case such as `oN` is a string.
     let capitalized = word.chars().skip(1).all(|c| c.is_ascii_lowercase());
     is_known && (capitalized || word.chars().all(|c| c.is_ascii_uppercase()))

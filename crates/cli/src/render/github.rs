@@ -25,9 +25,11 @@ pub(super) fn render(subject: &ReportSubject) -> String {
 }
 
 fn data(text: &str) -> String {
+    // The percent sign first, because the other escapes contain it.
     text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
 }
 
 fn property(text: &str) -> String {
+    // In properties, commas and colons are syntax.
     data(text).replace(':', "%3A").replace(',', "%2C")
 }

@@ -24,6 +24,7 @@ pub(super) fn document(command: &str, pieces: &[RenderedItem]) -> String {
         "<testsuites name=\"scantling {command}\" {}>",
         counts(pieces)
     );
+    // Items of one file are consecutive, because documents are reported in order.
     for suite in pieces.chunk_by(|a, b| file(a) == file(b)) {
         let file = suite.first().map(|p| escape(&file(p))).unwrap_or_default();
         let _ = writeln!(
@@ -104,6 +105,7 @@ fn escape(text: &str) -> String {
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
             '"' => out.push_str("&quot;"),
+            // In attributes, parsers replace plain line breaks and tabs by spaces.
             '\n' => out.push_str("&#10;"),
             '\t' => out.push_str("&#9;"),
             '\0'..='\x1f' | '\u{fffe}' | '\u{ffff}' => out.push('\u{fffd}'),

@@ -81,6 +81,7 @@ pub(super) fn document(command: &str, summary: Option<&str>, pieces: &[RenderedI
         more(&mut out, rows.len());
     }
     if !costs.is_empty() {
+        // The sort is stable, so equal costs keep the order of the CRDs.
         costs.sort_by(|(_, a), (_, b)| b.share.total_cmp(&a.share));
         if !rows.is_empty() {
             out.push('\n');
@@ -127,6 +128,7 @@ fn change(cost: &CostRow) -> String {
         None => String::new(),
         Some(None) => "new".to_owned(),
         Some(Some(before)) if before == cost.total => "±0".to_owned(),
+        // A percentage of zero is undefined.
         Some(Some(0)) => format!("+{}", cost.total),
         Some(Some(before)) => format!("{:+.0}%", (cost.total as f64 / before as f64 - 1.0) * 100.0),
     }
@@ -134,6 +136,7 @@ fn change(cost: &CostRow) -> String {
 
 /// Escapes text for a table cell.
 fn cell(text: &str) -> String {
+    // The ampersand first, because the other escapes contain it.
     let text = text
         .replace('&', "&amp;")
         .replace('<', "&lt;")
@@ -144,6 +147,7 @@ fn cell(text: &str) -> String {
 /// Formats code in a table cell.
 fn code(text: &str) -> String {
     let text = text.replace('|', "\\|").replace(['\r', '\n'], " ");
+    // A backtick ends a span with one backtick, so such code has a fence of two.
     let fence = if text.contains('`') { "``" } else { "`" };
     format!("{fence}{text}{fence}")
 }

@@ -26,12 +26,14 @@ pub(super) fn document(pieces: &[RenderedItem]) -> Result<String, Problem> {
         }],
     });
     let log = serde_json::to_string_pretty(&log).map_err(|e| unwritable(&e))?;
+    // Results are inserted as text: they were rendered in parallel, and are too many to parse again.
     let texts = pieces.iter().map(|p| p.text.as_str());
     let results: Vec<&str> = texts.filter(|text| !text.is_empty()).collect();
     let filled = match results.as_slice() {
         [] => log,
         results => {
             let results = format!("\"results\": [\n        {}\n      ]", results.join(",\n        "));
+            // Quotes inside strings are escaped, so only the list of the run matches.
             log.replacen(RESULTS, &results, 1)
         }
     };

@@ -93,6 +93,7 @@ pub(super) fn render(subject: &ReportSubject, verbosity: Verbosity, palette: &Pa
         self::finding(&mut out, subject, finding, palette);
     }
     let ok = palette.ok;
+    // An error is its own outcome.
     if verbosity != Verbosity::Quiet
         && !subject.outcome.is_empty()
         && !subject.findings.iter().any(|f| f.level.is_error())
@@ -138,6 +139,7 @@ fn finding(out: &mut String, subject: &ReportSubject, finding: &Finding, palette
     if let Some(place) = finding.location.as_ref().filter(|_| !is_evident) {
         let number = place.line.to_string();
         let margin = " ".repeat(number.len());
+        // Columns count from the start of the line, and a part of a long line may be missing.
         let at = place.column.saturating_sub(place.missing + 1);
         let (line, before) = excerpt(&place.text, at, palette.excerpt_width(number.len()));
         let _ = writeln!(out, "{faint}{margin} |{faint:#}");
@@ -173,6 +175,7 @@ const INDENT: &str = "      ";
 /// Wraps a text to the width of the terminal; `head` is the width of its prefix. Further lines are indented:
 /// kube-apiserver's messages may have several. Without a terminal, lines are not wrapped: other programs read them.
 fn fit(text: &str, head: usize, width: Option<usize>) -> String {
+    // On a very narrow terminal, wrapped text would be harder to read than broken lines.
     let Some(width) = width.filter(|width| *width >= 40) else {
         return text.replace('\n', &format!("\n{INDENT}"));
     };
@@ -201,6 +204,7 @@ fn fit(text: &str, head: usize, width: Option<usize>) -> String {
             // For one long value, the beginning is enough.
             out.extend(word.chars().take(limit.saturating_sub(used + 1)));
             out.push_str("… ");
+            // Nothing more fits on this line.
             used = width;
         } else {
             out.push_str(word);
@@ -229,6 +233,7 @@ fn excerpt(line: &str, at: usize, width: usize) -> (String, String) {
     };
     let mut visible = String::from(if start > 0 { "…" } else { "" });
     visible.extend(line.chars().skip(start).take(width).map(tame));
+    // The ellipsis at the beginning takes a column.
     let before = at - start.min(at) + usize::from(start > 0);
     if start + width < count {
         visible.push('…');

@@ -58,6 +58,7 @@ impl<'a> Generator<'a> {
     fn repaired(&self, mut object: Value) -> Result<Value, String> {
         let mut errors = (self.validate)(&object);
         let mut trials = 0;
+        // Errors seen before are no progress; without this, two candidates could alternate forever.
         let mut seen = BTreeSet::new();
         while let Some(first) = errors.first() {
             let before = errors.len();
@@ -103,6 +104,7 @@ impl<'a> Generator<'a> {
         }
         for error in errors {
             let path: Vec<OwnedSegment> = error.at().segments().map(OwnedSegment::from).collect();
+            // From the field itself upwards: the nearest change keeps the sample small.
             for length in (0..=path.len()).rev() {
                 let at = path.get(..length).unwrap_or_default();
                 let (Some(schema), Some(value)) = (schema_at(schema, at), value_at(object, at)) else {
@@ -132,6 +134,7 @@ impl<'a> Generator<'a> {
                     continue;
                 }
                 at.push(OwnedSegment::Name(name.to_string()));
+                // A field that `smallest` has added is kept, and only its children are filled.
                 if value_at(object, at).is_none() {
                     self.try_add(property, at, object, trials);
                 }
@@ -277,6 +280,7 @@ fn alternatives(schema: &Value) -> Vec<Value> {
         "string" => {
             let others = literals(schema)
                 .into_iter()
+                // `1` fits rules and patterns that demand digits.
                 .chain(["example".to_owned(), "1".to_owned()]);
             let mut texts = vec![value_of(schema, 0)];
             texts.extend(others.map(Value::from));
@@ -317,6 +321,7 @@ const MAX_LEVEL: usize = 48;
 fn required_object(schema: &Value, level: usize) -> Value {
     let mut members = Map::new();
     if schema.get("x-kubernetes-embedded-resource") == Some(&Value::Bool(true)) {
+        // kube-apiserver requires both fields of an embedded resource, whatever the schema says.
         members.insert("apiVersion", "v1".into());
         members.insert("kind", "ConfigMap".into());
     }
@@ -350,12 +355,14 @@ fn required_object(schema: &Value, level: usize) -> Value {
 
 /// A value of a schema.
 fn value_of(schema: &Value, level: usize) -> Value {
+    // The default comes first: it is the value that an omitted field would get.
     if let Some(default) = schema.get("default") {
         return default.clone();
     }
     if let Some(first) = schema.list("enum").first() {
         return first.clone();
     }
+    // The schema of such a field has no `type`.
     if schema.get("x-kubernetes-int-or-string") == Some(&Value::Bool(true)) {
         return Value::Int(1);
     }
@@ -365,6 +372,7 @@ fn value_of(schema: &Value, level: usize) -> Value {
         "number" => {
             let number = number_of(schema);
             match number.fract() == 0.0 {
+                // A whole number as an integer, so that YAML prints `1` and not `1.0`.
                 true => Value::Int(number as i64),
                 false => Value::Float(number),
             }
@@ -375,6 +383,7 @@ fn value_of(schema: &Value, level: usize) -> Value {
                 .get("minItems")
                 .and_then(Value::as_int)
                 .unwrap_or(0)
+                // A larger minimum is left to the repair, which adds one element at a time.
                 .clamp(0, 16);
             let item = schema.get("items").map(|items| value_of(items, level + 1));
             let items = (0..count).map(|n| numbered(item.clone().unwrap_or_default(), n));
@@ -387,6 +396,7 @@ fn value_of(schema: &Value, level: usize) -> Value {
 /// Makes the elements of a list distinct.
 fn numbered(value: Value, n: i64) -> Value {
     match value {
+        // The first element stays as it is: a list of one keeps the value of its enumeration.
         value if n == 0 => value,
         Value::String(text) => format!("{text}{n}").into(),
         Value::Int(number) => Value::Int(number + n),
@@ -465,8 +475,10 @@ fn string_of(schema: &Value) -> String {
         let length = schema.get(keyword).and_then(Value::as_int)?;
         usize::try_from(length).ok()
     };
+    // `minLength` can be any number; the request limit would refuse longer samples anyway.
     let least = length("minLength").unwrap_or(0).min(1 << 16);
     let pattern = schema.get_str("pattern");
+    // Formats that the table lacks, and patterns that do not parse, fall through to plain text.
     if !pattern.is_empty()
         && let Ok(tree) = regex_syntax::parse(pattern)
     {

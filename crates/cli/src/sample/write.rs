@@ -8,6 +8,7 @@ use scantling_value::{Map, Value, yaml};
 pub(super) fn plain(object: &Value) -> String {
     ordered(object)
         .into_iter()
+        // One member at a time keeps the order: a map of the encoder is sorted.
         .map(|(name, value)| yaml::encode(&Value::Object([(name, value.clone())].into_iter().collect())))
         .collect()
 }
@@ -59,6 +60,7 @@ fn write_member(
             out.push_str(&format!("{pad}{}:\n", key(name)));
             write_members(members, value, schema, indent + 2, out);
         }
+        // The dash takes the place of two spaces, so members are written first and the dash is set afterwards.
         Value::Array(elements) if elements.iter().any(|e| e.as_object().is_some()) => {
             out.push_str(&format!("{pad}{}:\n", key(name)));
             let items = schema.and_then(|schema| schema.get("items"));
@@ -99,6 +101,7 @@ fn write_member(
 fn scalar(value: &Value) -> String {
     match value {
         Value::String(text) if !text.contains('\n') => yaml::encode(value).trim_end().to_owned(),
+        // JSON is valid YAML on one line, which keeps comments and indentation simple.
         other => other.to_json(),
     }
 }
@@ -121,6 +124,7 @@ fn write_absent(object: &Value, schema: Option<&Value>, indent: usize, out: &mut
         .and_then(|schema| schema.get("properties"))
         .and_then(Value::as_object);
     for (name, property) in properties.into_iter().flat_map(Map::iter) {
+        // Placeholders for these would suggest that users set them.
         let is_known = indent == 0 && matches!(name.as_str(), "apiVersion" | "kind" | "metadata" | "status");
         if is_known || object.get(name).is_some() {
             continue;
@@ -197,10 +201,12 @@ pub(super) fn shortest_match(tree: &Hir) -> String {
         HirKind::Literal(literal) => String::from_utf8_lossy(&literal.0).into_owned(),
         HirKind::Class(class) => character(class).into_iter().collect(),
         HirKind::Repetition(repetition) => {
+            // A pattern may repeat thousands of times; request limits refuse longer texts anyway.
             let count = usize::try_from(repetition.min).unwrap_or(0).min(1 << 12);
             shortest_match(&repetition.sub).repeat(count)
         }
         HirKind::Capture(capture) => shortest_match(&capture.sub),
+        // Parts are chosen on their own, so an assertion may still fail; the sample is validated afterwards.
         HirKind::Concat(parts) => parts.iter().map(shortest_match).collect(),
         HirKind::Alternation(parts) => {
             let texts = parts.iter().map(shortest_match);
@@ -220,6 +226,7 @@ fn character(class: &Class) -> Option<char> {
             .collect(),
     };
     let has = |c: &char| ranges.iter().any(|(from, to)| (from..=to).contains(&c));
+    // Values of Kubernetes are mostly lower-case names.
     let preferred = ('a'..='z')
         .chain('0'..='9')
         .chain('A'..='Z')

@@ -74,6 +74,7 @@ impl BranchCatalog {
 
     /// Returns the branches that a case exercises, from the errors of its write under the variants.
     pub(crate) fn exercised(&self, errors: &[FieldError]) -> Vec<(KindKey, Constraint)> {
+        // By field as well: the same rule runs for every element, and one of them may fail for another reason.
         let broken_rules: BTreeSet<(usize, &str)> = errors
             .iter()
             .filter_map(|error| Some((number(error.detail(), RULE)?, error.field())))
@@ -81,7 +82,10 @@ impl BranchCatalog {
         let exercised = errors.iter().filter_map(|error| {
             let branch = self.branches.get(number(error.detail(), BRANCH)?)?;
             let is_exercised = match branch.kind {
+                // If the rule itself also fails, the operand has decided nothing.
                 BranchKind::OrOperand => !broken_rules.contains(&(branch.rule, error.field())),
+                // As its own message, the marker says that the variant is false. After an error text, it says that the
+                // branch ran.
                 BranchKind::Conditional => !error.detail().starts_with(BRANCH),
             };
             is_exercised.then(|| (branch.owner.clone(), branch.constraint.clone()))
@@ -96,6 +100,7 @@ const BRANCH: &str = "scantling-branch-";
 
 /// The number after a marker in a message.
 fn number(message: &str, marker: &str) -> Option<usize> {
+    // From the right: a message may quote a value that contains a marker.
     let (_, rest) = message.rsplit_once(marker)?;
     rest.parse().ok()
 }
@@ -138,6 +143,7 @@ impl Variants {
         let text = rule.get_str("rule").to_owned();
         let variant = |text: String, message: String| {
             let mut members = rule.as_object().cloned().unwrap_or_else(Map::new);
+            // Message, reason and path are dropped: the marker has to be the whole message.
             members.retain(|name, _| matches!(name, "optionalOldSelf" | "appliesOnCreate"));
             members.insert("rule", text.into());
             members.insert("message", message.into());
@@ -154,6 +160,7 @@ impl Variants {
             };
             let replaced = match branch.kind {
                 BranchKind::OrOperand => format!("{before}false{after}"),
+                // An index out of range is an error at run time that the type checker accepts.
                 BranchKind::Conditional => format!("{before}[{part}][1]{after}"),
             };
             out.push(variant(replaced, format!("{BRANCH}{}", self.branches.len())));

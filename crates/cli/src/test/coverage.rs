@@ -124,6 +124,7 @@ impl CoveragePlan {
         let mut coverage = Coverage::default();
         let objects: Vec<&Value> = match &case.write {
             CaseWrite::Create(object) => vec![object],
+            // Values of the old object count as well: the case has stored it.
             CaseWrite::Update(old, NewState::Object(new)) => vec![old, new],
             CaseWrite::Update(old, _) => vec![old],
         };
@@ -155,6 +156,7 @@ impl Coverage {
         for (kind, (file, constraints)) in other.kinds {
             let (_, known) = self.kinds.entry(kind).or_insert_with(|| (file, Vec::new()));
             for set in constraints {
+                // All cases of a suite share one set, so comparing pointers is enough.
                 if !known.iter().any(|known| Arc::ptr_eq(known, &set)) {
                     known.push(set);
                 }
@@ -191,8 +193,10 @@ fn collect(schema: &Value, at: &str, constraints: &mut BTreeSet<Constraint>) {
     for rule in schema.list("x-kubernetes-validations") {
         let text = rule.get_str("rule").to_owned();
         let message = match (rule.get_str("message"), rule.get_str("messageExpression")) {
+            // kube-apiserver's message for a rule without one.
             ("", "") => format!("failed rule: {}", text.trim()),
             (message, "") => message.to_owned(),
+            // A computed message is unknown here, so any error at the field counts as one of the rule.
             _ => String::new(),
         };
         constraints.insert(Constraint {
@@ -218,6 +222,7 @@ fn collect(schema: &Value, at: &str, constraints: &mut BTreeSet<Constraint>) {
             (_, None) => {}
             ("required", Some(_)) => {
                 for name in schema.list("required").iter().filter_map(Value::as_str) {
+                    // kube-apiserver reports a missing field at the field and not at its object.
                     add(&join(at, name), "required", String::new());
                 }
             }
@@ -294,6 +299,7 @@ fn mark_error(
             field.starts_with(constraint.field.as_str())
                 && (constraint.message.is_empty() || constraint.message == error.detail())
         }
+        // Branches are marked by the errors of their variants.
         "branch" => false,
         keyword => {
             let is_told = |(name, text): &(&str, &str)| *name == keyword && message.contains(text);

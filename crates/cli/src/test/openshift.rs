@@ -38,6 +38,7 @@ pub(crate) fn read(document: &Value) -> Result<OpenshiftSuite, String> {
     let text = |name: &str| document.get_str(name).to_owned();
     let tests_at = FieldPath::ROOT.field("tests");
     let mut cases = Vec::new();
+    // Cases are nested YAML texts, whose own positions are not known; errors name the case.
     for (kind, is_update) in [("onCreate", false), ("onUpdate", true)] {
         let list_at = tests_at.field(kind);
         for (i, test) in document.list_at(["tests", kind]).iter().enumerate() {
@@ -154,6 +155,7 @@ fn manifests_of(
     let mut found = Vec::new();
     let gates = FeatureGates::new(&directory, read);
     for file in sorted_files(&directory)? {
+        // An unreadable file is skipped: it matters only if no manifest fits, which is reported.
         let Ok(text) = read(&file) else { continue };
         // Most manifests are of other CRDs, and decoding one takes long.
         if memchr::memmem::find(&text, crd_name.as_bytes()).is_none() {
@@ -198,6 +200,7 @@ fn sorted_files(directory: &Path) -> Result<Vec<PathBuf>, String> {
         .map(|entry| Ok(entry?.path()))
         .collect::<Result<Vec<_>, _>>()
         .map_err(cannot)?;
+    // Directories are read in any order, and reports must not depend on it.
     files.sort();
     Ok(files)
 }
@@ -205,6 +208,7 @@ fn sorted_files(directory: &Path) -> Result<Vec<PathBuf>, String> {
 /// Returns whether the feature gates of a manifest match a suite: enabled, or disabled if the name has a
 /// dash.
 fn has_gates(crd: &Value, wanted: &[String], gates: &FeatureGates<'_>) -> Result<bool, String> {
+    // A suite without gates runs against every manifest of its CRD.
     if wanted.is_empty() {
         return Ok(true);
     }
@@ -216,6 +220,7 @@ fn has_gates(crd: &Value, wanted: &[String], gates: &FeatureGates<'_>) -> Result
         // This feature set has every field.
         return Ok(!wanted.iter().any(|gate| gate.starts_with('-')));
     }
+    // Without a profile, no list of gates applies to the manifest.
     let Some(profile) = profiles(crd).next() else {
         return Ok(true);
     };

@@ -47,6 +47,7 @@ impl CaseRunner<'_> {
         match self.write(case) {
             Ok(mut outcome) => {
                 outcome.failures = unexpected(&case.expect, &outcome);
+                // Only after a mismatch: suites are written for one release and must still pass on later ones.
                 if !outcome.failures.is_empty() && expects_older_message(&case.expect, &outcome) {
                     outcome.failures.clear();
                     outcome.has_older_message = true;
@@ -74,6 +75,8 @@ impl CaseRunner<'_> {
     fn update(&self, old: &Value, new: &NewState) -> Result<CaseOutcome, CannotRun> {
         let initial = find(self.initial.unwrap_or(self.catalog), old)?;
         let mut stored = self.store(&initial, old)?;
+        // The object was stored under the initial CRD; kube-apiserver prunes and defaults it by the current one on
+        // reading.
         let resource = find(self.catalog, old)?;
         prune_and_default_stored(&resource, &mut stored).map_err(|e| e.to_string())?;
         let object = match new {
@@ -94,10 +97,12 @@ impl CaseRunner<'_> {
             NewState::JsonPatch(patch) => patched(&stored, patch)?,
         };
         let resource = find(self.catalog, &object)?;
+        // A main-resource write ignores the status of a resource with `/status`, so it takes a second write.
         let status = object
             .get("status")
             .filter(|_| matches!(new, NewState::Object(_)))
             .cloned();
+        // A patch may leave out the name, and the path of the request supplies it.
         let updated = self.admit(&resource, WriteOperation::Update(&stored), named(object, &stored));
         if updated.error.is_some() {
             return Ok(CaseOutcome::new(&resource, updated));
@@ -109,6 +114,7 @@ impl CaseRunner<'_> {
         let written = self.update_status(&resource, &updated.object, status);
         let mut outcome = CaseOutcome::new(&resource, written);
         outcome.cost += cost;
+        // The prefix tells apart which of the two writes was refused.
         outcome.message = outcome.message.map(|message| format!("{STATUS}{message}"));
         Ok(outcome)
     }
@@ -121,6 +127,7 @@ impl CaseRunner<'_> {
             return Err(format!("the object before the update is refused: {message}"));
         }
         let mut created = created;
+        // Stored objects have a resource version; an update without one is refused for custom resources.
         apply_request_context(resource, &mut created.object, Some(&"1".into()));
         let Some(status) = object.get("status").filter(|_| resource.status) else {
             return Ok(created.object);
@@ -137,6 +144,7 @@ impl CaseRunner<'_> {
 
     fn create(&self, resource: &Resource, object: &Value) -> AdmitOutcome {
         let meta = NewObjectMeta {
+            // Fixed metadata makes stored objects comparable across runs.
             uid: "00000000-0000-0000-0000-000000000000".into(),
             created: "1970-01-01T00:00:00Z".into(),
             suffix: "00000".into(),
@@ -145,6 +153,7 @@ impl CaseRunner<'_> {
         apply_request_context(resource, &mut object, None);
         let metadata = object.as_object_mut().and_then(|o| o.get_mut("metadata"));
         if let Some(metadata) = metadata.and_then(Value::as_object_mut)
+            // `generateName` produces a name, and a name beside it would take precedence.
             && !metadata.contains_key("generateName")
         {
             metadata.get_or_insert_with("name", || "test".into());
@@ -171,6 +180,7 @@ impl CaseRunner<'_> {
         };
         let options = AdmitOptions {
             gates: self.gates,
+            // Unknown fields are pruned with a warning, as in an update by a client that sends no validation directive.
             field_validation: FieldValidation::Warn,
             ..AdmitOptions::default()
         };
@@ -273,6 +283,7 @@ fn unexpected(expect: &Expectation, outcome: &CaseOutcome) -> Vec<String> {
         (_, None) => failures.push(accepted()),
         (Verdict::Rejected(patterns), Some(_)) => failures.extend(unmatched(patterns, outcome)),
         (Verdict::RejectedWith(text), Some(message)) => {
+            // An error of the status has the prefix, and must not satisfy an expectation about the main write.
             if message.starts_with(STATUS) || !message.contains(text.as_str()) {
                 failures.push(format!(
                     "expected an error that contains {text:?}, got: {message}"
@@ -339,6 +350,7 @@ fn expects_older_message(expect: &Expectation, outcome: &CaseOutcome) -> bool {
         .and_then(|at| message.get(..at + INVALID.len()));
     let subject = subject.map_or("", |subject| subject.trim_start_matches(STATUS));
     let found = joined(&format!("{subject}{errors}"));
+    // Without any wording of an older release, a mismatch is a real one.
     !outcome.errors.is_empty() && expected != *text && found.contains(&expected)
 }
 
@@ -347,10 +359,12 @@ const INVALID: &str = " is invalid: ";
 
 /// The errors that no pattern expects, and the patterns that no error matches.
 fn unmatched(patterns: &[ErrorPattern], outcome: &CaseOutcome) -> Vec<String> {
+    // No patterns mean that any error will do.
     if patterns.is_empty() {
         return Vec::new();
     }
     let whole = outcome.message.as_deref().unwrap_or_default();
+    // A decoding error has no fields, so only its whole message can match.
     if outcome.errors.is_empty() {
         let is_expected = |p: &ErrorPattern| {
             p.contains
@@ -367,6 +381,7 @@ fn unmatched(patterns: &[ErrorPattern], outcome: &CaseOutcome) -> Vec<String> {
     for error in &outcome.errors {
         match free.iter().position(|pattern| matches(pattern, error)) {
             Some(n) => {
+                // A pattern matches one error, so two equal errors need two patterns.
                 free.swap_remove(n);
             }
             None => failures.push(format!("unexpected error: {error}")),
@@ -431,6 +446,7 @@ fn differences(expected: &Value, stored: &Value, failures: &mut Vec<String>) {
     }
     let empty = Value::Object(Map::new());
     let mut expected = expected.clone();
+    // The stored object always has metadata, so an expectation without it must not differ in that.
     if let Some(members) = expected.as_object_mut() {
         members.get_or_insert_with("metadata", || empty.clone());
     }
@@ -470,6 +486,7 @@ fn compare(expected: &Value, got: &Value, at: &str, failures: &mut Vec<String>) 
                 compare(a, b, &format!("{at}[{i}]"), failures);
             }
         }
+        // `1` and `1.0` are the same number in JSON.
         (Value::Int(a), Value::Float(b)) | (Value::Float(b), Value::Int(a)) if *a as f64 == *b => {}
         (a, b) if a == b => {}
         (a, b) => failures.push(format!("{at}: expected {}, got {}", a.to_json(), b.to_json())),

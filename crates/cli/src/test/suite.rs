@@ -191,6 +191,7 @@ fn read_expectation(expect: &Value, at: &Path<'_>) -> Read<Expectation> {
                 ..Expectation::default()
             });
         }
+        // Any other word would be read as an expectation that is always met.
         Some(_) => return Err(error(at, "`expect` is `accepted`, `rejected` or a mapping")),
         None => {}
     }
@@ -281,6 +282,7 @@ fn string(value: &Value, at: &Path<'_>) -> Read<String> {
 
 fn list<'v>(members: &'v Map, name: &str, at: &Path<'_>) -> Read<&'v [Value]> {
     match members.get(name) {
+        // A key without a value is null in YAML.
         None | Some(Value::Null) => Ok(&[]),
         Some(Value::Array(list)) => Ok(list),
         Some(_) => Err(error(&at.field(name), "a list is expected here")),

@@ -24,6 +24,7 @@ impl Update {
                 Value::Object(members.into_iter().collect())
             });
             let mut errors: Vec<Value> = errors.collect();
+            // Undecodable and strict errors have no field; their message is all that a case can expect.
             if errors.is_empty() {
                 errors.extend(outcome.message.as_deref().map(Value::from));
             }
@@ -31,6 +32,7 @@ impl Update {
         } else if case.expect.stored.is_some() {
             let mut stored = outcome.stored.clone().unwrap_or_default();
             if let Some(members) = stored.as_object_mut() {
+                // The metadata of a stored object has generated names and times, which would break the next run.
                 members.remove("metadata");
             }
             expect.insert("stored", stored);
@@ -73,6 +75,7 @@ pub(crate) fn apply(file: &Path, skipped_lines: usize, updates: &[Update]) -> Re
     // From the end, so that lines before an edit keep their numbers.
     placed.sort_by_key(|(position, _)| std::cmp::Reverse(position.line));
     for (position, update) in placed {
+        // Positions count from 1.
         let start = skipped_lines + position.line - 1;
         rewrite(&mut lines, start, position.column - 1, &update.expect)?;
     }
@@ -84,6 +87,7 @@ pub(crate) fn apply(file: &Path, skipped_lines: usize, updates: &[Update]) -> Re
 /// Rewrites the expectation of the case that begins at a line, and whose keys are indented by so many columns.
 fn rewrite(lines: &mut Vec<String>, start: usize, indent: usize, expect: &Value) -> Result<(), String> {
     let first = lines.get(start).map_or("", String::as_str);
+    // A flow mapping has no lines of its own that could be replaced.
     if first.trim_start().trim_start_matches("- ").starts_with('{') {
         return Err("cannot update: a case is written in one line; write it as a block".into());
     }
@@ -95,12 +99,14 @@ fn rewrite(lines: &mut Vec<String>, start: usize, indent: usize, expect: &Value)
         .position(|line| is_outside(line))
         .unwrap_or(rest.len());
     let mut end = start + 1 + length;
+    // Blank lines before the next case belong to neither, and stay where they are.
     while end > start + 1 && lines.get(end - 1).is_some_and(|line| line.trim().is_empty()) {
         end -= 1;
     }
     let is_expect = |line: &String| depth(line) == indent && line.trim_start().starts_with("expect:");
     let own = lines.get(start..end).unwrap_or_default();
     let replaced = match own.iter().position(is_expect) {
+        // A case without `expect` gets one at its end.
         None => end..end,
         Some(n) => {
             let from = start + n;

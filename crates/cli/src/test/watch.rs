@@ -21,10 +21,12 @@ pub(super) fn run(flags: &args::Test) -> Result<ExitStatus, Problem> {
     let mut changed: Option<BTreeSet<PathBuf>> = None;
     loop {
         let (mut sources, problems) = files::find(&flags.paths, &flags.read);
+        // The clock is read before the files, so a write in between counts as a change.
         let begun = SystemTime::now();
         let mut before = times(flags, &sources, &crds);
         if let Some(changed) = &changed {
             let shared = shared_crds(flags);
+            // A change of a CRD that all suites share affects all of them.
             if !shared.iter().any(|file| changed.contains(file)) {
                 sources.retain(|source| {
                     let own = crds.get(&source.name).map_or(&[][..], Vec::as_slice);
@@ -34,6 +36,7 @@ pub(super) fn run(flags: &args::Test) -> Result<ExitStatus, Problem> {
             }
         }
         match run_suites(flags, &sources, problems) {
+            // Files that were not run this time keep the CRDs of their last run.
             Ok(RunOutcome { crds: read, .. }) => crds.extend(read),
             // A file may be saved half-way, or have no cases yet.
             Err(problem) => problem.print(),
@@ -46,6 +49,7 @@ pub(super) fn run(flags: &args::Test) -> Result<ExitStatus, Problem> {
         }
         changed = Some(loop {
             std::thread::sleep(POLL);
+            // Problems of the search are ignored here: the next run reports them.
             let (sources, _) = files::find(&flags.paths, &flags.read);
             let now = times(flags, &sources, &crds);
             let changes: BTreeSet<PathBuf> = now
@@ -74,6 +78,7 @@ fn times(flags: &args::Test, sources: &[InputSource], crds: &BTreeMap<Arc<str>, 
 }
 
 fn modified(file: &Path) -> Option<SystemTime> {
+    // A file that cannot be read has no time. If it appears later, that is a change.
     std::fs::metadata(file).and_then(|m| m.modified()).ok()
 }
 

@@ -94,6 +94,7 @@ pub(super) struct DefinitionDiff {
 impl DefinitionDiff {
     fn new(entry: &CatalogEntry, mut changes: Vec<DefinitionChange>) -> Self {
         let fields: Vec<String> = changes.iter().map(|c| c.field(entry)).collect();
+        // The fields of an error name the new CRD, so its text has the locations; a removed CRD has only the old one.
         for (change, location) in changes.iter_mut().zip(entry.locations(&fields)) {
             change.location = location;
         }
@@ -165,6 +166,7 @@ pub(super) fn compare(before: &Catalog, after: &Catalog) -> Vec<DefinitionDiff> 
         catalog
             .entries()
             .iter()
+            // From the end: of several CRDs of one name, the catalog uses the last.
             .rposition(|e| e.definition.name() == name)
     };
     let mut all = Vec::new();
@@ -180,6 +182,7 @@ pub(super) fn compare(before: &Catalog, after: &Catalog) -> Vec<DefinitionDiff> 
     for old in before.entries() {
         if named(after, old.definition.name()).is_none() {
             let mut changes = ChangeList::default();
+            // A removed CRD has nothing to compare, and its objects are deleted with it.
             changes.add(
                 "SCT1001",
                 "",
@@ -231,6 +234,7 @@ impl ChangeList {
         self.shared(old, new);
         let treatment = Treatment {
             ratcheting,
+            // Nothing is pruned only if neither CRD prunes.
             everything_stays: old.preserves_unknown_fields() && new.preserves_unknown_fields(),
         };
         for before in old.versions() {
@@ -349,6 +353,7 @@ impl ChangeList {
             );
         }
         self.subresources(old, new);
+        // In v1beta1, these may be declared for all versions at once, so the specification resolves them.
         let fields = |(spec, version): (&Spec, &CrdVersion)| spec.selectable_fields_of(version).to_vec();
         let (before, after): (Vec<Str>, Vec<Str>) = (fields(old), fields(new));
         for field in before.iter().filter(|field| !after.contains(field)) {

@@ -112,6 +112,7 @@ pub(super) fn effect(keyword: &str, old: &Map, new: &Map) -> Option<Effect> {
         }
         "multipleOf" => loosens(match (number(before), number(after)) {
             (_, None) => true,
+            // Remainders of fractions are inexact, so only whole steps are known to divide each other.
             (Some(before), Some(after)) => after != 0.0 && before % after == 0.0 && before.fract() == 0.0,
             (None, Some(_)) => false,
         }),
@@ -121,8 +122,11 @@ pub(super) fn effect(keyword: &str, old: &Map, new: &Map) -> Option<Effect> {
             loosens(after.is_empty() || (!before.is_empty() && is_within(before, after)))
         }
         "required" | "allOf" => loosens(is_within(list(after), list(before))),
+        // Any other change of `oneOf` may make a second alternative match, which refuses the value.
         "oneOf" => loosens(list(after).is_empty()),
+        // Whether one regular expression accepts all that another accepts is not decided here.
         "pattern" | "not" => loosens(after.is_none()),
+        // Some formats change the CEL type: `date-time` is a timestamp and not a string.
         "format" => Some(match (after, is_typed(before) || is_typed(after)) {
             (None, false) => Effect::Loosens,
             (None, true) => Effect::Retypes,
@@ -130,6 +134,7 @@ pub(super) fn effect(keyword: &str, old: &Map, new: &Map) -> Option<Effect> {
             (Some(_), true) => Effect::TightensAndRetypes,
         }),
         "type" => Some(match (string(before), string(after)) {
+            // Every integer is a number, but rules see a double.
             (Some("integer"), Some("number")) | (Some("integer" | "string"), None) => Effect::Retypes,
             (Some(_), None) if !is_on(new.get(INT_OR_STRING)) => Effect::Retypes,
             // Stored values of the other type can no longer be applied, as with any change of the type.

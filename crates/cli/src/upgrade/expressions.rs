@@ -19,6 +19,7 @@ pub(super) enum Concern {
 
 /// Returns whether a rule reads a field below its own schema.
 pub(super) fn concern(rule: &str, below: &[SchemaStep]) -> Concern {
+    // A rule that does not parse may read anything. The CRD is refused anyway.
     let Ok(ast) = parse(rule, &ParseOptions::default()) else {
         return Concern::Change;
     };
@@ -67,10 +68,13 @@ fn holds(expression: &Expr, schema: Option<&Map>) -> bool {
     let [a, b] = args.as_slice() else {
         return false;
     };
+    // `==` of two paths that exist cannot fail; any other call might.
     match &**function {
         "_&&_" => holds(a, schema) && holds(b, schema),
+        // CEL absorbs an error of one operand of `||` if the other one is true.
         "_||_" => holds(a, schema) || holds(b, schema),
         "_==_" | "_<=_" | "_>=_" => match (SelectChain::new(a), SelectChain::new(b)) {
+            // The roots are not compared: for an unchanged value, `self` and `oldSelf` are equal.
             (Some(a), Some(b)) => !a.test && !b.test && a.fields == b.fields && a.is_there(schema),
             _ => false,
         },
@@ -114,6 +118,7 @@ impl<'e> SelectChain<'e> {
 
     /// Returns whether the selected value contains the field, or the field contains it.
     fn leads_to(&self, below: &[SchemaStep]) -> bool {
+        // `zip` ends with the shorter path: a rule that reads a parent sees its children, too.
         self.fields.iter().zip(below).all(|(field, step)| match step {
             // Names that are not identifiers are escaped in rules.
             SchemaStep::Property(name) => field == name || field.contains("__"),
@@ -125,11 +130,13 @@ impl<'e> SelectChain<'e> {
     fn is_there(&self, schema: Option<&Map>) -> bool {
         let mut schema = schema;
         self.fields.iter().all(|field| {
+            // A chain through lists or maps has no `properties` here, so it counts as missing.
             let property = || schema?.get("properties")?.get(field)?.as_object();
             let required = || {
                 let required = schema?.get("required")?.as_array()?;
                 required.iter().find(|name| name.as_str() == Some(field))
             };
+            // kube-apiserver applies defaults before rules run, so a field with a default is present.
             let there = required().is_some() || property().is_some_and(|p| p.contains_key("default"));
             schema = property();
             there

@@ -96,6 +96,7 @@ impl ObjectUpgrade {
         };
         let options = AdmitOptions::default();
         let mut stored = object.value.clone();
+        // An update needs a resource version, and files usually have none.
         complete_metadata(found.scope(), &mut stored, Some(&"1".into()));
         let old = match Normalized::new(&resource, stored.clone(), &[], NormalizeMode::Applied, &options) {
             Ok(normalized) => normalized.into_parts().0,
@@ -108,6 +109,7 @@ impl ObjectUpgrade {
         };
         let outcome = admit(&resource, request, &options);
         self.note_pruned(&outcome.warnings, query);
+        // Nothing else has been added yet, so findings and unknown fields run in parallel.
         let unknown = unknown_fields(&outcome.warnings);
         for (finding, (unknown, _)) in self.findings.iter_mut().zip(unknown) {
             finding.help = found.field_exists(&object.value, unknown);
@@ -276,6 +278,7 @@ impl UpgradeCheck<'_> {
     ) -> Result<DocumentOutcome, Problem> {
         let locator = DocumentLocator::new(document);
         let directives = Directives::new(document.text, document.start.line);
+        // Only objects are checked here: --from and --to name the CRDs.
         let objects = document.objects()?.into_par_iter().filter(|o| !o.is_definition());
         let checked = objects.map(|object| {
             let checked = self.object(document.file, Some(&locator), &object)?;
@@ -293,6 +296,7 @@ impl UpgradeCheck<'_> {
         locate_all(&locator, &mut items);
         items
             .iter_mut()
+            // Locations first: comments that silence findings apply to lines.
             .for_each(|item| item.apply_policy(self.policy, &directives));
         let items = rendered(items, renderer)?;
         Ok(DocumentOutcome { items, skipped })
@@ -312,6 +316,7 @@ impl UpgradeCheck<'_> {
         let mut items: Vec<ObjectUpgrade> = checked.into_iter().flatten().collect();
         items
             .iter_mut()
+            // Objects of a cluster have no text, and so no comments that silence findings.
             .for_each(|item| item.apply_policy(self.policy, &Directives::default()));
         rendered(items, renderer)
     }
@@ -347,6 +352,7 @@ impl UpgradeCheck<'_> {
                 BuiltinLookup::OtherRelease(why) => Some(why),
                 BuiltinLookup::Unknown => self.after.suggestion(api_version, kind),
             };
+            // Neither the old nor the new CRDs have the kind, so the upgrade does not affect it.
             if before.is_none() && help.is_none() {
                 return Ok(None);
             }
@@ -360,6 +366,7 @@ impl UpgradeCheck<'_> {
         };
         let mut stored = object.value.clone();
         apply_request_context(after, &mut stored, Some(&"1".into()));
+        // kube-apiserver prunes and defaults a stored object by the new CRD when it reads it, before any write.
         let mut old = stored.clone();
         if let Err(why) = prune_and_default_stored(after, &mut old) {
             item.refuse_write(&AdmissionError::TooLarge(why), &query, &object.value);
@@ -380,6 +387,7 @@ impl UpgradeCheck<'_> {
         match &outcome.error {
             Some(error) => item.refuse_write(error, &query, &object.value),
             None => {
+                // Without an old object, nothing ratchets: these are the errors that the update was spared.
                 let flaws = check(after, &old, None, &options).errors;
                 for issue in flaws.iter().map(issue) {
                     item.outcome = UpgradeOutcome::Ratcheted;
@@ -392,11 +400,13 @@ impl UpgradeCheck<'_> {
                 }
             }
         }
+        // The old CRD may be unable to read the object; then its defaults cannot be compared.
         if let Some(before) = before
             && prune_and_default_stored(before, &mut stored).is_ok()
         {
             differences(&stored, &old, Some(&object.value), "", &mut item.defaulted);
         }
+        // A pruned field has disappeared, which is already reported.
         let pruned: BTreeSet<&String> = item.pruned.iter().collect();
         item.defaulted.retain(|field| !pruned.contains(field));
         for defaulted in item.defaulted.clone() {

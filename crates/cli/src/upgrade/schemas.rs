@@ -84,6 +84,7 @@ impl<'a> SchemaDiff<'a> {
 
     fn schema(&mut self, old: &Map, new: &'a Map) {
         self.above.push(new);
+        // Keywords of both schemas, each once: a removed one is a change, too.
         let keywords = old.keys().chain(new.keys().filter(|k| !old.contains_key(k)));
         for keyword in keywords {
             let (before, after) = (old.get(keyword), new.get(keyword));
@@ -91,6 +92,7 @@ impl<'a> SchemaDiff<'a> {
                 continue;
             }
             match keyword.as_str() {
+                // Documentation accepts and refuses nothing.
                 "description" | "title" | "example" | "externalDocs" => {}
                 "properties" => self.properties(before, after, old, new),
                 "items" => self.entries(SchemaStep::Items, keyword, before, after),
@@ -144,6 +146,7 @@ impl<'a> SchemaDiff<'a> {
             let default = field.get("default").map_or(Compatibility::Safe, |_| {
                 self.seen(Observer::Above(PresenceChange::Ends))
             });
+            // The worse of both: the default ends, and rules see an undeclared field.
             let compatibility = default.max(self.seen(Observer::Rules));
             self.add(
                 "SCT1101",
@@ -222,10 +225,13 @@ impl<'a> SchemaDiff<'a> {
         for (n, rule) in after
             .iter()
             .enumerate()
+            // A rule whose text, or whose flags for the old value, have changed is a new rule.
             .filter(|(_, rule)| !before.contains(rule))
         {
             let here = self.above.last().copied();
             let compatibility =
+                // A rule that compares states runs on every update, so ratcheting does not spare it unless it holds
+                // unchanged.
                 if !expressions::compares(rule.text) || expressions::holds_unchanged(rule.text, here) {
                     self.tightened()
                 } else {
@@ -240,6 +246,7 @@ impl<'a> SchemaDiff<'a> {
             );
         }
         for rule in before.iter().filter(|rule| !after.contains(rule)) {
+            // Without the rule, everything that was accepted still is.
             self.add(
                 "SCT1111",
                 format!("the rule `{}` is removed", rule.text),
@@ -293,6 +300,7 @@ impl<'a> SchemaDiff<'a> {
     /// undeclared fields as unchanged.
     fn tightened_at(&self, depth: usize) -> Compatibility {
         let metadata = |step: &SchemaStep| matches!(step, SchemaStep::Property(name) if name == "metadata");
+        // Every write changes `metadata`, and so the root that contains it.
         let touched = depth == 0 || (depth == 1 && self.steps.first().is_some_and(metadata));
         let undescribed = |schema: &&Map| compatibility::holds_undescribed(schema);
         let unknowable = self.treatment.everything_stays || self.above.get(depth).is_some_and(undescribed);
@@ -305,6 +313,7 @@ impl<'a> SchemaDiff<'a> {
 
     /// The effect on observers of a changed value or type.
     fn seen(&self, sight: Observer) -> Compatibility {
+        // From the root down: each schema above sees the change in its own way.
         let mut worst = self.seen_as_key();
         for (depth, schema) in self.above.iter().enumerate() {
             let below = self.steps.get(depth..).unwrap_or_default();

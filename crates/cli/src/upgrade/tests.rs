@@ -80,6 +80,7 @@ fn create(resource: &Resource, mut object: Value) -> AdmitOutcome {
         suffix: "00000".into(),
     };
     let metadata = object.as_object_mut().unwrap().get_mut("metadata").unwrap();
+    // kube-apiserver refuses a create with a resource version.
     metadata.as_object_mut().unwrap().remove("resourceVersion");
     ask(resource, WriteOperation::Create(&identity), object)
 }

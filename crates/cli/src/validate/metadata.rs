@@ -14,6 +14,7 @@ pub(crate) fn complete_metadata(scope: Scope, object: &mut Value, version: Optio
     let Some(members) = object.as_object_mut() else {
         return;
     };
+    // kube-apiserver decodes `metadata: null` as empty metadata.
     let metadata = members.get_or_insert_with("metadata", || Value::Null);
     if metadata.is_null() {
         *metadata = Value::Object(Map::new());
@@ -22,6 +23,7 @@ pub(crate) fn complete_metadata(scope: Scope, object: &mut Value, version: Optio
         return;
     };
     match scope {
+        // The path of the request would name it; kubectl uses `default` for a file without a namespace.
         Scope::Namespaced => {
             metadata.get_or_insert_with("namespace", || "default".into());
         }
@@ -30,6 +32,7 @@ pub(crate) fn complete_metadata(scope: Scope, object: &mut Value, version: Optio
             metadata.remove("namespace");
         }
     }
+    // A version in the file is of the past and would only conflict.
     if let Some(version) = version {
         metadata.insert("resourceVersion", version.clone());
     }
@@ -42,6 +45,7 @@ impl UnknowableMetadata {
     /// Returns those of an object, and of the stored object that it replaces.
     pub(super) fn new(object: &Value, old: Option<&Value>) -> Self {
         let has = |object: &Value, field: &str| object.at(["metadata", field]).is_some();
+        // The server sets both, whatever the file contains.
         let mut fields = vec!["resourceVersion", "managedFields"];
         match old {
             None => fields.extend(["uid", "creationTimestamp"]),

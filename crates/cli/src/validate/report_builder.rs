@@ -106,6 +106,7 @@ impl ReportBuilder<'_> {
         written: Option<&Value>,
     ) {
         let is_final = |error: &&FieldError| {
+            // The value in the error counts as well: a rule may name another field than the one that it reads.
             let named = matches!(error.value(), BadValue::Value(value) if is_open_text(value));
             let value = value_at(sent, &path_of(error, sent));
             // Beside nulls for values that are not final, an absent field may be derived from them.
@@ -113,11 +114,13 @@ impl ReportBuilder<'_> {
             !named && !may_be_derived && !value.is_some_and(placeholders::is_open)
         };
         let (mut errors, mut open): (Vec<&FieldError>, Vec<&FieldError>) = errors.iter().partition(is_final);
+        // The rules were not checked because of errors that are now warnings, so this error is one of them.
         if !open.is_empty() && errors.iter().all(|error| says_not_checked(error)) {
             open.append(&mut errors);
         }
         for error in open {
             let path = path_of(error, sent);
+            // The value was replaced by null, and its type error has been reported as a warning.
             let is_known = written.is_some_and(|written| value_at(written, &path) == Some(&Value::Null));
             if is_known {
                 continue;
@@ -142,6 +145,7 @@ impl ReportBuilder<'_> {
                 issue.help = Some("the value looks like a placeholder: replace it".to_owned());
             }
             let value = value.map(Value::to_json);
+            // For an update, both values explain the error. A message that already shows the value is enough.
             issue.value = value.filter(|v| issue.old.is_some() && !issue.message.contains(v.as_str()));
             self.add(issue, &path);
         }
@@ -169,12 +173,14 @@ impl ReportBuilder<'_> {
                 .pointer
                 .split('/')
                 .skip(1)
+                // In this order, as RFC 6901 demands: `~01` is `~1` and not `/`.
                 .map(|name| name.replace("~1", "/").replace("~0", "~"))
                 .collect();
             let mut segments = Vec::new();
             let mut value = Some(object);
             for name in &names {
                 segments.push(match value {
+                    // A pointer into a list always has a number; the fallback only affects the location.
                     Some(Value::Array(_)) => Segment::Index(name.parse().unwrap_or(0)),
                     _ => Segment::Field(name),
                 });
@@ -205,6 +211,7 @@ impl ReportBuilder<'_> {
         let ObjectReport {
             kind, api_version, ..
         } = &self.report;
+        // kube-apiserver names the version alone, although the object has its group as well.
         let version = api_version.rsplit('/').next().unwrap_or_default();
         let text = format!("{kind} in version \"{version}\" cannot be handled as a {kind}: {why}");
         self.report.accepted = false;
@@ -219,6 +226,7 @@ impl ReportBuilder<'_> {
         let mut queries = findings
             .iter()
             .filter_map(|finding| locator.finding(&self.index, finding));
+        // All strict findings are one error, which the caller has just added.
         if let Some(issue) = self.report.errors.last_mut() {
             issue.query = queries.next();
             issue.related.extend(queries.map(|query| RelatedLocation {
@@ -255,6 +263,7 @@ fn is_open_text(value: &Value) -> bool {
 /// Returns the names of the field that a type error names: `… into Go struct field PodSpec.spec.replicas of type int32`.
 /// Lists have no index there.
 pub(super) fn undecodable_names(why: &str) -> Vec<&str> {
+    // The text is that of Go's encoding/json: `json: cannot unmarshal … into Go struct field`.
     let named = why
         .split_once("Go struct field ")
         .and_then(|(_, rest)| rest.split_once(" of type "));

@@ -126,6 +126,7 @@ impl<'a> Validator<'a> {
     /// Validates all objects of a document.
     pub(crate) fn document(&self, document: &Document<'_>) -> DocumentResults {
         let mut results = DocumentResults::default();
+        // Variables are replaced in the text, as Flux does: a value may become a number or a whole mapping.
         let text = placeholders::substitute(document.text, self.variables);
         let document = &Document {
             file: document.file,
@@ -148,6 +149,7 @@ impl<'a> Validator<'a> {
         }
         let locator = DocumentLocator::new(document);
         let validator = |object: InputObject| self.validator(document.file, Some(&locator), object, None);
+        // Most documents have one object; distributing them would cost more than it gains.
         let report: Vec<Result<ObjectResult, Problem>> = if objects.len() < SHARED {
             objects.into_iter().map(validator).collect()
         } else {
@@ -161,6 +163,7 @@ impl<'a> Validator<'a> {
                 Err(problem) => results.problems.push(problem),
             }
         }
+        // After all objects: a lookup reads the whole text, whatever the number of queries.
         locate_all(&locator, &mut reports);
         results.reports = reports;
         results
@@ -169,6 +172,7 @@ impl<'a> Validator<'a> {
     /// Returns why an object is skipped, if it is.
     fn skip_reason(&self, file: &str, object: &InputObject) -> Option<&'static str> {
         let (kind, version) = (object.kind(), object.api_version());
+        // `Kind` matches every version; `group/version/Kind` matches one.
         let skipped =
             |s: &String| s == kind || s.strip_suffix(kind).and_then(|s| s.strip_suffix('/')) == Some(version);
         let (group, _) = group_version(version);
@@ -197,6 +201,7 @@ impl<'a> Validator<'a> {
         match self
             .overrides(file)
             .filter_map(|settings| settings.ignore_missing_schemas)
+            // Later overrides win over earlier ones, as with flags.
             .last()
         {
             Some(true) => MissingSchemas::Skipped,
@@ -254,6 +259,7 @@ impl<'a> Validator<'a> {
             locator,
             index: object.index.clone(),
         };
+        // CRDs among the inputs are in the catalog, which has compiled them for the other objects.
         if object.is_definition() {
             self.definition(&mut builder);
             return Ok(builder.end());
@@ -354,6 +360,7 @@ impl<'a> Validator<'a> {
     /// Validates a CRD among the inputs.
     fn definition(&self, builder: &mut ReportBuilder<'_>) {
         let (file, name) = (&builder.report.file, &builder.report.name);
+        // From the end: of several CRDs with this name in the file, objects are checked against the last.
         let entry = self.catalog.entries().iter().rev();
         let mut entry = entry.filter(|e| e.file == *file && e.definition.name() == name);
         match entry.next() {
@@ -386,6 +393,7 @@ impl<'a> Validator<'a> {
                 "--subresource scale needs the stored objects: name them with --old",
             ));
         };
+        // A Scale does not say which kind it scales; only the path of the request would.
         let mut targets = Vec::new();
         for old in stored.named(object.namespace(), object.name()) {
             let found = self.catalog.find(old.get_str("apiVersion"), old.get_str("kind"));
@@ -404,6 +412,7 @@ impl<'a> Validator<'a> {
             builder.refuse_for(Issue::plain("NotServed", why), "metadata");
             return Ok(());
         };
+        // In a Scale, absent replicas are zero: the Go field is not a pointer.
         let replicas = object
             .value
             .at(["spec", "replicas"])

@@ -37,9 +37,12 @@ impl Validator<'_> {
         builder.report.by = Some(Arc::clone(&found.entry.title));
         let old = old.map(|mut old| {
             if let Some(members) = old.as_object_mut() {
+                // The file may have another version of the kind. Conversion by strategy None changes only the
+                // apiVersion.
                 members.insert("apiVersion", resource.api_version.as_str().into());
             }
             let version = old.at(["metadata", "resourceVersion"]).cloned();
+            // Any version does: it must be present in an update, and equal to that of the stored object.
             apply_request_context(resource, &mut old, Some(&version.unwrap_or_else(|| "1".into())));
             prune_and_default_stored(resource, &mut old).map(|()| old)
         });
@@ -54,6 +57,7 @@ impl Validator<'_> {
             .as_ref()
             .and_then(|old| old.at(["metadata", "resourceVersion"]));
         let unknown = self
+            // Only a shown object omits what the server alone knows; errors are not affected.
             .show_object
             .then(|| UnknowableMetadata::new(&sent, old.as_ref()));
         builder.report.update = old.is_some();
@@ -75,6 +79,7 @@ impl Validator<'_> {
         let validation = self.field_validation(&builder.report.file);
         let first = write_open(&sent, |object| write(object, validation));
         builder.warn_version(found);
+        // The second write finds the errors that kube-apiserver would report only after the strict ones are fixed.
         let rest =
             is_strict(&first.outcome).then(|| write(first.written(&sent).clone(), FieldValidation::Ignore));
         self.report_outcomes(builder, first, rest, old.as_ref(), &sent, unknown);
@@ -95,6 +100,7 @@ impl Validator<'_> {
         found: BuiltinMatch,
         object: InputObject,
     ) {
+        // The cluster is not asked for built-in kinds: `--old-from-cluster` reads the kinds of CRDs.
         let stored = self.stored.and_then(|stored| stored.local(&object)).cloned();
         let InputObject {
             mut value,
@@ -120,6 +126,7 @@ impl Validator<'_> {
         let write = |mut object: Value, field_validation| {
             complete_metadata(found.scope(), &mut object, version.as_ref());
             let outcome = self.admit_builtin(found, object, old.clone(), &found_in_text, field_validation);
+            // Inside the closure, because the retry without unknown fields needs the same exception.
             without_allocated(&sent, outcome)
         };
         let validation = self.field_validation(&builder.report.file);
@@ -212,6 +219,7 @@ impl Validator<'_> {
         };
         self.report_outcome(builder, outcome, old, sent, None);
         let strict = builder.report.errors.len();
+        // The first write has already reported the warnings.
         rest.warnings.clear();
         self.report_outcome(builder, rest, old, sent, unknown);
         if builder.report.errors.len() > strict
@@ -292,12 +300,14 @@ fn write_open(sent: &Value, write: impl Fn(Value) -> AdmitOutcome) -> OpenWrite 
     while let Some(AdmissionError::Undecodable(why)) = &result.outcome.error {
         let mut next = result.written(sent).clone();
         let names = undecodable_names(why);
+        // After several fields, all are replaced at once: each write validates the whole object.
         let is_found = if names.is_empty() || result.reasons.len() >= MAX_SINGLE_BLANKS {
             placeholders::blank(&mut next, &[])
         } else {
             placeholders::blank(&mut next, &names)
         };
         if !is_found {
+            // The error is about a final value, which must be reported as it is.
             break;
         }
         result.reasons.push(why.clone());

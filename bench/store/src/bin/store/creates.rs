@@ -42,6 +42,7 @@ impl Rate {
 async fn write(store: &Arc<dyn Store>, writers: usize, round: usize) -> Result<Rate, Failure> {
     let start = Instant::now();
     let name = move |writer, n| format!("{round}-{writers}-{writer}/{n:08}");
+    // No pace: each writer writes again at once.
     let latencies = latencies(store, writers, RUN, None, name).await?;
     Ok(Rate::of(latencies, 1, start.elapsed()))
 }
@@ -115,6 +116,7 @@ pub(crate) async fn creates(root: &Path, numbers: &[usize]) -> Result<(), Failur
             EtcdStore::connect(EtcdConfig::new(vec![address.clone()])).await?,
         )),
     };
+    // Blocking work on a thread of the runtime would delay its other tasks.
     let mut target = tokio::task::block_in_place(|| Target::new(directory.path()))?;
     println!("\n## Durable creates of 1 KiB per second: median of {ROUNDS} rounds (slowest to fastest)\n");
     println!("The limits are written {}.\n", target.way);
@@ -137,6 +139,7 @@ pub(crate) async fn creates(root: &Path, numbers: &[usize]) -> Result<(), Failur
         }
         let ratio = |above: &[Rate], below: &[Rate]| {
             let pairs = above.iter().zip(below);
+            // Pairs of neighbouring runs: the disk is slower at some times than at others.
             median(
                 pairs
                     .map(|(above, below)| above.per_second / below.per_second)
@@ -170,6 +173,7 @@ impl Drop for Etcd {
 }
 
 fn etcd(directory: &Path) -> Result<Option<(Etcd, String)>, Failure> {
+    // Both are held until the addresses are known, so that they differ.
     let ports = [
         TcpListener::bind("127.0.0.1:0")?,
         TcpListener::bind("127.0.0.1:0")?,
@@ -190,6 +194,7 @@ fn etcd(directory: &Path) -> Result<Option<(Etcd, String)>, Failure> {
             &peer,
         ])
         .args(["--name", "bench", "--initial-cluster", &format!("bench={peer}")])
+        // The default quota would end the run.
         .args(["--quota-backend-bytes", "8000000000"])
         .arg("--data-dir")
         .arg(directory.join("etcd"))

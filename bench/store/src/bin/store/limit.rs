@@ -54,6 +54,7 @@ impl Shared {
     fn serve(&self, target: &mut Target) -> Result<(), Failure> {
         loop {
             let mut group = self.group();
+            // All active writers wait, so nothing would be gained by waiting longer.
             while group.waiting.len() < group.writers {
                 group = self.complete.wait(group).unwrap_or_else(PoisonError::into_inner);
             }
@@ -61,10 +62,12 @@ impl Shared {
                 return Ok(());
             }
             let Group { bytes, waiting, .. } = std::mem::take(&mut *group);
+            // `take` also clears the number of writers, which has not changed.
             group.writers = waiting.len();
             drop(group);
             target.append(&bytes)?;
             for writer in waiting {
+                // A writer that has ended no longer waits.
                 let _ = writer.send(());
             }
         }
@@ -78,6 +81,7 @@ async fn writer(shared: Arc<Shared>, start: Instant) -> Vec<Duration> {
         let value = [b'x'; VALUE + AROUND];
         let begin = Instant::now();
         let (answer, answered) = oneshot::channel();
+        // The lock is released before the reply is awaited.
         let complete = {
             let mut group = shared.group();
             group.bytes.extend_from_slice(&value);
@@ -92,6 +96,7 @@ async fn writer(shared: Arc<Shared>, start: Instant) -> Vec<Duration> {
         }
         latencies.push(begin.elapsed());
     }
+    // The others must not wait for a writer that has ended.
     shared.group().writers -= 1;
     shared.complete.notify_one();
     latencies

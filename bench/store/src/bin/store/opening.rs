@@ -49,6 +49,7 @@ pub(crate) async fn fill_and_crash(directory: &Path, objects: usize) -> Result<(
         store.write(&key, Write::Create { value }).await
     })
     .await?;
+    // Without a shutdown, so that the journal has to be replayed.
     std::process::abort()
 }
 
@@ -80,6 +81,7 @@ pub(crate) fn opening(root: &Path) -> Result<(), Failure> {
         // It ends by a signal, on purpose.
         run(&["--fill", &path, &objects.to_string()])?;
         let rate = f64::from(objects) / start.elapsed().as_secs_f64();
+        // The first time after a crash, then after the clean ends of the runs before.
         let times = [
             run(&["--open", &path])?,
             run(&["--open", &path])?,
@@ -117,6 +119,7 @@ pub(crate) async fn memory(root: &Path) -> Result<(), Failure> {
         println!("| {} | {} MB |", round * ROUND, resident_megabytes());
         write_many(&store, ROUND, |store, n| async move {
             let key = format!("/registry/example.com/widgets/ns/{:05}", n % OBJECTS);
+            // Two tasks may write the same object; the loser reads it again.
             loop {
                 let current = store.get(&key, ReadAt::Latest).await?;
                 let value = vec![b'x'; VALUE].into();

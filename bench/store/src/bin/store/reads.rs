@@ -43,6 +43,7 @@ pub(crate) async fn lists(root: &Path) -> Result<(), Failure> {
         };
         loop {
             let page = store.list(request.clone()).await?;
+            // Pages of one list are read at one revision, as kube-apiserver does.
             request.at = ReadAt::Exact(page.revision);
             request.after = page.entries.last().map(|entry| entry.key.to_string());
             request.remaining = Some(page.remaining);
@@ -87,6 +88,7 @@ async fn fan_out(watches: u64, events: Revision) -> Result<Duration, Failure> {
         let value = vec![b'x'; VALUE].into();
         let key = format!("/registry/example.com/widgets/ns/{n}");
         store.write(&key, Write::Create { value }).await?;
+        // The watches run on the same threads, and the writer never waits by itself.
         tokio::task::yield_now().await;
     }
     for task in tasks {

@@ -34,6 +34,7 @@ pub(crate) async fn stalls(root: &Path) -> Result<(), Failure> {
     let usual = EmbeddedConfig::new(root).checkpoint_bytes;
     let kinds = [("none", usize::MAX), ("every 64 MiB", usual)];
     let mut all = kinds.map(|_| Vec::new());
+    // In turn, so that other load affects both alike.
     for _ in 0..ROUNDS {
         for ((_, bytes), all) in kinds.iter().zip(&mut all) {
             all.extend(latencies(root, *bytes).await?);

@@ -66,8 +66,10 @@ impl Keyword {
             "Items" => items,
             _ => properties,
         };
+        // `has(self.a)` demands presence as `required` does; a default is reported elsewhere.
         match self {
             Keyword::Required(name) => limits.required.iter().any(|r| **r == **name),
+            // Only an equal pattern counts: whether another one is stricter is not decided.
             Keyword::Pattern(pattern) => Value::from(&*limits.pattern).to_json() == *pattern,
             Keyword::Enum(values) => {
                 !limits.enumeration.is_empty()
@@ -116,6 +118,7 @@ pub(super) fn instead_of(rule: &Expr, ty: Type) -> Option<Vec<Keyword>> {
                 both.extend(instead_of(b, ty)?);
                 Some(both)
             }
+            // Both `matches` and `pattern` search anywhere in the text, with the syntax of RE2.
             ("matches", Some(text), [pattern]) | ("matches", None, [text, pattern]) if is_self(text) => {
                 Some(vec![Keyword::Pattern(constant(pattern)?)])
             }
@@ -133,6 +136,7 @@ pub(super) fn instead_of(rule: &Expr, ty: Type) -> Option<Vec<Keyword>> {
 fn comparison(operator: &str, value: &Expr, bound: &Expr, ty: Type) -> Option<Keyword> {
     if is_self(value) {
         return match (operator, ty) {
+            // Doubles are left out: `1` and `1.0` are equal, but differ as JSON values of an enumeration.
             ("_==_", Type::String | Type::Integer) => Some(Keyword::Enum(vec![constant(bound)?])),
             ("_!=_", Type::String) if constant(bound)? == "\"\"" => Some(Keyword::MinSize("Length", 1)),
             ("_<=_" | "_<_", Type::Integer | Type::Number) => Some(Keyword::Maximum {
@@ -158,6 +162,7 @@ fn comparison(operator: &str, value: &Expr, bound: &Expr, ty: Type) -> Option<Ke
     };
     Some(match operator {
         "_<=_" => Keyword::MaxSize(what, bound),
+        // `size(self) < -9223372036854775808` has no keyword.
         "_<_" => Keyword::MaxSize(what, bound.checked_sub(1)?),
         "_>=_" => Keyword::MinSize(what, bound),
         "_>_" => Keyword::MinSize(what, bound.checked_add(1)?),
@@ -192,6 +197,7 @@ fn enumeration(list: &Expr) -> Option<Keyword> {
         return None;
     };
     let values: Option<Vec<String>> = elements.iter().map(constant).collect();
+    // An empty enumeration means no constraint, but a rule with an empty list accepts nothing.
     let values = values.filter(|values| !values.is_empty() && optional.is_empty())?;
     Some(Keyword::Enum(values))
 }

@@ -24,6 +24,7 @@ pub(super) fn mistakes(
     if is_always_true(rule, schema) {
         return vec![("SCT0107", "the rule is always true".to_owned())];
     }
+    // A rule that is a keyword reads nothing but `self`, so the checks below would find nothing.
     if let Some(found) = schema.ty.and_then(|ty| keywords::instead_of(rule, ty)) {
         let text = keywords::join(&found);
         return vec![if found.iter().all(|keyword| keyword.is_in(schema)) {
@@ -80,6 +81,7 @@ impl Reads<'_> {
         match &expression.kind {
             ExprKind::Literal(_) | ExprKind::Ident(_) => {}
             ExprKind::Select { operand, test, .. } => {
+                // `has(self.a)` does not read `a`, but it reads `self`.
                 if !test && let Some(path) = self.path(expression) {
                     self.check(&path, facts);
                 }
@@ -104,6 +106,7 @@ impl Reads<'_> {
                     self.visit(then, &with(facts, self.facts(condition, true)));
                     self.visit(otherwise, &with(facts, self.facts(condition, false)));
                 }
+                // Other calls evaluate all of their arguments.
                 (_, args) => target
                     .iter()
                     .map(|t| &**t)
@@ -120,6 +123,7 @@ impl Reads<'_> {
     }
 
     fn fold(&mut self, fold: &Comprehension, facts: &Facts) {
+        // The range is evaluated outside, where the variables are not yet bound.
         self.visit(&fold.range, facts);
         self.visit(&fold.accu_init, facts);
         let range = self.path(&fold.range);
@@ -152,6 +156,7 @@ impl Reads<'_> {
     fn path(&self, expression: &Expr) -> Option<ReadPath> {
         match &expression.kind {
             ExprKind::Ident(name) => {
+                // Inner variables shadow outer ones and `self`.
                 if let Some((_, path)) = self.bound.iter().rev().find(|(bound, _)| bound == name) {
                     return path.clone();
                 }
@@ -176,6 +181,7 @@ impl Reads<'_> {
             }
             ExprKind::Call { function, args, .. } if &**function == "_[_]" => {
                 let mut path = self.path(args.first()?)?;
+                // An index into a map reads an entry, which no schema declares as a property.
                 self.at(&path)?.items.as_ref()?;
                 path.steps.push(SchemaStep::Items);
                 Some(path)
@@ -198,6 +204,7 @@ impl Reads<'_> {
             root: path.root,
             steps: above.to_vec(),
         };
+        // kube-apiserver sets these fields of every whole object, required or not.
         let in_metadata = match path.steps.first() {
             Some(SchemaStep::Property(first)) => {
                 self.is_resource && matches!(first.as_str(), "metadata" | "apiVersion" | "kind")
@@ -222,6 +229,7 @@ impl Reads<'_> {
     fn facts(&self, expression: &Expr, value: bool) -> Facts {
         match &expression.kind {
             ExprKind::Select { test: true, .. } if value => {
+                // A test of `self.a.b` that is true has also found `self.a`.
                 let mut facts = Facts::new();
                 let mut here = Some(expression);
                 while let Some(read) = here {
@@ -237,6 +245,8 @@ impl Reads<'_> {
                 ("!_", [inner]) => self.facts(inner, !value),
                 ("_&&_" | "_||_", [a, b]) => {
                     let (a, b) = (self.facts(a, value), self.facts(b, value));
+                    // If `a && b` is true, both operands are. If it is false, one of them is, so only what both imply
+                    // is known.
                     if (&**function == "_&&_") == value {
                         with(&a, b)
                     } else {
@@ -285,6 +295,7 @@ fn is_always_true(expression: &Expr, schema: &Structural) -> bool {
                 };
                 is_always_true(a, schema)
                     || is_always_true(b, schema)
+                    // The other operand may fail, but CEL ignores an error if one operand is true.
                     || is_negation(a, b)
                     || is_negation(b, a)
             }

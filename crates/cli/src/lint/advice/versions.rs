@@ -48,6 +48,7 @@ fn compare(
         }
         at.pop();
     };
+    // A declared map accepts any name, so a property of the other version survives as an entry.
     let values = other.additional_schema();
     for (name, property) in &one.properties {
         let same = other.property(name).or(values);

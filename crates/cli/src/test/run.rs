@@ -34,6 +34,8 @@ pub(crate) struct CaseOutcome {
     /// The object as it was stored.
     pub(crate) stored: Option<Value>,
     pub(crate) cost: u64,
+    /// False if the case is wrong and has written nothing.
+    pub(crate) has_run: bool,
     /// True if the expected message is one of an older release of Kubernetes.
     pub(crate) has_older_message: bool,
 }
@@ -207,6 +209,7 @@ impl CaseOutcome {
             message,
             warnings: outcome.warnings.iter().map(ToString::to_string).collect(),
             cost: outcome.stats.rule_cost,
+            has_run: true,
             has_older_message: false,
             stored: outcome.error.is_none().then_some(outcome.object),
         }

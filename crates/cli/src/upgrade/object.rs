@@ -446,7 +446,6 @@ fn rendered(
     items.into_iter().map(render).collect()
 }
 
-/// Collects the fields that two versions of a CRD default differently. A field of the object itself is not defaulted: one
 /// The unknown fields among warnings, with their paths.
 fn unknown_fields(warnings: &[Warning]) -> impl Iterator<Item = (&scantling_value::Finding, &PathBuf)> {
     warnings.iter().filter_map(|warning| match warning {
@@ -455,6 +454,7 @@ fn unknown_fields(warnings: &[Warning]) -> impl Iterator<Item = (&scantling_valu
     })
 }
 
+/// Collects the fields that two versions of a CRD default differently. A field of the object itself is not defaulted: one
 /// of the versions prunes it.
 fn differences(a: &Value, b: &Value, sent: Option<&Value>, at: &str, found: &mut Vec<String>) {
     let is_filled = || sent.is_none_or(Value::is_null);

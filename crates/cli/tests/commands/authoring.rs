@@ -220,6 +220,18 @@ fn expectations_are_rewritten() {
 }
 
 #[test]
+fn cases_that_cannot_run_are_not_rewritten() {
+    let suite = SUITE.replacen("kind: Widget", "kind: Gadget", 1);
+    let project = Project::new(&[("crds/widgets.yaml", CRD), ("tests/widgets.test.yaml", &suite)]);
+    let (out, code) = project.run("test tests --update");
+    assert_eq!(code, 1, "{out}");
+    assert!(out.contains("2 passed, 1 failed"), "{out}");
+    let (out, code) = project.run("test tests");
+    assert_eq!(code, 1, "{out}");
+    assert!(out.contains("2 passed, 1 failed"), "{out}");
+}
+
+#[test]
 fn coverage_lists_what_no_case_exercises() {
     let project = project();
     let (out, code) = project.run("test tests --update --coverage -q");

@@ -202,13 +202,42 @@ impl Api {
             .inspect_err(|e| tracing::error!(key, error = e.message(), "a token cannot be checked"))
             .ok()?;
         // An account that was recreated under the same name has another uid.
-        (object.str_at(["metadata", "uid"]) == uid).then_some(())
+        let is_same = object.str_at(["metadata", "uid"]) == uid;
+        (is_same && !is_gone(&object)).then_some(())
     }
+}
+
+/// Returns whether an object was deleted longer ago than clocks may differ. Finalizers may hold it for long, and its tokens
+/// must not outlive it.
+fn is_gone(object: &Value) -> bool {
+    const LEEWAY_SECONDS: i64 = 60;
+    let deleted = object.str_at(["metadata", "deletionTimestamp"]);
+    let at = deleted.parse::<jiff::Timestamp>().map(jiff::Timestamp::as_second);
+    // A time that cannot be read counts as long ago.
+    !deleted.is_empty() && at.map_or(true, |at| at < now() - LEEWAY_SECONDS)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn tokens_end_with_their_object() {
+        let deleted = |at: &str| {
+            let metadata = Map::from_iter([("deletionTimestamp", Value::from(at))]);
+            Value::Object(Map::from_iter([("metadata", metadata.into())]))
+        };
+        let just_now = jiff::Timestamp::from_second(now()).unwrap().to_string();
+        for (object, expected) in [
+            (Value::Object(Map::new()), false),
+            (deleted(""), false),
+            (deleted(&just_now), false),
+            (deleted("2020-01-01T00:00:00Z"), true),
+            (deleted("yesterday"), true),
+        ] {
+            assert_eq!(is_gone(&object), expected, "{object:?}");
+        }
+    }
 
     #[test]
     fn only_own_current_tokens_are_verified() {

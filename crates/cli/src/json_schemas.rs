@@ -94,17 +94,10 @@ impl JsonSchemas {
 
     /// Returns a downloaded schema, from the cache if it is there, or `None` if the catalog does not have it.
     fn download(&self, url: &str) -> Result<Option<Vec<u8>>, Problem> {
-        let name: String = url
-            .chars()
-            .map(|c| {
-                if c.is_ascii_alphanumeric() || c == '.' {
-                    c
-                } else {
-                    '_'
-                }
-            })
-            .collect();
-        let cached = self.cache.as_ref().map(|directory| directory.join(name));
+        let cached = self
+            .cache
+            .as_ref()
+            .map(|directory| directory.join(cache_name(url)));
         // A file that cannot be read is downloaded again, and replaced.
         if let Some(file) = &cached
             && let Ok(bytes) = files::read(file, MAX_SCHEMA_BYTES)
@@ -144,6 +137,16 @@ impl JsonSchemas {
         }
         Ok(Some(bytes))
     }
+}
+
+/// The name of the file with the schema of a URL. Different URLs have different names.
+fn cache_name(url: &str) -> String {
+    let is_plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-');
+    let encode = |b: u8| match is_plain(b) {
+        true => char::from(b).to_string(),
+        false => format!("_{b:02x}"),
+    };
+    url.bytes().map(encode).collect()
 }
 
 /// Validates an object.

@@ -193,11 +193,18 @@ fn expand(template: &str, api_version: &str, kind: &str, version: KubernetesVers
 
 #[cfg(test)]
 mod tests {
-    use super::{DEFAULT, JsonSchemas, expand, validate};
+    use super::{DEFAULT, JsonSchemas, cache_name, expand, validate};
     use scantling_cel::kubernetes::KubernetesVersion;
     use scantling_value::{Limits, yaml};
 
     const VERSION: KubernetesVersion = KubernetesVersion::new(1, 36);
+
+    #[test]
+    fn cached_schemas_of_different_urls_have_different_names() {
+        assert_eq!(cache_name("https://a.b/c-d_e"), "https_3a_2f_2fa.b_2fc-d_5fe");
+        assert_ne!(cache_name("a/b"), cache_name("a_b"));
+        assert_ne!(cache_name("a_2fb"), cache_name("a/b"));
+    }
 
     #[test]
     fn templates_are_those_of_kubeconform() {

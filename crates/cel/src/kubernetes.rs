@@ -97,7 +97,7 @@ static LIBRARY_RANGES: &[LibraryRange] = &[
     since(29, &[&strings::FORMAT]),
     since(29, &[&sets::SETS]),
     since(30, &[&net::IPS, &net::CIDRS]),
-    since(31, &[&format::FORMATS]),
+    since(31, &[&format::FORMATS, &format::CONSTANTS]),
     since(31, &[&authz::AUTHORIZATION_SELECTORS]),
     since(32, &[&comprehensions::COMPREHENSIONS]),
     since(33, &[&semver::VERSIONS, &semver::NORMALIZING]),

@@ -63,7 +63,7 @@ impl Overload {
 
     /// Sets the costs.
     #[must_use]
-    pub const fn costing(self, estimate: Estimate, actual: Actual) -> Overload {
+    pub const fn costing(self, (estimate, actual): Costs) -> Overload {
         Overload {
             estimate,
             actual,
@@ -71,6 +71,31 @@ impl Overload {
         }
     }
 }
+
+/// The estimated and the actual cost.
+pub type Costs = (Estimate, Actual);
+
+/// A list of overloads, each written like a declaration:
+///
+/// `"list_size": member "size"(LIST) -> Int => Unary(size_of), COSTS;`
+///
+/// Types are variants of [`Ty`] or constants; the implementation is a variant of [`Run`]. Without costs, both are 1.
+macro_rules! overloads {
+    ($($id:literal: $style:ident $function:literal($($param:expr),*) -> $result:expr
+        => $run:ident $(($($code:tt)*))? $(, $costs:expr)?;)*) => {{
+        use $crate::overload::Ty::*;
+        // Keeps the import in use: not every list names a type.
+        const _: $crate::overload::Ty = Dyn;
+        &[$($crate::overload::Overload::$style(
+            $id,
+            $function,
+            &[$($param),*],
+            $result,
+            $crate::run::Run::$run $(($($code)*))?,
+        )$(.costing($costs))?),*]
+    }};
+}
+pub(crate) use overloads;
 
 /// The call style of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,9 +4,9 @@
 //! these functions never run.
 
 use crate::estimate::{Bounds, CallEstimate, LIST_COST, Operand, STRUCT_COST, TEXT_FACTOR};
-use crate::overload::{Estimate, Library, Overload, Ty};
-use crate::run::{Actual, Run};
-use crate::val::EvalError;
+use crate::overload::{Costs, Estimate, Library, Ty, overloads};
+use crate::run::Actual;
+use crate::val::{Arena, EvalError, Res, Val};
 
 const AUTHORIZER: Ty = Ty::Message("kubernetes.authorization.Authorizer");
 const PATH_CHECK: Ty = Ty::Message("kubernetes.authorization.PathCheck");
@@ -15,86 +15,42 @@ const RESOURCE_CHECK: Ty = Ty::Message("kubernetes.authorization.ResourceCheck")
 const DECISION: Ty = Ty::Message("kubernetes.authorization.Decision");
 const S: Ty = Ty::String;
 
-const fn row(id: &'static str, function: &'static str, params: &'static [Ty], result: Ty) -> Overload {
-    Overload::member(
-        id,
-        function,
-        params,
-        result,
-        Run::Variadic(|_, _| Err(EvalError::NoSuchOverload)),
-    )
-}
-
-/// Makes a check so expensive that an expression can afford two.
-const fn check(row: Overload) -> Overload {
-    row.costing(Estimate::Fixed(350_000), Actual::Fixed(350_000))
-}
+/// So expensive that an expression can afford two.
+const CHECK: Costs = (Estimate::Fixed(350_000), Actual::Fixed(350_000));
+const SELECTOR: Costs = (Estimate::Formula(selector), Actual::NOMINAL);
 
 /// Checks of paths and resources.
 pub static AUTHORIZATION: Library = Library {
     name: "kubernetes.authz",
-    overloads: &[
-        row("authorizer_path", "path", &[AUTHORIZER, S], PATH_CHECK),
-        row("authorizer_group", "group", &[AUTHORIZER, S], GROUP_CHECK),
-        row(
-            "authorizer_serviceaccount",
-            "serviceAccount",
-            &[AUTHORIZER, S, S],
-            AUTHORIZER,
-        ),
-        row(
-            "groupcheck_resource",
-            "resource",
-            &[GROUP_CHECK, S],
-            RESOURCE_CHECK,
-        ),
-        row(
-            "resourcecheck_subresource",
-            "subresource",
-            &[RESOURCE_CHECK, S],
-            RESOURCE_CHECK,
-        ),
-        row(
-            "resourcecheck_namespace",
-            "namespace",
-            &[RESOURCE_CHECK, S],
-            RESOURCE_CHECK,
-        ),
-        row("resourcecheck_name", "name", &[RESOURCE_CHECK, S], RESOURCE_CHECK),
-        check(row("pathcheck_check", "check", &[PATH_CHECK, S], DECISION)),
-        check(row(
-            "resourcecheck_check",
-            "check",
-            &[RESOURCE_CHECK, S],
-            DECISION,
-        )),
-        row("decision_errored", "errored", &[DECISION], Ty::Bool),
-        row("decision_error", "error", &[DECISION], S),
-        row("decision_allowed", "allowed", &[DECISION], Ty::Bool),
-        row("decision_reason", "reason", &[DECISION], S),
-    ],
+    overloads: overloads! {
+        "authorizer_path": member "path"(AUTHORIZER, S) -> PATH_CHECK => Variadic(never);
+        "authorizer_group": member "group"(AUTHORIZER, S) -> GROUP_CHECK => Variadic(never);
+        "authorizer_serviceaccount": member "serviceAccount"(AUTHORIZER, S, S) -> AUTHORIZER
+            => Variadic(never);
+        "groupcheck_resource": member "resource"(GROUP_CHECK, S) -> RESOURCE_CHECK => Variadic(never);
+        "resourcecheck_subresource": member "subresource"(RESOURCE_CHECK, S) -> RESOURCE_CHECK
+            => Variadic(never);
+        "resourcecheck_namespace": member "namespace"(RESOURCE_CHECK, S) -> RESOURCE_CHECK => Variadic(never);
+        "resourcecheck_name": member "name"(RESOURCE_CHECK, S) -> RESOURCE_CHECK => Variadic(never);
+        "pathcheck_check": member "check"(PATH_CHECK, S) -> DECISION => Variadic(never), CHECK;
+        "resourcecheck_check": member "check"(RESOURCE_CHECK, S) -> DECISION => Variadic(never), CHECK;
+        "decision_errored": member "errored"(DECISION) -> Bool => Variadic(never);
+        "decision_error": member "error"(DECISION) -> S => Variadic(never);
+        "decision_allowed": member "allowed"(DECISION) -> Bool => Variadic(never);
+        "decision_reason": member "reason"(DECISION) -> S => Variadic(never);
+    },
     types: &[],
 };
 
 /// Selectors in checks of resources.
 pub static AUTHORIZATION_SELECTORS: Library = Library {
     name: "kubernetes.authzSelectors",
-    overloads: &[
-        row(
-            "authorizer_fieldselector",
-            "fieldSelector",
-            &[RESOURCE_CHECK, S],
-            RESOURCE_CHECK,
-        )
-        .costing(Estimate::Formula(selector), Actual::NOMINAL),
-        row(
-            "authorizer_labelselector",
-            "labelSelector",
-            &[RESOURCE_CHECK, S],
-            RESOURCE_CHECK,
-        )
-        .costing(Estimate::Formula(selector), Actual::NOMINAL),
-    ],
+    overloads: overloads! {
+        "authorizer_fieldselector": member "fieldSelector"(RESOURCE_CHECK, S) -> RESOURCE_CHECK
+            => Variadic(never), SELECTOR;
+        "authorizer_labelselector": member "labelSelector"(RESOURCE_CHECK, S) -> RESOURCE_CHECK
+            => Variadic(never), SELECTOR;
+    },
     types: &[],
 };
 
@@ -108,4 +64,8 @@ fn selector(operands: &[Operand<'_>]) -> CallEstimate {
             .plus(text.scaled(TEXT_FACTOR))
             .plus(requirements),
     )
+}
+
+fn never<'a>(_: &'a Arena, _: &[Val<'a>]) -> Res<'a> {
+    Err(EvalError::NoSuchOverload)
 }

@@ -1,7 +1,6 @@
 //! The functions behind the two-variable comprehensions: `transformMap` and `transformMapEntry` build a map.
 
-use crate::overload::{Library, Overload, Ty};
-use crate::run::Run;
+use crate::overload::{Library, Ty, overloads};
 use crate::val::{Arena, EvalError, Map, Res, Val};
 
 const K: Ty = Ty::Param("K");
@@ -11,22 +10,10 @@ const MAP: Ty = Ty::Map(&K, &V);
 /// `cel.@mapInsert`
 pub static COMPREHENSIONS: Library = Library {
     name: "comprehensions",
-    overloads: &[
-        Overload::global(
-            "@mapInsert_map_map",
-            "cel.@mapInsert",
-            &[MAP, MAP],
-            MAP,
-            Run::Binary(insert_all),
-        ),
-        Overload::global(
-            "@mapInsert_map_key_value",
-            "cel.@mapInsert",
-            &[MAP, K, V],
-            MAP,
-            Run::Ternary(insert),
-        ),
-    ],
+    overloads: overloads! {
+        "@mapInsert_map_map": global "cel.@mapInsert"(MAP, MAP) -> MAP => Binary(insert_all);
+        "@mapInsert_map_key_value": global "cel.@mapInsert"(MAP, K, V) -> MAP => Ternary(insert);
+    },
     types: &[],
 };
 

@@ -1,7 +1,6 @@
 //! Base64 encoding and decoding.
 
-use crate::overload::{Library, Overload, Ty};
-use crate::run::Run;
+use crate::overload::{Library, overloads};
 use crate::val::{Arena, EvalError, Res, Val};
 use base64::Engine;
 use base64::alphabet::STANDARD as ALPHABET;
@@ -10,22 +9,11 @@ use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 /// Base64.
 pub static ENCODERS: Library = Library {
     name: "encoders",
-    overloads: &[
-        Overload::global(
-            "base64_decode_string",
-            "base64.decode",
-            &[Ty::String],
-            Ty::Bytes,
-            Run::Unary(decode),
-        ),
-        Overload::global(
-            "base64_encode_bytes",
-            "base64.encode",
-            &[Ty::Bytes],
-            Ty::String,
-            Run::Unary(encode),
-        ),
-    ],
+    overloads: overloads! {
+        "base64_decode_string": global "base64.decode"(String) -> Bytes => Unary(decode);
+        "base64_encode_bytes": global "base64.encode"(Bytes) -> String
+            => Unary(|arena, bytes| arena.str(BASE64.encode(bytes.bytes()?)));
+    },
     types: &[],
 };
 
@@ -49,8 +37,4 @@ fn decode<'a>(arena: &'a Arena, text: Val<'a>) -> Res<'a> {
         EvalError::message(format!("illegal base64 data at input byte {at}"))
     })?;
     arena.bytes(bytes)
-}
-
-fn encode<'a>(arena: &'a Arena, bytes: Val<'a>) -> Res<'a> {
-    arena.str(BASE64.encode(bytes.bytes()?))
 }

@@ -1,7 +1,7 @@
 //! Named formats.
 
 use crate::estimate::formula;
-use crate::overload::{Estimate, Library, Overload, Ty};
+use crate::overload::{Costs, Estimate, Library, Overload, Ty, overloads};
 use crate::run::{Actual, RegexCost, Run, size};
 use crate::val::{Arena, EvalError, Opaque, Res, Val};
 use scantling_notation::format::NamedFormat;
@@ -14,59 +14,52 @@ const F: Ty = Ty::Message(TYPE);
 /// Lookup of formats by name, and validation of strings.
 pub static FORMATS: Library = Library {
     name: "kubernetes.format",
-    overloads: &[
-        Overload::member(
-            "format-validate",
-            "validate",
-            &[F, Ty::String],
-            Ty::Optional(&Ty::List(&Ty::String)),
-            Run::Binary(validate),
-        )
-        .costing(
-            Estimate::Formula(formula::validate_format),
-            Actual::NamedFormula(validate_cost),
-        ),
-        Overload::global(
-            "format-named",
-            "format.named",
-            &[Ty::String],
-            Ty::Optional(&F),
-            Run::Unary(named),
-        ),
-        constant("format.dns1123Label", |arena| {
-            arena.opaque(NamedFormat::Dns1123Label)
-        }),
-        constant("format.dns1123Subdomain", |arena| {
-            arena.opaque(NamedFormat::Dns1123Subdomain)
-        }),
-        constant("format.dns1035Label", |arena| {
-            arena.opaque(NamedFormat::Dns1035Label)
-        }),
-        constant("format.qualifiedName", |arena| {
-            arena.opaque(NamedFormat::QualifiedName)
-        }),
-        constant("format.dns1123LabelPrefix", |arena| {
-            arena.opaque(NamedFormat::Dns1123LabelPrefix)
-        }),
-        constant("format.dns1123SubdomainPrefix", |arena| {
-            arena.opaque(NamedFormat::Dns1123SubdomainPrefix)
-        }),
-        constant("format.dns1035LabelPrefix", |arena| {
-            arena.opaque(NamedFormat::Dns1035LabelPrefix)
-        }),
-        constant("format.labelValue", |arena| arena.opaque(NamedFormat::LabelValue)),
-        constant("format.uri", |arena| arena.opaque(NamedFormat::Uri)),
-        constant("format.uuid", |arena| arena.opaque(NamedFormat::Uuid)),
-        constant("format.byte", |arena| arena.opaque(NamedFormat::Byte)),
-        constant("format.date", |arena| arena.opaque(NamedFormat::Date)),
-        constant("format.datetime", |arena| arena.opaque(NamedFormat::DateTime)),
-    ],
+    overloads: overloads! {
+        "format-validate": member "validate"(F, String) -> Optional(&List(&String))
+            => Binary(validate), VALIDATE;
+        "format-named": global "format.named"(String) -> Optional(&F) => Unary(named);
+    },
     types: &[],
 };
 
-const fn constant(name: &'static str, run: for<'a> fn(&'a Arena) -> Res<'a>) -> Overload {
-    Overload::global(name, name, &[], F, Run::Nullary(run))
+const VALIDATE: Costs = (
+    Estimate::Formula(formula::validate_format),
+    Actual::NamedFormula(validate_cost),
+);
+
+/// A function without operands for each format.
+macro_rules! constants {
+    ($($name:literal => $format:ident),*) => {
+        &[$(Overload::global(
+            concat!("format.", $name),
+            concat!("format.", $name),
+            &[],
+            F,
+            Run::Nullary(|arena| arena.opaque(NamedFormat::$format)),
+        )),*]
+    };
 }
+
+/// The formats as constants.
+pub static CONSTANTS: Library = Library {
+    name: "kubernetes.format constants",
+    overloads: constants! {
+        "dns1123Label" => Dns1123Label,
+        "dns1123Subdomain" => Dns1123Subdomain,
+        "dns1035Label" => Dns1035Label,
+        "qualifiedName" => QualifiedName,
+        "dns1123LabelPrefix" => Dns1123LabelPrefix,
+        "dns1123SubdomainPrefix" => Dns1123SubdomainPrefix,
+        "dns1035LabelPrefix" => Dns1035LabelPrefix,
+        "labelValue" => LabelValue,
+        "uri" => Uri,
+        "uuid" => Uuid,
+        "byte" => Byte,
+        "date" => Date,
+        "datetime" => DateTime
+    },
+    types: &[],
+};
 
 impl Opaque for NamedFormat {
     fn type_name(&self) -> &'static str {

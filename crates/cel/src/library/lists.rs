@@ -5,257 +5,66 @@ mod extended;
 pub use extended::EXTENDED;
 
 use crate::estimate::formula;
-use crate::overload::{Estimate, Library, Overload, Ty};
-use crate::run::{Actual, Run};
+use crate::overload::{Costs, Estimate, Library, Ty, overloads};
+use crate::run::Actual;
 use crate::val::{self, Arena, Duration, EvalError, Res, Val};
 use std::cmp::Ordering;
 
 const A: Ty = Ty::Param("A");
 const LIST_A: Ty = Ty::List(&A);
 
-const SEARCH: Estimate = Estimate::Formula(formula::search);
 const TRAVERSAL: Actual =
     Actual::NamedFormula(|args, _| super::traversal_cost(args.first().copied().flatten()));
-
-const fn over(
-    id: &'static str,
-    function: &'static str,
-    params: &'static [Ty],
-    result: Ty,
-    run: Run,
-) -> Overload {
-    Overload::member(id, function, params, result, run).costing(SEARCH, TRAVERSAL)
-}
+const SEARCH: Costs = (Estimate::Formula(formula::search), TRAVERSAL);
+const INCLUDES: Costs = (Estimate::Formula(formula::includes), TRAVERSAL);
 
 /// The list functions of Kubernetes: order, sums and search.
 pub static KUBERNETES: Library = Library {
     name: "kubernetes.lists",
-    overloads: &[
-        over(
-            "list_int_is_sorted_bool",
-            "isSorted",
-            &[Ty::List(&Ty::Int)],
-            Ty::Bool,
-            Run::Unary(is_sorted),
-        ),
-        over(
-            "list_uint_is_sorted_bool",
-            "isSorted",
-            &[Ty::List(&Ty::Uint)],
-            Ty::Bool,
-            Run::Unary(is_sorted),
-        ),
-        over(
-            "list_double_is_sorted_bool",
-            "isSorted",
-            &[Ty::List(&Ty::Double)],
-            Ty::Bool,
-            Run::Unary(is_sorted),
-        ),
-        over(
-            "list_bool_is_sorted_bool",
-            "isSorted",
-            &[Ty::List(&Ty::Bool)],
-            Ty::Bool,
-            Run::Unary(is_sorted),
-        ),
-        over(
-            "list_duration_is_sorted_bool",
-            "isSorted",
-            &[Ty::List(&Ty::Duration)],
-            Ty::Bool,
-            Run::Unary(is_sorted),
-        ),
-        over(
-            "list_timestamp_is_sorted_bool",
-            "isSorted",
-            &[Ty::List(&Ty::Timestamp)],
-            Ty::Bool,
-            Run::Unary(is_sorted),
-        ),
-        over(
-            "list_string_is_sorted_bool",
-            "isSorted",
-            &[Ty::List(&Ty::String)],
-            Ty::Bool,
-            Run::Unary(is_sorted),
-        ),
-        over(
-            "list_bytes_is_sorted_bool",
-            "isSorted",
-            &[Ty::List(&Ty::Bytes)],
-            Ty::Bool,
-            Run::Unary(is_sorted),
-        ),
-        over(
-            "list_int_sum_int",
-            "sum",
-            &[Ty::List(&Ty::Int)],
-            Ty::Int,
-            Run::Unary(sum_ints),
-        ),
-        over(
-            "list_uint_sum_uint",
-            "sum",
-            &[Ty::List(&Ty::Uint)],
-            Ty::Uint,
-            Run::Unary(sum_uints),
-        ),
-        over(
-            "list_double_sum_double",
-            "sum",
-            &[Ty::List(&Ty::Double)],
-            Ty::Double,
-            Run::Unary(sum_doubles),
-        ),
-        over(
-            "list_duration_sum_duration",
-            "sum",
-            &[Ty::List(&Ty::Duration)],
-            Ty::Duration,
-            Run::Unary(sum_durations),
-        ),
-        over(
-            "list_int_max_int",
-            "max",
-            &[Ty::List(&Ty::Int)],
-            Ty::Int,
-            Run::Unary(max),
-        ),
-        over(
-            "list_uint_max_uint",
-            "max",
-            &[Ty::List(&Ty::Uint)],
-            Ty::Uint,
-            Run::Unary(max),
-        ),
-        over(
-            "list_double_max_double",
-            "max",
-            &[Ty::List(&Ty::Double)],
-            Ty::Double,
-            Run::Unary(max),
-        ),
-        over(
-            "list_bool_max_bool",
-            "max",
-            &[Ty::List(&Ty::Bool)],
-            Ty::Bool,
-            Run::Unary(max),
-        ),
-        over(
-            "list_duration_max_duration",
-            "max",
-            &[Ty::List(&Ty::Duration)],
-            Ty::Duration,
-            Run::Unary(max),
-        ),
-        over(
-            "list_timestamp_max_timestamp",
-            "max",
-            &[Ty::List(&Ty::Timestamp)],
-            Ty::Timestamp,
-            Run::Unary(max),
-        ),
-        over(
-            "list_string_max_string",
-            "max",
-            &[Ty::List(&Ty::String)],
-            Ty::String,
-            Run::Unary(max),
-        ),
-        over(
-            "list_bytes_max_bytes",
-            "max",
-            &[Ty::List(&Ty::Bytes)],
-            Ty::Bytes,
-            Run::Unary(max),
-        ),
-        over(
-            "list_int_min_int",
-            "min",
-            &[Ty::List(&Ty::Int)],
-            Ty::Int,
-            Run::Unary(min),
-        ),
-        over(
-            "list_uint_min_uint",
-            "min",
-            &[Ty::List(&Ty::Uint)],
-            Ty::Uint,
-            Run::Unary(min),
-        ),
-        over(
-            "list_double_min_double",
-            "min",
-            &[Ty::List(&Ty::Double)],
-            Ty::Double,
-            Run::Unary(min),
-        ),
-        over(
-            "list_bool_min_bool",
-            "min",
-            &[Ty::List(&Ty::Bool)],
-            Ty::Bool,
-            Run::Unary(min),
-        ),
-        over(
-            "list_duration_min_duration",
-            "min",
-            &[Ty::List(&Ty::Duration)],
-            Ty::Duration,
-            Run::Unary(min),
-        ),
-        over(
-            "list_timestamp_min_timestamp",
-            "min",
-            &[Ty::List(&Ty::Timestamp)],
-            Ty::Timestamp,
-            Run::Unary(min),
-        ),
-        over(
-            "list_string_min_string",
-            "min",
-            &[Ty::List(&Ty::String)],
-            Ty::String,
-            Run::Unary(min),
-        ),
-        over(
-            "list_bytes_min_bytes",
-            "min",
-            &[Ty::List(&Ty::Bytes)],
-            Ty::Bytes,
-            Run::Unary(min),
-        ),
-        over(
-            "list_a_index_of_int",
-            "indexOf",
-            &[LIST_A, A],
-            Ty::Int,
-            Run::Binary(index_of),
-        ),
-        over(
-            "list_a_last_index_of_int",
-            "lastIndexOf",
-            &[LIST_A, A],
-            Ty::Int,
-            Run::Binary(last_index_of),
-        ),
-    ],
+    overloads: overloads! {
+        "list_int_is_sorted_bool": member "isSorted"(List(&Int)) -> Bool => Unary(is_sorted), SEARCH;
+        "list_uint_is_sorted_bool": member "isSorted"(List(&Uint)) -> Bool => Unary(is_sorted), SEARCH;
+        "list_double_is_sorted_bool": member "isSorted"(List(&Double)) -> Bool => Unary(is_sorted), SEARCH;
+        "list_bool_is_sorted_bool": member "isSorted"(List(&Bool)) -> Bool => Unary(is_sorted), SEARCH;
+        "list_duration_is_sorted_bool": member "isSorted"(List(&Duration)) -> Bool
+            => Unary(is_sorted), SEARCH;
+        "list_timestamp_is_sorted_bool": member "isSorted"(List(&Timestamp)) -> Bool
+            => Unary(is_sorted), SEARCH;
+        "list_string_is_sorted_bool": member "isSorted"(List(&String)) -> Bool => Unary(is_sorted), SEARCH;
+        "list_bytes_is_sorted_bool": member "isSorted"(List(&Bytes)) -> Bool => Unary(is_sorted), SEARCH;
+        "list_int_sum_int": member "sum"(List(&Int)) -> Int => Unary(sum_ints), SEARCH;
+        "list_uint_sum_uint": member "sum"(List(&Uint)) -> Uint => Unary(sum_uints), SEARCH;
+        "list_double_sum_double": member "sum"(List(&Double)) -> Double => Unary(sum_doubles), SEARCH;
+        "list_duration_sum_duration": member "sum"(List(&Duration)) -> Duration
+            => Unary(sum_durations), SEARCH;
+        "list_int_max_int": member "max"(List(&Int)) -> Int => Unary(max), SEARCH;
+        "list_uint_max_uint": member "max"(List(&Uint)) -> Uint => Unary(max), SEARCH;
+        "list_double_max_double": member "max"(List(&Double)) -> Double => Unary(max), SEARCH;
+        "list_bool_max_bool": member "max"(List(&Bool)) -> Bool => Unary(max), SEARCH;
+        "list_duration_max_duration": member "max"(List(&Duration)) -> Duration => Unary(max), SEARCH;
+        "list_timestamp_max_timestamp": member "max"(List(&Timestamp)) -> Timestamp => Unary(max), SEARCH;
+        "list_string_max_string": member "max"(List(&String)) -> String => Unary(max), SEARCH;
+        "list_bytes_max_bytes": member "max"(List(&Bytes)) -> Bytes => Unary(max), SEARCH;
+        "list_int_min_int": member "min"(List(&Int)) -> Int => Unary(min), SEARCH;
+        "list_uint_min_uint": member "min"(List(&Uint)) -> Uint => Unary(min), SEARCH;
+        "list_double_min_double": member "min"(List(&Double)) -> Double => Unary(min), SEARCH;
+        "list_bool_min_bool": member "min"(List(&Bool)) -> Bool => Unary(min), SEARCH;
+        "list_duration_min_duration": member "min"(List(&Duration)) -> Duration => Unary(min), SEARCH;
+        "list_timestamp_min_timestamp": member "min"(List(&Timestamp)) -> Timestamp => Unary(min), SEARCH;
+        "list_string_min_string": member "min"(List(&String)) -> String => Unary(min), SEARCH;
+        "list_bytes_min_bytes": member "min"(List(&Bytes)) -> Bytes => Unary(min), SEARCH;
+        "list_a_index_of_int": member "indexOf"(LIST_A, A) -> Int => Binary(index_of), SEARCH;
+        "list_a_last_index_of_int": member "lastIndexOf"(LIST_A, A) -> Int => Binary(last_index_of), SEARCH;
+    },
     types: &[],
 };
 
 /// The additions of version 1 to [`KUBERNETES`]: `includes`.
 pub static KUBERNETES_INCLUDES: Library = Library {
     name: "kubernetes.lists includes",
-    overloads: &[Overload::member(
-        "list_includes_dyn_dyn",
-        "includes",
-        &[Ty::Dyn, Ty::Dyn],
-        Ty::Bool,
-        Run::Binary(includes),
-    )
-    .costing(Estimate::Formula(formula::includes), TRAVERSAL)],
+    overloads: overloads! {
+        "list_includes_dyn_dyn": member "includes"(Dyn, Dyn) -> Bool => Binary(includes), INCLUDES;
+    },
     types: &[],
 };
 

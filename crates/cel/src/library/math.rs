@@ -1,438 +1,109 @@
 //! Mathematical functions. The macros `math.least` and `math.greatest` expand to calls of `math.@min` and
 //! `math.@max`.
 
-use crate::overload::{Library, Overload, Ty};
-use crate::run::Run;
+use crate::overload::{Library, overloads};
 use crate::val::{self, Arena, EvalError, Res, Val};
 use std::cmp::Ordering;
 
 /// Version 0: the minimum and maximum of numbers.
 pub static EXTREMES: Library = Library {
     name: "math",
-    overloads: &[
-        Overload::global(
-            "math_@min_double",
-            "math.@min",
-            &[Ty::Double],
-            Ty::Double,
-            Run::Unary(itself),
-        ),
-        Overload::global(
-            "math_@min_int",
-            "math.@min",
-            &[Ty::Int],
-            Ty::Int,
-            Run::Unary(itself),
-        ),
-        Overload::global(
-            "math_@min_uint",
-            "math.@min",
-            &[Ty::Uint],
-            Ty::Uint,
-            Run::Unary(itself),
-        ),
-        Overload::global(
-            "math_@min_double_double",
-            "math.@min",
-            &[Ty::Double, Ty::Double],
-            Ty::Double,
-            Run::Binary(min),
-        ),
-        Overload::global(
-            "math_@min_int_int",
-            "math.@min",
-            &[Ty::Int, Ty::Int],
-            Ty::Int,
-            Run::Binary(min),
-        ),
-        Overload::global(
-            "math_@min_uint_uint",
-            "math.@min",
-            &[Ty::Uint, Ty::Uint],
-            Ty::Uint,
-            Run::Binary(min),
-        ),
-        Overload::global(
-            "math_@min_int_uint",
-            "math.@min",
-            &[Ty::Int, Ty::Uint],
-            Ty::Dyn,
-            Run::Binary(min),
-        ),
-        Overload::global(
-            "math_@min_int_double",
-            "math.@min",
-            &[Ty::Int, Ty::Double],
-            Ty::Dyn,
-            Run::Binary(min),
-        ),
-        Overload::global(
-            "math_@min_double_int",
-            "math.@min",
-            &[Ty::Double, Ty::Int],
-            Ty::Dyn,
-            Run::Binary(min),
-        ),
-        Overload::global(
-            "math_@min_double_uint",
-            "math.@min",
-            &[Ty::Double, Ty::Uint],
-            Ty::Dyn,
-            Run::Binary(min),
-        ),
-        Overload::global(
-            "math_@min_uint_int",
-            "math.@min",
-            &[Ty::Uint, Ty::Int],
-            Ty::Dyn,
-            Run::Binary(min),
-        ),
-        Overload::global(
-            "math_@min_uint_double",
-            "math.@min",
-            &[Ty::Uint, Ty::Double],
-            Ty::Dyn,
-            Run::Binary(min),
-        ),
-        Overload::global(
-            "math_@min_list_double",
-            "math.@min",
-            &[Ty::List(&Ty::Double)],
-            Ty::Double,
-            Run::Unary(min_of_list),
-        ),
-        Overload::global(
-            "math_@min_list_int",
-            "math.@min",
-            &[Ty::List(&Ty::Int)],
-            Ty::Int,
-            Run::Unary(min_of_list),
-        ),
-        Overload::global(
-            "math_@min_list_uint",
-            "math.@min",
-            &[Ty::List(&Ty::Uint)],
-            Ty::Uint,
-            Run::Unary(min_of_list),
-        ),
-        Overload::global(
-            "math_@max_double",
-            "math.@max",
-            &[Ty::Double],
-            Ty::Double,
-            Run::Unary(itself),
-        ),
-        Overload::global(
-            "math_@max_int",
-            "math.@max",
-            &[Ty::Int],
-            Ty::Int,
-            Run::Unary(itself),
-        ),
-        Overload::global(
-            "math_@max_uint",
-            "math.@max",
-            &[Ty::Uint],
-            Ty::Uint,
-            Run::Unary(itself),
-        ),
-        Overload::global(
-            "math_@max_double_double",
-            "math.@max",
-            &[Ty::Double, Ty::Double],
-            Ty::Double,
-            Run::Binary(max),
-        ),
-        Overload::global(
-            "math_@max_int_int",
-            "math.@max",
-            &[Ty::Int, Ty::Int],
-            Ty::Int,
-            Run::Binary(max),
-        ),
-        Overload::global(
-            "math_@max_uint_uint",
-            "math.@max",
-            &[Ty::Uint, Ty::Uint],
-            Ty::Uint,
-            Run::Binary(max),
-        ),
-        Overload::global(
-            "math_@max_int_uint",
-            "math.@max",
-            &[Ty::Int, Ty::Uint],
-            Ty::Dyn,
-            Run::Binary(max),
-        ),
-        Overload::global(
-            "math_@max_int_double",
-            "math.@max",
-            &[Ty::Int, Ty::Double],
-            Ty::Dyn,
-            Run::Binary(max),
-        ),
-        Overload::global(
-            "math_@max_double_int",
-            "math.@max",
-            &[Ty::Double, Ty::Int],
-            Ty::Dyn,
-            Run::Binary(max),
-        ),
-        Overload::global(
-            "math_@max_double_uint",
-            "math.@max",
-            &[Ty::Double, Ty::Uint],
-            Ty::Dyn,
-            Run::Binary(max),
-        ),
-        Overload::global(
-            "math_@max_uint_int",
-            "math.@max",
-            &[Ty::Uint, Ty::Int],
-            Ty::Dyn,
-            Run::Binary(max),
-        ),
-        Overload::global(
-            "math_@max_uint_double",
-            "math.@max",
-            &[Ty::Uint, Ty::Double],
-            Ty::Dyn,
-            Run::Binary(max),
-        ),
-        Overload::global(
-            "math_@max_list_double",
-            "math.@max",
-            &[Ty::List(&Ty::Double)],
-            Ty::Double,
-            Run::Unary(max_of_list),
-        ),
-        Overload::global(
-            "math_@max_list_int",
-            "math.@max",
-            &[Ty::List(&Ty::Int)],
-            Ty::Int,
-            Run::Unary(max_of_list),
-        ),
-        Overload::global(
-            "math_@max_list_uint",
-            "math.@max",
-            &[Ty::List(&Ty::Uint)],
-            Ty::Uint,
-            Run::Unary(max_of_list),
-        ),
-    ],
+    overloads: overloads! {
+        "math_@min_double": global "math.@min"(Double) -> Double => Unary(|_, x| Ok(x));
+        "math_@min_int": global "math.@min"(Int) -> Int => Unary(|_, x| Ok(x));
+        "math_@min_uint": global "math.@min"(Uint) -> Uint => Unary(|_, x| Ok(x));
+        "math_@min_double_double": global "math.@min"(Double, Double) -> Double => Binary(min);
+        "math_@min_int_int": global "math.@min"(Int, Int) -> Int => Binary(min);
+        "math_@min_uint_uint": global "math.@min"(Uint, Uint) -> Uint => Binary(min);
+        "math_@min_int_uint": global "math.@min"(Int, Uint) -> Dyn => Binary(min);
+        "math_@min_int_double": global "math.@min"(Int, Double) -> Dyn => Binary(min);
+        "math_@min_double_int": global "math.@min"(Double, Int) -> Dyn => Binary(min);
+        "math_@min_double_uint": global "math.@min"(Double, Uint) -> Dyn => Binary(min);
+        "math_@min_uint_int": global "math.@min"(Uint, Int) -> Dyn => Binary(min);
+        "math_@min_uint_double": global "math.@min"(Uint, Double) -> Dyn => Binary(min);
+        "math_@min_list_double": global "math.@min"(List(&Double)) -> Double => Unary(min_of_list);
+        "math_@min_list_int": global "math.@min"(List(&Int)) -> Int => Unary(min_of_list);
+        "math_@min_list_uint": global "math.@min"(List(&Uint)) -> Uint => Unary(min_of_list);
+        "math_@max_double": global "math.@max"(Double) -> Double => Unary(|_, x| Ok(x));
+        "math_@max_int": global "math.@max"(Int) -> Int => Unary(|_, x| Ok(x));
+        "math_@max_uint": global "math.@max"(Uint) -> Uint => Unary(|_, x| Ok(x));
+        "math_@max_double_double": global "math.@max"(Double, Double) -> Double => Binary(max);
+        "math_@max_int_int": global "math.@max"(Int, Int) -> Int => Binary(max);
+        "math_@max_uint_uint": global "math.@max"(Uint, Uint) -> Uint => Binary(max);
+        "math_@max_int_uint": global "math.@max"(Int, Uint) -> Dyn => Binary(max);
+        "math_@max_int_double": global "math.@max"(Int, Double) -> Dyn => Binary(max);
+        "math_@max_double_int": global "math.@max"(Double, Int) -> Dyn => Binary(max);
+        "math_@max_double_uint": global "math.@max"(Double, Uint) -> Dyn => Binary(max);
+        "math_@max_uint_int": global "math.@max"(Uint, Int) -> Dyn => Binary(max);
+        "math_@max_uint_double": global "math.@max"(Uint, Double) -> Dyn => Binary(max);
+        "math_@max_list_double": global "math.@max"(List(&Double)) -> Double => Unary(max_of_list);
+        "math_@max_list_int": global "math.@max"(List(&Int)) -> Int => Unary(max_of_list);
+        "math_@max_list_uint": global "math.@max"(List(&Uint)) -> Uint => Unary(max_of_list);
+    },
     types: &[],
 };
 
 /// The additions of version 1: rounding, signs and bit operations.
 pub static ROUNDING_AND_BITS: Library = Library {
     name: "math 1",
-    overloads: &[
-        Overload::global(
-            "math_ceil_double",
-            "math.ceil",
-            &[Ty::Double],
-            Ty::Double,
-            Run::Unary(ceil),
-        ),
-        Overload::global(
-            "math_floor_double",
-            "math.floor",
-            &[Ty::Double],
-            Ty::Double,
-            Run::Unary(floor),
-        ),
-        Overload::global(
-            "math_round_double",
-            "math.round",
-            &[Ty::Double],
-            Ty::Double,
-            Run::Unary(round),
-        ),
-        Overload::global(
-            "math_trunc_double",
-            "math.trunc",
-            &[Ty::Double],
-            Ty::Double,
-            Run::Unary(trunc),
-        ),
-        Overload::global(
-            "math_isInf_double",
-            "math.isInf",
-            &[Ty::Double],
-            Ty::Bool,
-            Run::Unary(is_inf),
-        ),
-        Overload::global(
-            "math_isNaN_double",
-            "math.isNaN",
-            &[Ty::Double],
-            Ty::Bool,
-            Run::Unary(is_nan),
-        ),
-        Overload::global(
-            "math_isFinite_double",
-            "math.isFinite",
-            &[Ty::Double],
-            Ty::Bool,
-            Run::Unary(is_finite),
-        ),
-        Overload::global(
-            "math_abs_double",
-            "math.abs",
-            &[Ty::Double],
-            Ty::Double,
-            Run::Unary(abs),
-        ),
-        Overload::global("math_abs_int", "math.abs", &[Ty::Int], Ty::Int, Run::Unary(abs)),
-        Overload::global(
-            "math_abs_uint",
-            "math.abs",
-            &[Ty::Uint],
-            Ty::Uint,
-            Run::Unary(abs),
-        ),
-        Overload::global(
-            "math_sign_double",
-            "math.sign",
-            &[Ty::Double],
-            Ty::Double,
-            Run::Unary(sign),
-        ),
-        Overload::global(
-            "math_sign_int",
-            "math.sign",
-            &[Ty::Int],
-            Ty::Int,
-            Run::Unary(sign),
-        ),
-        Overload::global(
-            "math_sign_uint",
-            "math.sign",
-            &[Ty::Uint],
-            Ty::Uint,
-            Run::Unary(sign),
-        ),
-        Overload::global(
-            "math_bitAnd_int_int",
-            "math.bitAnd",
-            &[Ty::Int, Ty::Int],
-            Ty::Int,
-            Run::Binary(bit_and),
-        ),
-        Overload::global(
-            "math_bitAnd_uint_uint",
-            "math.bitAnd",
-            &[Ty::Uint, Ty::Uint],
-            Ty::Uint,
-            Run::Binary(bit_and),
-        ),
-        Overload::global(
-            "math_bitOr_int_int",
-            "math.bitOr",
-            &[Ty::Int, Ty::Int],
-            Ty::Int,
-            Run::Binary(bit_or),
-        ),
-        Overload::global(
-            "math_bitOr_uint_uint",
-            "math.bitOr",
-            &[Ty::Uint, Ty::Uint],
-            Ty::Uint,
-            Run::Binary(bit_or),
-        ),
-        Overload::global(
-            "math_bitXor_int_int",
-            "math.bitXor",
-            &[Ty::Int, Ty::Int],
-            Ty::Int,
-            Run::Binary(bit_xor),
-        ),
-        Overload::global(
-            "math_bitXor_uint_uint",
-            "math.bitXor",
-            &[Ty::Uint, Ty::Uint],
-            Ty::Uint,
-            Run::Binary(bit_xor),
-        ),
-        Overload::global(
-            "math_bitNot_int_int",
-            "math.bitNot",
-            &[Ty::Int],
-            Ty::Int,
-            Run::Unary(bit_not),
-        ),
-        Overload::global(
-            "math_bitNot_uint_uint",
-            "math.bitNot",
-            &[Ty::Uint],
-            Ty::Uint,
-            Run::Unary(bit_not),
-        ),
-        Overload::global(
-            "math_bitShiftLeft_int_int",
-            "math.bitShiftLeft",
-            &[Ty::Int, Ty::Int],
-            Ty::Int,
-            Run::Binary(shift_left),
-        ),
-        Overload::global(
-            "math_bitShiftLeft_uint_int",
-            "math.bitShiftLeft",
-            &[Ty::Uint, Ty::Int],
-            Ty::Uint,
-            Run::Binary(shift_left),
-        ),
-        Overload::global(
-            "math_bitShiftRight_int_int",
-            "math.bitShiftRight",
-            &[Ty::Int, Ty::Int],
-            Ty::Int,
-            Run::Binary(shift_right),
-        ),
-        Overload::global(
-            "math_bitShiftRight_uint_int",
-            "math.bitShiftRight",
-            &[Ty::Uint, Ty::Int],
-            Ty::Uint,
-            Run::Binary(shift_right),
-        ),
-    ],
+    overloads: overloads! {
+        "math_ceil_double": global "math.ceil"(Double) -> Double
+            => Unary(|_, x| Ok(Val::Double(double(x)?.ceil())));
+        "math_floor_double": global "math.floor"(Double) -> Double
+            => Unary(|_, x| Ok(Val::Double(double(x)?.floor())));
+        // Halves away from zero, in Rust as in Go.
+        "math_round_double": global "math.round"(Double) -> Double
+            => Unary(|_, x| Ok(Val::Double(double(x)?.round())));
+        "math_trunc_double": global "math.trunc"(Double) -> Double
+            => Unary(|_, x| Ok(Val::Double(double(x)?.trunc())));
+        "math_isInf_double": global "math.isInf"(Double) -> Bool
+            => Unary(|_, x| Ok(Val::Bool(double(x)?.is_infinite())));
+        "math_isNaN_double": global "math.isNaN"(Double) -> Bool
+            => Unary(|_, x| Ok(Val::Bool(double(x)?.is_nan())));
+        "math_isFinite_double": global "math.isFinite"(Double) -> Bool
+            => Unary(|_, x| Ok(Val::Bool(double(x)?.is_finite())));
+        "math_abs_double": global "math.abs"(Double) -> Double => Unary(abs);
+        "math_abs_int": global "math.abs"(Int) -> Int => Unary(abs);
+        "math_abs_uint": global "math.abs"(Uint) -> Uint => Unary(abs);
+        "math_sign_double": global "math.sign"(Double) -> Double => Unary(sign);
+        "math_sign_int": global "math.sign"(Int) -> Int => Unary(sign);
+        "math_sign_uint": global "math.sign"(Uint) -> Uint => Unary(sign);
+        "math_bitAnd_int_int": global "math.bitAnd"(Int, Int) -> Int
+            => Binary(|_, a, b| bitwise(a, b, |a, b| a & b));
+        "math_bitAnd_uint_uint": global "math.bitAnd"(Uint, Uint) -> Uint
+            => Binary(|_, a, b| bitwise(a, b, |a, b| a & b));
+        "math_bitOr_int_int": global "math.bitOr"(Int, Int) -> Int
+            => Binary(|_, a, b| bitwise(a, b, |a, b| a | b));
+        "math_bitOr_uint_uint": global "math.bitOr"(Uint, Uint) -> Uint
+            => Binary(|_, a, b| bitwise(a, b, |a, b| a | b));
+        "math_bitXor_int_int": global "math.bitXor"(Int, Int) -> Int
+            => Binary(|_, a, b| bitwise(a, b, |a, b| a ^ b));
+        "math_bitXor_uint_uint": global "math.bitXor"(Uint, Uint) -> Uint
+            => Binary(|_, a, b| bitwise(a, b, |a, b| a ^ b));
+        "math_bitNot_int_int": global "math.bitNot"(Int) -> Int => Unary(bit_not);
+        "math_bitNot_uint_uint": global "math.bitNot"(Uint) -> Uint => Unary(bit_not);
+        "math_bitShiftLeft_int_int": global "math.bitShiftLeft"(Int, Int) -> Int
+            => Binary(|_, x, by| shift(x, by, "math.bitShiftLeft", u64::checked_shl));
+        "math_bitShiftLeft_uint_int": global "math.bitShiftLeft"(Uint, Int) -> Uint
+            => Binary(|_, x, by| shift(x, by, "math.bitShiftLeft", u64::checked_shl));
+        "math_bitShiftRight_int_int": global "math.bitShiftRight"(Int, Int) -> Int
+            => Binary(|_, x, by| shift(x, by, "math.bitShiftRight", u64::checked_shr));
+        "math_bitShiftRight_uint_int": global "math.bitShiftRight"(Uint, Int) -> Uint
+            => Binary(|_, x, by| shift(x, by, "math.bitShiftRight", u64::checked_shr));
+    },
     types: &[],
 };
 
 /// The additions of version 2: the square root.
 pub static ROOTS: Library = Library {
     name: "math 2",
-    overloads: &[
-        Overload::global(
-            "math_sqrt_double",
-            "math.sqrt",
-            &[Ty::Double],
-            Ty::Double,
-            Run::Unary(sqrt),
-        ),
-        Overload::global(
-            "math_sqrt_int",
-            "math.sqrt",
-            &[Ty::Int],
-            Ty::Double,
-            Run::Unary(sqrt),
-        ),
-        Overload::global(
-            "math_sqrt_uint",
-            "math.sqrt",
-            &[Ty::Uint],
-            Ty::Double,
-            Run::Unary(sqrt),
-        ),
-    ],
+    overloads: overloads! {
+        "math_sqrt_double": global "math.sqrt"(Double) -> Double => Unary(sqrt);
+        "math_sqrt_int": global "math.sqrt"(Int) -> Double => Unary(sqrt);
+        "math_sqrt_uint": global "math.sqrt"(Uint) -> Double => Unary(sqrt);
+    },
     types: &[],
 };
-
-fn itself<'a>(_: &'a Arena, x: Val<'a>) -> Res<'a> {
-    Ok(x)
-}
 
 /// Returns the second value if the first compares to it as `wrong`, and the first otherwise.
 fn preferred<'a>(first: Val<'a>, second: Val<'a>, wrong: Ordering, name: &str) -> Res<'a> {
@@ -486,35 +157,6 @@ fn double(x: Val<'_>) -> Result<f64, EvalError> {
     }
 }
 
-fn ceil<'a>(_: &'a Arena, x: Val<'a>) -> Res<'a> {
-    Ok(Val::Double(double(x)?.ceil()))
-}
-
-fn floor<'a>(_: &'a Arena, x: Val<'a>) -> Res<'a> {
-    Ok(Val::Double(double(x)?.floor()))
-}
-
-fn round<'a>(_: &'a Arena, x: Val<'a>) -> Res<'a> {
-    // Halves away from zero, in Rust as in Go.
-    Ok(Val::Double(double(x)?.round()))
-}
-
-fn trunc<'a>(_: &'a Arena, x: Val<'a>) -> Res<'a> {
-    Ok(Val::Double(double(x)?.trunc()))
-}
-
-fn is_inf<'a>(_: &'a Arena, x: Val<'a>) -> Res<'a> {
-    Ok(Val::Bool(double(x)?.is_infinite()))
-}
-
-fn is_nan<'a>(_: &'a Arena, x: Val<'a>) -> Res<'a> {
-    Ok(Val::Bool(double(x)?.is_nan()))
-}
-
-fn is_finite<'a>(_: &'a Arena, x: Val<'a>) -> Res<'a> {
-    Ok(Val::Bool(double(x)?.is_finite()))
-}
-
 fn abs<'a>(_: &'a Arena, x: Val<'a>) -> Res<'a> {
     match x {
         Val::Double(x) => Ok(Val::Double(x.abs())),
@@ -545,18 +187,6 @@ fn bitwise<'a>(a: Val<'a>, b: Val<'a>, op: fn(u64, u64) -> u64) -> Res<'a> {
     }
 }
 
-fn bit_and<'a>(_: &'a Arena, a: Val<'a>, b: Val<'a>) -> Res<'a> {
-    bitwise(a, b, |a, b| a & b)
-}
-
-fn bit_or<'a>(_: &'a Arena, a: Val<'a>, b: Val<'a>) -> Res<'a> {
-    bitwise(a, b, |a, b| a | b)
-}
-
-fn bit_xor<'a>(_: &'a Arena, a: Val<'a>, b: Val<'a>) -> Res<'a> {
-    bitwise(a, b, |a, b| a ^ b)
-}
-
 fn bit_not<'a>(_: &'a Arena, x: Val<'a>) -> Res<'a> {
     match x {
         Val::Int(x) => Ok(Val::Int(!x)),
@@ -578,14 +208,6 @@ fn shift<'a>(x: Val<'a>, by: Val<'a>, name: &str, op: fn(u64, u32) -> Option<u64
         Val::Uint(x) => Ok(Val::Uint(shifted(x))),
         _ => Err(EvalError::NoSuchOverload),
     }
-}
-
-fn shift_left<'a>(_: &'a Arena, x: Val<'a>, by: Val<'a>) -> Res<'a> {
-    shift(x, by, "math.bitShiftLeft", u64::checked_shl)
-}
-
-fn shift_right<'a>(_: &'a Arena, x: Val<'a>, by: Val<'a>) -> Res<'a> {
-    shift(x, by, "math.bitShiftRight", u64::checked_shr)
 }
 
 fn sqrt<'a>(_: &'a Arena, x: Val<'a>) -> Res<'a> {

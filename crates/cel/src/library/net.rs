@@ -1,9 +1,9 @@
 //! IP addresses and CIDR networks.
 
-use super::ordered::reading;
+use super::ordered::PARSING;
 use crate::estimate::{TEXT_FACTOR, formula, text_cost};
-use crate::overload::{Estimate, Library, Overload, ResultSize, Ty};
-use crate::run::{Actual, Run, size};
+use crate::overload::{Costs, Estimate, Library, ResultSize, Ty, overloads};
+use crate::run::{Actual, size};
 use crate::val::{Arena, EvalError, Opaque, Res, Val};
 use scantling_notation::ip::{Cidr, Ip};
 use std::sync::Arc;
@@ -19,163 +19,90 @@ const S: Ty = Ty::String;
 /// Functions on addresses.
 pub static IPS: Library = Library {
     name: "kubernetes.net.ip",
-    overloads: &[
-        reading(Overload::global("string_to_ip", "ip", &[S], IP, Run::Unary(ip))),
-        Overload::member("ip_family", "family", &[IP], Ty::Int, Run::Unary(family)),
-        Overload::global(
-            "ip_is_canonical",
-            "ip.isCanonical",
-            &[S],
-            Ty::Bool,
-            Run::Unary(is_canonical),
-        )
-        .costing(
-            Estimate::Pass {
-                operand: 0,
-                factor: 2.0 * TEXT_FACTOR,
-                result: ResultSize::Unknown,
-            },
-            Actual::NamedFormula(|args, _| super::strings::two_passes(size(args.first().copied().flatten()))),
-        ),
-        Overload::member(
-            "ip_is_unspecified",
-            "isUnspecified",
-            &[IP],
-            Ty::Bool,
-            Run::Unary(is_unspecified),
-        ),
-        Overload::member(
-            "ip_is_loopback",
-            "isLoopback",
-            &[IP],
-            Ty::Bool,
-            Run::Unary(is_loopback),
-        ),
-        Overload::member(
-            "ip_is_link_local_multicast",
-            "isLinkLocalMulticast",
-            &[IP],
-            Ty::Bool,
-            Run::Unary(is_link_local_multicast),
-        ),
-        Overload::member(
-            "ip_is_link_local_unicast",
-            "isLinkLocalUnicast",
-            &[IP],
-            Ty::Bool,
-            Run::Unary(is_link_local_unicast),
-        ),
-        Overload::member(
-            "ip_is_global_unicast",
-            "isGlobalUnicast",
-            &[IP],
-            Ty::Bool,
-            Run::Unary(is_global_unicast),
-        ),
-        reading(Overload::global(
-            "is_ip",
-            "isIP",
-            &[S],
-            Ty::Bool,
-            Run::Unary(is_ip),
-        )),
-        Overload::global("ip_to_string", "string", &[IP], S, Run::Unary(ip_to_string)),
-    ],
+    overloads: overloads! {
+        "string_to_ip": global "ip"(S) -> IP
+            => Unary(|arena, text| arena.opaque(parse_ip(text.str()?)?)), PARSING;
+        "ip_family": member "family"(IP) -> Int => Unary(|_, ip| Ok(Val::Int(ip.opaque::<Ip>()?.family())));
+        "ip_is_canonical": global "ip.isCanonical"(S) -> Bool => Unary(is_canonical), CANONICAL;
+        "ip_is_unspecified": member "isUnspecified"(IP) -> Bool
+            => Unary(|_, ip| test(ip, Ip::is_unspecified));
+        "ip_is_loopback": member "isLoopback"(IP) -> Bool => Unary(|_, ip| test(ip, Ip::is_loopback));
+        "ip_is_link_local_multicast": member "isLinkLocalMulticast"(IP) -> Bool
+            => Unary(|_, ip| test(ip, Ip::is_link_local_multicast));
+        "ip_is_link_local_unicast": member "isLinkLocalUnicast"(IP) -> Bool
+            => Unary(|_, ip| test(ip, Ip::is_link_local_unicast));
+        "ip_is_global_unicast": member "isGlobalUnicast"(IP) -> Bool
+            => Unary(|_, ip| test(ip, Ip::is_global_unicast));
+        "is_ip": global "isIP"(S) -> Bool
+            => Unary(|_, text| Ok(Val::Bool(Ip::parse(text.str()?).is_ok()))), PARSING;
+        "ip_to_string": global "string"(IP) -> S
+            => Unary(|arena, ip| arena.str(ip.opaque::<Ip>()?.to_string()));
+    },
     types: &[(IP_TYPE, IP)],
 };
 
 /// Functions on networks.
 pub static CIDRS: Library = Library {
     name: "kubernetes.net.cidr",
-    overloads: &[
-        reading(Overload::global(
-            "string_to_cidr",
-            "cidr",
-            &[S],
-            CIDR,
-            Run::Unary(cidr),
-        )),
-        Overload::member(
-            "cidr_contains_ip_string",
-            "containsIP",
-            &[CIDR, S],
-            Ty::Bool,
-            Run::Binary(contains_ip),
-        )
-        .costing(
-            Estimate::Formula(formula::contains_ip_text),
-            Actual::EitherFormula {
-                overload: |args, _| contains_ip_cost(args) + reading_cost(args),
-                function: |args, _| contains_ip_cost(args),
-            },
-        ),
-        Overload::member(
-            "cidr_contains_ip_ip",
-            "containsIP",
-            &[CIDR, IP],
-            Ty::Bool,
-            Run::Binary(contains_ip),
-        )
-        .costing(
-            Estimate::Formula(formula::contains_ip),
-            Actual::NamedFormula(|args, _| contains_ip_cost(args)),
-        ),
-        Overload::member(
-            "cidr_contains_cidr_string",
-            "containsCIDR",
-            &[CIDR, S],
-            Ty::Bool,
-            Run::Binary(contains_cidr),
-        )
-        .costing(
-            Estimate::Formula(formula::contains_cidr_text),
-            Actual::EitherFormula {
-                overload: |args, _| contains_cidr_cost(args) + reading_cost(args),
-                function: |args, _| contains_cidr_cost(args),
-            },
-        ),
-        Overload::member(
-            "cidr_contains_cidr",
-            "containsCIDR",
-            &[CIDR, CIDR],
-            Ty::Bool,
-            Run::Binary(contains_cidr),
-        )
-        .costing(
-            Estimate::Formula(formula::contains_cidr),
-            Actual::NamedFormula(|args, _| contains_cidr_cost(args)),
-        ),
-        Overload::member("cidr_ip", "ip", &[CIDR], IP, Run::Unary(cidr_ip)),
-        Overload::member(
-            "cidr_prefix_length",
-            "prefixLength",
-            &[CIDR],
-            Ty::Int,
-            Run::Unary(prefix_length),
-        ),
-        Overload::member("cidr_masked", "masked", &[CIDR], CIDR, Run::Unary(masked)),
-        reading(Overload::global(
-            "is_cidr",
-            "isCIDR",
-            &[S],
-            Ty::Bool,
-            Run::Unary(is_cidr),
-        )),
-        Overload::global("cidr_to_string", "string", &[CIDR], S, Run::Unary(cidr_to_string)),
-    ],
+    overloads: overloads! {
+        "string_to_cidr": global "cidr"(S) -> CIDR
+            => Unary(|arena, text| arena.opaque(parse_cidr(text.str()?)?)), PARSING;
+        "cidr_contains_ip_string": member "containsIP"(CIDR, S) -> Bool
+            => Binary(contains_ip), CONTAINS_IP_TEXT;
+        "cidr_contains_ip_ip": member "containsIP"(CIDR, IP) -> Bool => Binary(contains_ip), CONTAINS_IP;
+        "cidr_contains_cidr_string": member "containsCIDR"(CIDR, S) -> Bool
+            => Binary(contains_cidr), CONTAINS_CIDR_TEXT;
+        "cidr_contains_cidr": member "containsCIDR"(CIDR, CIDR) -> Bool
+            => Binary(contains_cidr), CONTAINS_CIDR;
+        "cidr_ip": member "ip"(CIDR) -> IP => Unary(|arena, cidr| arena.opaque(cidr.opaque::<Cidr>()?.ip()));
+        "cidr_prefix_length": member "prefixLength"(CIDR) -> Int => Unary(prefix_length);
+        "cidr_masked": member "masked"(CIDR) -> CIDR
+            => Unary(|arena, cidr| arena.opaque(cidr.opaque::<Cidr>()?.masked()));
+        "is_cidr": global "isCIDR"(S) -> Bool
+            => Unary(|_, text| Ok(Val::Bool(Cidr::parse(text.str()?).is_ok()))), PARSING;
+        "cidr_to_string": global "string"(CIDR) -> S
+            => Unary(|arena, cidr| arena.str(cidr.opaque::<Cidr>()?.to_string()));
+    },
     types: &[(CIDR_TYPE, CIDR)],
 };
+
+const CANONICAL: Costs = (
+    Estimate::Pass {
+        operand: 0,
+        factor: 2.0 * TEXT_FACTOR,
+        result: ResultSize::Unknown,
+    },
+    Actual::NamedFormula(|args, _| super::strings::two_passes(size(args.first().copied().flatten()))),
+);
+const CONTAINS_IP: Costs = (
+    Estimate::Formula(formula::contains_ip),
+    Actual::NamedFormula(|args, _| contains_ip_cost(args)),
+);
+const CONTAINS_IP_TEXT: Costs = (
+    Estimate::Formula(formula::contains_ip_text),
+    Actual::EitherFormula {
+        overload: |args, _| contains_ip_cost(args) + reading_cost(args),
+        function: |args, _| contains_ip_cost(args),
+    },
+);
+const CONTAINS_CIDR: Costs = (
+    Estimate::Formula(formula::contains_cidr),
+    Actual::NamedFormula(|args, _| contains_cidr_cost(args)),
+);
+const CONTAINS_CIDR_TEXT: Costs = (
+    Estimate::Formula(formula::contains_cidr_text),
+    Actual::EitherFormula {
+        overload: |args, _| contains_cidr_cost(args) + reading_cost(args),
+        function: |args, _| contains_cidr_cost(args),
+    },
+);
 
 /// The addition of the network extension to the functions of Kubernetes.
 pub static IS_MASK: Library = Library {
     name: "net isMask",
-    overloads: &[Overload::member(
-        "cidr_is_mask",
-        "isMask",
-        &[CIDR],
-        Ty::Bool,
-        Run::Unary(is_mask),
-    )],
+    overloads: overloads! {
+        "cidr_is_mask": member "isMask"(CIDR) -> Bool => Unary(is_mask);
+    },
     types: &[],
 };
 
@@ -245,58 +172,15 @@ fn parse_cidr(text: &str) -> Result<Cidr, EvalError> {
     })
 }
 
-fn ip<'a>(arena: &'a Arena, text: Val<'a>) -> Res<'a> {
-    arena.opaque(parse_ip(text.str()?)?)
-}
-
-fn is_ip<'a>(_: &'a Arena, text: Val<'a>) -> Res<'a> {
-    Ok(Val::Bool(Ip::parse(text.str()?).is_ok()))
+/// Returns whether an address has a property.
+fn test<'a>(ip: Val<'a>, has: fn(Ip) -> bool) -> Res<'a> {
+    Ok(Val::Bool(has(*ip.opaque::<Ip>()?)))
 }
 
 fn is_canonical<'a>(_: &'a Arena, text: Val<'a>) -> Res<'a> {
     let text = text.str()?;
     // An invalid address is an error, not merely not canonical.
     Ok(Val::Bool(parse_ip(text)?.to_string() == text))
-}
-
-fn ip_to_string<'a>(arena: &'a Arena, ip: Val<'a>) -> Res<'a> {
-    arena.str(ip.opaque::<Ip>()?.to_string())
-}
-
-fn family<'a>(_: &'a Arena, ip: Val<'a>) -> Res<'a> {
-    Ok(Val::Int(ip.opaque::<Ip>()?.family()))
-}
-
-fn is_unspecified<'a>(_: &'a Arena, ip: Val<'a>) -> Res<'a> {
-    Ok(Val::Bool(ip.opaque::<Ip>()?.is_unspecified()))
-}
-
-fn is_loopback<'a>(_: &'a Arena, ip: Val<'a>) -> Res<'a> {
-    Ok(Val::Bool(ip.opaque::<Ip>()?.is_loopback()))
-}
-
-fn is_link_local_multicast<'a>(_: &'a Arena, ip: Val<'a>) -> Res<'a> {
-    Ok(Val::Bool(ip.opaque::<Ip>()?.is_link_local_multicast()))
-}
-
-fn is_link_local_unicast<'a>(_: &'a Arena, ip: Val<'a>) -> Res<'a> {
-    Ok(Val::Bool(ip.opaque::<Ip>()?.is_link_local_unicast()))
-}
-
-fn is_global_unicast<'a>(_: &'a Arena, ip: Val<'a>) -> Res<'a> {
-    Ok(Val::Bool(ip.opaque::<Ip>()?.is_global_unicast()))
-}
-
-fn cidr<'a>(arena: &'a Arena, text: Val<'a>) -> Res<'a> {
-    arena.opaque(parse_cidr(text.str()?)?)
-}
-
-fn is_cidr<'a>(_: &'a Arena, text: Val<'a>) -> Res<'a> {
-    Ok(Val::Bool(Cidr::parse(text.str()?).is_ok()))
-}
-
-fn cidr_to_string<'a>(arena: &'a Arena, cidr: Val<'a>) -> Res<'a> {
-    arena.str(cidr.opaque::<Cidr>()?.to_string())
 }
 
 fn contains_ip<'a>(_: &'a Arena, cidr: Val<'a>, ip: Val<'a>) -> Res<'a> {
@@ -319,16 +203,8 @@ fn contains_cidr<'a>(_: &'a Arena, cidr: Val<'a>, other: Val<'a>) -> Res<'a> {
     Ok(Val::Bool(cidr.contains_cidr(other)))
 }
 
-fn cidr_ip<'a>(arena: &'a Arena, cidr: Val<'a>) -> Res<'a> {
-    arena.opaque(cidr.opaque::<Cidr>()?.ip())
-}
-
 fn prefix_length<'a>(_: &'a Arena, cidr: Val<'a>) -> Res<'a> {
     Ok(Val::Int(i64::from(cidr.opaque::<Cidr>()?.prefix_length())))
-}
-
-fn masked<'a>(arena: &'a Arena, cidr: Val<'a>) -> Res<'a> {
-    arena.opaque(cidr.opaque::<Cidr>()?.masked())
 }
 
 fn is_mask<'a>(_: &'a Arena, cidr: Val<'a>) -> Res<'a> {

@@ -1,7 +1,7 @@
 //! Optional values. The overloads include the operators `.?` and `[?]`, which the program implements.
 
-use crate::overload::{Library, Overload, Ty};
-use crate::run::{Actual, Run};
+use crate::overload::{Costs, Estimate, Library, Ty, overloads};
+use crate::run::Actual;
 use crate::val::{Arena, EvalError, Res, Timestamp, Val};
 
 const K: Ty = Ty::Param("K");
@@ -10,132 +10,36 @@ const OPTIONAL: Ty = Ty::Optional(&V);
 const LIST: Ty = Ty::List(&V);
 const MAP: Ty = Ty::Map(&K, &V);
 const OPTIONAL_LIST: Ty = Ty::List(&OPTIONAL);
+const FREE: Costs = (Estimate::NOMINAL, Actual::Fixed(0));
 
 /// Construction of optionals, access to their values, and optional selection.
 pub static OPTIONALS: Library = Library {
     name: "optional",
-    overloads: &[
-        Overload::global(
-            "optional_of",
-            "optional.of",
-            &[V],
-            OPTIONAL,
-            Run::Unary(optional_of),
-        ),
-        Overload::global(
-            "optional_ofNonZeroValue",
-            "optional.ofNonZeroValue",
-            &[V],
-            OPTIONAL,
-            Run::Unary(of_non_zero),
-        ),
-        Overload::global(
-            "optional_none",
-            "optional.none",
-            &[],
-            OPTIONAL,
-            Run::Nullary(|_| Ok(Val::NONE)),
-        ),
-        Overload::member("optional_value", "value", &[OPTIONAL], V, Run::Unary(value)),
-        Overload::member(
-            "optional_hasValue",
-            "hasValue",
-            &[OPTIONAL],
-            Ty::Bool,
-            Run::Unary(has_value),
-        ),
+    overloads: overloads! {
+        "optional_of": global "optional.of"(V) -> OPTIONAL => Unary(Arena::some);
+        "optional_ofNonZeroValue": global "optional.ofNonZeroValue"(V) -> OPTIONAL => Unary(of_non_zero);
+        "optional_none": global "optional.none"() -> OPTIONAL => Nullary(|_| Ok(Val::NONE));
+        "optional_value": member "value"(OPTIONAL) -> V => Unary(value);
+        "optional_hasValue": member "hasValue"(OPTIONAL) -> Bool
+            => Unary(|_, optional| Ok(Val::Bool(optional.optional()?.is_some())));
         // The alternative is evaluated only if needed, and the choice itself is free.
-        free(Overload::member(
-            "optional_or_optional",
-            "or",
-            &[OPTIONAL, OPTIONAL],
-            OPTIONAL,
-            Run::Special,
-        )),
-        free(Overload::member(
-            "optional_orValue_value",
-            "orValue",
-            &[OPTIONAL, V],
-            V,
-            Run::Special,
-        )),
-        Overload::global(
-            "select_optional_field",
-            "_?._",
-            &[Ty::Dyn, Ty::String],
-            OPTIONAL,
-            Run::Special,
-        ),
-        Overload::global(
-            "list_optindex_optional_int",
-            "_[?_]",
-            &[LIST, Ty::Int],
-            OPTIONAL,
-            Run::Special,
-        ),
-        Overload::global(
-            "optional_list_optindex_optional_int",
-            "_[?_]",
-            &[Ty::Optional(&LIST), Ty::Int],
-            OPTIONAL,
-            Run::Special,
-        ),
-        Overload::global(
-            "map_optindex_optional_value",
-            "_[?_]",
-            &[MAP, K],
-            OPTIONAL,
-            Run::Special,
-        ),
-        Overload::global(
-            "optional_map_optindex_optional_value",
-            "_[?_]",
-            &[Ty::Optional(&MAP), K],
-            OPTIONAL,
-            Run::Special,
-        ),
-        Overload::global(
-            "optional_list_index_int",
-            "_[_]",
-            &[Ty::Optional(&LIST), Ty::Int],
-            OPTIONAL,
-            Run::Special,
-        ),
-        Overload::global(
-            "optional_map_index_value",
-            "_[_]",
-            &[Ty::Optional(&MAP), K],
-            OPTIONAL,
-            Run::Special,
-        ),
-        Overload::member("list_last", "last", &[LIST], OPTIONAL, Run::Unary(last)),
-        Overload::member("list_first", "first", &[LIST], OPTIONAL, Run::Unary(first)),
-        Overload::global(
-            "optional_unwrap",
-            "optional.unwrap",
-            &[OPTIONAL_LIST],
-            LIST,
-            Run::Unary(unwrap),
-        ),
-        Overload::member(
-            "optional_unwrapOpt",
-            "unwrapOpt",
-            &[OPTIONAL_LIST],
-            LIST,
-            Run::Unary(unwrap),
-        ),
-    ],
+        "optional_or_optional": member "or"(OPTIONAL, OPTIONAL) -> OPTIONAL => Special, FREE;
+        "optional_orValue_value": member "orValue"(OPTIONAL, V) -> V => Special, FREE;
+        "select_optional_field": global "_?._"(Dyn, String) -> OPTIONAL => Special;
+        "list_optindex_optional_int": global "_[?_]"(LIST, Int) -> OPTIONAL => Special;
+        "optional_list_optindex_optional_int": global "_[?_]"(Optional(&LIST), Int) -> OPTIONAL => Special;
+        "map_optindex_optional_value": global "_[?_]"(MAP, K) -> OPTIONAL => Special;
+        "optional_map_optindex_optional_value": global "_[?_]"(Optional(&MAP), K) -> OPTIONAL => Special;
+        "optional_list_index_int": global "_[_]"(Optional(&LIST), Int) -> OPTIONAL => Special;
+        "optional_map_index_value": global "_[_]"(Optional(&MAP), K) -> OPTIONAL => Special;
+        "list_last": member "last"(LIST) -> OPTIONAL => Unary(last);
+        "list_first": member "first"(LIST) -> OPTIONAL
+            => Unary(|arena, list| arena.optional(list.list()?.get(arena, 0).transpose()?));
+        "optional_unwrap": global "optional.unwrap"(OPTIONAL_LIST) -> LIST => Unary(unwrap);
+        "optional_unwrapOpt": member "unwrapOpt"(OPTIONAL_LIST) -> LIST => Unary(unwrap);
+    },
     types: &[("optional_type", OPTIONAL)],
 };
-
-const fn free(row: Overload) -> Overload {
-    let estimate = row.estimate;
-    row.costing(estimate, Actual::Fixed(0))
-}
-
-fn optional_of<'a>(arena: &'a Arena, value: Val<'a>) -> Res<'a> {
-    arena.some(value)
-}
 
 fn of_non_zero<'a>(arena: &'a Arena, value: Val<'a>) -> Res<'a> {
     let is_zero = match value {
@@ -161,14 +65,6 @@ fn value<'a>(_: &'a Arena, optional: Val<'a>) -> Res<'a> {
     optional
         .optional()?
         .ok_or_else(|| EvalError::message("optional.none() dereference"))
-}
-
-fn has_value<'a>(_: &'a Arena, optional: Val<'a>) -> Res<'a> {
-    Ok(Val::Bool(optional.optional()?.is_some()))
-}
-
-fn first<'a>(arena: &'a Arena, list: Val<'a>) -> Res<'a> {
-    arena.optional(list.list()?.get(arena, 0).transpose()?)
 }
 
 fn last<'a>(arena: &'a Arena, list: Val<'a>) -> Res<'a> {

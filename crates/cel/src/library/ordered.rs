@@ -1,6 +1,6 @@
 //! Opaque types whose values are parsed from text and ordered: quantities, versions.
 
-use crate::overload::{Estimate, Overload};
+use crate::overload::{Costs, Estimate};
 use crate::run::Actual;
 use crate::val::{Arena, EvalError, Opaque, Res, Val};
 use std::cmp::Ordering;
@@ -13,10 +13,8 @@ pub(super) trait Ordered: Opaque {
     fn key(&self) -> &Self::Key;
 }
 
-/// The cost of parsing: a pass over the text.
-pub(super) const fn reading(row: Overload) -> Overload {
-    row.costing(Estimate::text_pass(0), Actual::named_text_pass(0))
-}
+/// The costs of parsing: a pass over the text.
+pub(super) const PARSING: Costs = (Estimate::text_pass(0), Actual::named_text_pass(0));
 
 /// The sort key of a value, or `no such overload`.
 pub(super) fn key<T: Ordered>(value: Val<'_>) -> Result<&T::Key, EvalError> {

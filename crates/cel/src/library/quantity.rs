@@ -1,8 +1,7 @@
 //! Resource quantities.
 
-use super::ordered::{Ordered, compare_to, is_greater, is_less, key, reading, sign_of};
-use crate::overload::{Library, Overload, Ty};
-use crate::run::Run;
+use super::ordered::{Ordered, PARSING, compare_to, is_greater, is_less, key, sign_of};
+use crate::overload::{Library, Ty, overloads};
 use crate::val::{Arena, EvalError, Opaque, Res, Val};
 use scantling_notation::quantity::Quantity;
 use std::sync::Arc;
@@ -14,69 +13,25 @@ const Q: Ty = Ty::Message(TYPE);
 /// Parsing, comparison and arithmetic of quantities.
 pub static QUANTITIES: Library = Library {
     name: "kubernetes.quantity",
-    overloads: &[
-        reading(Overload::global(
-            "string_to_quantity",
-            "quantity",
-            &[Ty::String],
-            Q,
-            Run::Unary(quantity),
-        )),
-        reading(Overload::global(
-            "is_quantity_string",
-            "isQuantity",
-            &[Ty::String],
-            Ty::Bool,
-            Run::Unary(is_quantity),
-        )),
-        Overload::global("quantity_sign", "sign", &[Q], Ty::Int, Run::Unary(sign)),
-        Overload::member(
-            "quantity_is_greater_than",
-            "isGreaterThan",
-            &[Q, Q],
-            Ty::Bool,
-            Run::Binary(is_greater::<QuantityValue>),
-        ),
-        Overload::member(
-            "quantity_is_less_than",
-            "isLessThan",
-            &[Q, Q],
-            Ty::Bool,
-            Run::Binary(is_less::<QuantityValue>),
-        ),
-        Overload::member(
-            "quantity_compare_to",
-            "compareTo",
-            &[Q, Q],
-            Ty::Int,
-            Run::Binary(compare_to::<QuantityValue>),
-        ),
-        Overload::member(
-            "quantity_get_float",
-            "asApproximateFloat",
-            &[Q],
-            Ty::Double,
-            Run::Unary(as_approximate_float),
-        ),
-        Overload::member(
-            "quantity_get_int",
-            "asInteger",
-            &[Q],
-            Ty::Int,
-            Run::Unary(as_integer),
-        ),
-        Overload::member(
-            "quantity_is_integer",
-            "isInteger",
-            &[Q],
-            Ty::Bool,
-            Run::Unary(is_integer),
-        ),
-        Overload::member("quantity_add", "add", &[Q, Q], Q, Run::Binary(add)),
-        Overload::member("quantity_add_int", "add", &[Q, Ty::Int], Q, Run::Binary(add)),
-        Overload::member("quantity_sub", "sub", &[Q, Q], Q, Run::Binary(sub)),
-        Overload::member("quantity_sub_int", "sub", &[Q, Ty::Int], Q, Run::Binary(sub)),
-    ],
+    overloads: overloads! {
+        "string_to_quantity": global "quantity"(String) -> Q => Unary(quantity), PARSING;
+        "is_quantity_string": global "isQuantity"(String) -> Bool
+            => Unary(|_, text| Ok(Val::Bool(Quantity::parse(text.str()?).is_ok()))), PARSING;
+        "quantity_sign": global "sign"(Q) -> Int => Unary(|_, q| Ok(sign_of(get(q)?.sign())));
+        "quantity_is_greater_than": member "isGreaterThan"(Q, Q) -> Bool
+            => Binary(is_greater::<QuantityValue>);
+        "quantity_is_less_than": member "isLessThan"(Q, Q) -> Bool => Binary(is_less::<QuantityValue>);
+        "quantity_compare_to": member "compareTo"(Q, Q) -> Int => Binary(compare_to::<QuantityValue>);
+        "quantity_get_float": member "asApproximateFloat"(Q) -> Double
+            => Unary(|_, q| Ok(Val::Double(get(q)?.as_approximate_float())));
+        "quantity_get_int": member "asInteger"(Q) -> Int => Unary(as_integer);
+        "quantity_is_integer": member "isInteger"(Q) -> Bool
+            => Unary(|_, q| Ok(Val::Bool(get(q)?.as_integer().is_some())));
+        "quantity_add": member "add"(Q, Q) -> Q => Binary(add);
+        "quantity_add_int": member "add"(Q, Int) -> Q => Binary(add);
+        "quantity_sub": member "sub"(Q, Q) -> Q => Binary(sub);
+        "quantity_sub_int": member "sub"(Q, Int) -> Q => Binary(sub);
+    },
     types: &[],
 };
 
@@ -134,28 +89,12 @@ fn quantity<'a>(arena: &'a Arena, text: Val<'a>) -> Res<'a> {
     })
 }
 
-fn is_quantity<'a>(_: &'a Arena, text: Val<'a>) -> Res<'a> {
-    Ok(Val::Bool(Quantity::parse(text.str()?).is_ok()))
-}
-
-fn sign<'a>(_: &'a Arena, q: Val<'a>) -> Res<'a> {
-    Ok(sign_of(get(q)?.sign()))
-}
-
-fn as_approximate_float<'a>(_: &'a Arena, q: Val<'a>) -> Res<'a> {
-    Ok(Val::Double(get(q)?.as_approximate_float()))
-}
-
 fn as_integer<'a>(_: &'a Arena, q: Val<'a>) -> Res<'a> {
     // A fraction, or a number beyond 64 bits, is an error; `isInteger` tells in advance.
     let integer = get(q)?.as_integer();
     integer
         .map(Val::Int)
         .ok_or_else(|| EvalError::message("cannot convert value to integer"))
-}
-
-fn is_integer<'a>(_: &'a Arena, q: Val<'a>) -> Res<'a> {
-    Ok(Val::Bool(get(q)?.as_integer().is_some()))
 }
 
 fn operand(value: Val<'_>) -> Result<Quantity, EvalError> {

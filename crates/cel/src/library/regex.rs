@@ -1,44 +1,25 @@
 //! Searches for regular expressions.
 
 use crate::estimate::formula;
-use crate::overload::{Estimate, Library, Overload, Ty};
-use crate::run::{Actual, Run};
+use crate::overload::{Costs, Estimate, Library, Ty, overloads};
+use crate::run::Actual;
 use crate::val::{Arena, EvalError, Res, Val};
 use scantling_notation::regex::Pattern;
 
 const S: Ty = Ty::String;
 const COMPLAINT: &str = "Illegal regex: ";
 const STRINGS: Ty = Ty::List(&Ty::String);
+const FIND: Costs = (Estimate::Formula(formula::find), Actual::NamedSearch);
 
 /// `find` and `findAll`.
 pub static REGEX: Library = Library {
     name: "kubernetes.regex",
-    overloads: &[
-        Overload::member(
-            "string_find_string",
-            "find",
-            &[S, S],
-            S,
-            Run::Pattern(find, COMPLAINT),
-        )
-        .costing(Estimate::Formula(formula::find), Actual::NamedSearch),
-        Overload::member(
-            "string_find_all_string",
-            "findAll",
-            &[S, S],
-            STRINGS,
-            Run::Pattern(find_all, COMPLAINT),
-        )
-        .costing(Estimate::Formula(formula::find), Actual::NamedSearch),
-        Overload::member(
-            "string_find_all_string_int",
-            "findAll",
-            &[S, S, Ty::Int],
-            STRINGS,
-            Run::Pattern(find_all, COMPLAINT),
-        )
-        .costing(Estimate::Formula(formula::find), Actual::NamedSearch),
-    ],
+    overloads: overloads! {
+        "string_find_string": member "find"(S, S) -> S => Pattern(find, COMPLAINT), FIND;
+        "string_find_all_string": member "findAll"(S, S) -> STRINGS => Pattern(find_all, COMPLAINT), FIND;
+        "string_find_all_string_int": member "findAll"(S, S, Int) -> STRINGS
+            => Pattern(find_all, COMPLAINT), FIND;
+    },
     types: &[],
 };
 

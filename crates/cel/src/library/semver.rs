@@ -1,8 +1,7 @@
 //! Semantic versions.
 
-use super::ordered::{Ordered, compare_to, is_greater, is_less, key, reading};
-use crate::overload::{Library, Overload, Ty};
-use crate::run::Run;
+use super::ordered::{Ordered, PARSING, compare_to, is_greater, is_less, key};
+use crate::overload::{Library, Ty, overloads};
 use crate::val::{Arena, EvalError, Opaque, Res, Val};
 use scantling_notation::semver::{Semver, SemverSyntax};
 use std::sync::Arc;
@@ -14,68 +13,28 @@ const V: Ty = Ty::Message(TYPE);
 /// Parsing and comparing versions.
 pub static VERSIONS: Library = Library {
     name: "kubernetes.Semver",
-    overloads: &[
-        reading(Overload::global(
-            "string_to_semver",
-            "semver",
-            &[Ty::String],
-            V,
-            Run::Unary(semver),
-        )),
-        reading(Overload::global(
-            "is_semver_string",
-            "isSemver",
-            &[Ty::String],
-            Ty::Bool,
-            Run::Unary(is_semver),
-        )),
-        Overload::member(
-            "semver_is_greater_than",
-            "isGreaterThan",
-            &[V, V],
-            Ty::Bool,
-            Run::Binary(is_greater::<Semver>),
-        ),
-        Overload::member(
-            "semver_is_less_than",
-            "isLessThan",
-            &[V, V],
-            Ty::Bool,
-            Run::Binary(is_less::<Semver>),
-        ),
-        Overload::member(
-            "semver_compare_to",
-            "compareTo",
-            &[V, V],
-            Ty::Int,
-            Run::Binary(compare_to::<Semver>),
-        ),
-        Overload::member("semver_major", "major", &[V], Ty::Int, Run::Unary(major)),
-        Overload::member("semver_minor", "minor", &[V], Ty::Int, Run::Unary(minor)),
-        Overload::member("semver_patch", "patch", &[V], Ty::Int, Run::Unary(patch)),
-    ],
+    overloads: overloads! {
+        "string_to_semver": global "semver"(String) -> V
+            => Unary(|arena, text| semver(arena, text, Val::FALSE)), PARSING;
+        "is_semver_string": global "isSemver"(String) -> Bool
+            => Unary(|arena, text| is_semver(arena, text, Val::FALSE)), PARSING;
+        "semver_is_greater_than": member "isGreaterThan"(V, V) -> Bool => Binary(is_greater::<Semver>);
+        "semver_is_less_than": member "isLessThan"(V, V) -> Bool => Binary(is_less::<Semver>);
+        "semver_compare_to": member "compareTo"(V, V) -> Int => Binary(compare_to::<Semver>);
+        "semver_major": member "major"(V) -> Int => Unary(|_, v| number(v, |v| v.major));
+        "semver_minor": member "minor"(V) -> Int => Unary(|_, v| number(v, |v| v.minor));
+        "semver_patch": member "patch"(V) -> Int => Unary(|_, v| number(v, |v| v.patch));
+    },
     types: &[],
 };
 
 /// The additions of version 1 to [`VERSIONS`]: parsing with optional normalization.
 pub static NORMALIZING: Library = Library {
     name: "kubernetes.Semver normalizing",
-    overloads: &[
-        reading(Overload::global(
-            "string_bool_to_semver",
-            "semver",
-            &[Ty::String, Ty::Bool],
-            V,
-            Run::Binary(semver_normalizing),
-        )),
-        reading(Overload::global(
-            "is_semver_string_bool",
-            "isSemver",
-            &[Ty::String, Ty::Bool],
-            Ty::Bool,
-            Run::Binary(is_semver_normalizing),
-        )),
-    ],
+    overloads: overloads! {
+        "string_bool_to_semver": global "semver"(String, Bool) -> V => Binary(semver), PARSING;
+        "is_semver_string_bool": global "isSemver"(String, Bool) -> Bool => Binary(is_semver), PARSING;
+    },
     types: &[],
 };
 
@@ -113,33 +72,17 @@ fn syntax_from_flag(normalize: Val<'_>) -> Result<SemverSyntax, EvalError> {
     })
 }
 
-fn semver<'a>(arena: &'a Arena, text: Val<'a>) -> Res<'a> {
-    semver_normalizing(arena, text, Val::FALSE)
-}
-
-fn semver_normalizing<'a>(arena: &'a Arena, text: Val<'a>, normalize: Val<'a>) -> Res<'a> {
+fn semver<'a>(arena: &'a Arena, text: Val<'a>, normalize: Val<'a>) -> Res<'a> {
     arena.opaque(Semver::parse(text.str()?, syntax_from_flag(normalize)?).map_err(EvalError::message)?)
 }
 
-fn is_semver<'a>(arena: &'a Arena, text: Val<'a>) -> Res<'a> {
-    is_semver_normalizing(arena, text, Val::FALSE)
-}
-
-fn is_semver_normalizing<'a>(_: &'a Arena, text: Val<'a>, normalize: Val<'a>) -> Res<'a> {
+fn is_semver<'a>(_: &'a Arena, text: Val<'a>, normalize: Val<'a>) -> Res<'a> {
     Ok(Val::Bool(
         Semver::parse(text.str()?, syntax_from_flag(normalize)?).is_ok(),
     ))
 }
 
-// UPSTREAM: numbers beyond the range of an `int` wrap around.
-fn major<'a>(_: &'a Arena, version: Val<'a>) -> Res<'a> {
-    Ok(Val::Int(get(version)?.major.cast_signed()))
-}
-
-fn minor<'a>(_: &'a Arena, version: Val<'a>) -> Res<'a> {
-    Ok(Val::Int(get(version)?.minor.cast_signed()))
-}
-
-fn patch<'a>(_: &'a Arena, version: Val<'a>) -> Res<'a> {
-    Ok(Val::Int(get(version)?.patch.cast_signed()))
+fn number<'a>(version: Val<'a>, part: fn(&Semver) -> u64) -> Res<'a> {
+    // UPSTREAM: numbers beyond the range of an `int` wrap around.
+    Ok(Val::Int(part(get(version)?).cast_signed()))
 }

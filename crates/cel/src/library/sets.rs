@@ -2,50 +2,30 @@
 
 use super::scalars::ScalarSet;
 use crate::estimate::formula;
-use crate::overload::{Estimate, Library, Overload, Ty};
-use crate::run::{Actual, Run, size};
+use crate::overload::{Costs, Estimate, Library, Ty, overloads};
+use crate::run::{Actual, size};
 use crate::val::{self, Arena, EvalError, List, Res, Val};
 
-const LISTS: &[Ty] = &[Ty::List(&Ty::Param("T")), Ty::List(&Ty::Param("T"))];
+const LIST: Ty = Ty::List(&Ty::Param("T"));
+const ONE_WAY: Costs = (
+    Estimate::Formula(formula::sets_one_way),
+    Actual::Formula(|args, _| pairs(args, 1.0)),
+);
+const BOTH_WAYS: Costs = (
+    Estimate::Formula(formula::sets_both_ways),
+    Actual::Formula(|args, _| pairs(args, 2.0)),
+);
 
 /// Subsets, intersections and equivalence.
 pub static SETS: Library = Library {
     name: "sets",
-    overloads: &[
-        Overload::global(
-            "list_sets_contains_list",
-            "sets.contains",
-            LISTS,
-            Ty::Bool,
-            Run::Binary(contains),
-        )
-        .costing(
-            Estimate::Formula(formula::sets_one_way),
-            Actual::Formula(|args, _| pairs(args, 1.0)),
-        ),
-        Overload::global(
-            "list_sets_equivalent_list",
-            "sets.equivalent",
-            LISTS,
-            Ty::Bool,
-            Run::Binary(equivalent),
-        )
-        .costing(
-            Estimate::Formula(formula::sets_both_ways),
-            Actual::Formula(|args, _| pairs(args, 2.0)),
-        ),
-        Overload::global(
-            "list_sets_intersects_list",
-            "sets.intersects",
-            LISTS,
-            Ty::Bool,
-            Run::Binary(intersects),
-        )
-        .costing(
-            Estimate::Formula(formula::sets_one_way),
-            Actual::Formula(|args, _| pairs(args, 1.0)),
-        ),
-    ],
+    overloads: overloads! {
+        "list_sets_contains_list": global "sets.contains"(LIST, LIST) -> Bool => Binary(contains), ONE_WAY;
+        "list_sets_equivalent_list": global "sets.equivalent"(LIST, LIST) -> Bool
+            => Binary(equivalent), BOTH_WAYS;
+        "list_sets_intersects_list": global "sets.intersects"(LIST, LIST) -> Bool
+            => Binary(intersects), ONE_WAY;
+    },
     types: &[],
 };
 

@@ -9,8 +9,8 @@ mod time;
 pub use order::CROSS_TYPE_ORDER;
 
 use crate::estimate::{formula, text_cost};
-use crate::overload::{Estimate, Library, Overload, Ty};
-use crate::run::{Actual, Run, size};
+use crate::overload::{Costs, Estimate, Library, Ty, overloads};
+use crate::run::{Actual, size};
 use crate::val::{self, Arena, EvalError, Res, Val};
 
 /// The parts of the standard library. [`CROSS_TYPE_ORDER`] adds comparisons between number types.
@@ -29,62 +29,47 @@ const B: Ty = Ty::Param("B");
 const LIST: Ty = Ty::List(&A);
 const MAP: Ty = Ty::Map(&A, &B);
 
+const CONDITIONAL: Costs = (Estimate::Conditional, Actual::Fixed(0));
+const SHORT_CIRCUIT: Costs = (Estimate::ShortCircuit, Actual::Fixed(0));
+const EQUAL: Costs = (
+    Estimate::Formula(formula::equal),
+    Actual::NamedFormula(equal_cost),
+);
+const NOT_EQUAL: Costs = (
+    Estimate::Formula(formula::compare),
+    Actual::NamedFormula(shorter_pass),
+);
+const INDEX_LIST: Costs = (Estimate::IndexList, Actual::NOMINAL);
+const INDEX_MAP: Costs = (Estimate::IndexMap, Actual::NOMINAL);
+const IN_LIST: Costs = (
+    Estimate::Formula(formula::in_list),
+    Actual::Pass { arg: 1, factor: 1.0 },
+);
+
 /// Logic, equality, selection and size.
 static CORE: Library = Library {
     name: "core",
-    overloads: &[
-        Overload::global("conditional", "_?_:_", &[Ty::Bool, A, A], A, Run::Special)
-            .costing(Estimate::Conditional, Actual::Fixed(0)),
-        Overload::global(
-            "logical_and",
-            "_&&_",
-            &[Ty::Bool, Ty::Bool],
-            Ty::Bool,
-            Run::Special,
-        )
-        .costing(Estimate::ShortCircuit, Actual::Fixed(0)),
-        Overload::global(
-            "logical_or",
-            "_||_",
-            &[Ty::Bool, Ty::Bool],
-            Ty::Bool,
-            Run::Special,
-        )
-        .costing(Estimate::ShortCircuit, Actual::Fixed(0)),
-        Overload::global("logical_not", "!_", &[Ty::Bool], Ty::Bool, Run::Unary(not)),
-        Overload::global(
-            "not_strictly_false",
-            "@not_strictly_false",
-            &[Ty::Bool],
-            Ty::Bool,
-            Run::Special,
-        ),
-        Overload::global("equals", "_==_", &[A, A], Ty::Bool, Run::Special).costing(
-            Estimate::Formula(formula::equal),
-            Actual::NamedFormula(equal_cost),
-        ),
-        Overload::global("not_equals", "_!=_", &[A, A], Ty::Bool, Run::Special).costing(
-            Estimate::Formula(formula::compare),
-            Actual::NamedFormula(shorter_pass),
-        ),
-        Overload::global("index_list", "_[_]", &[LIST, Ty::Int], A, Run::Special)
-            .costing(Estimate::IndexList, Actual::NOMINAL),
-        Overload::global("index_map", "_[_]", &[MAP, A], B, Run::Special)
-            .costing(Estimate::IndexMap, Actual::NOMINAL),
-        Overload::global("in_list", "@in", &[A, LIST], Ty::Bool, Run::Binary(is_in)).costing(
-            Estimate::Formula(formula::in_list),
-            Actual::Pass { arg: 1, factor: 1.0 },
-        ),
-        Overload::global("in_map", "@in", &[A, MAP], Ty::Bool, Run::Binary(is_in)),
-        Overload::global("size_bytes", "size", &[Ty::Bytes], Ty::Int, Run::Unary(size_of)),
-        Overload::member("bytes_size", "size", &[Ty::Bytes], Ty::Int, Run::Unary(size_of)),
-        Overload::global("size_list", "size", &[LIST], Ty::Int, Run::Unary(size_of)),
-        Overload::member("list_size", "size", &[LIST], Ty::Int, Run::Unary(size_of)),
-        Overload::global("size_map", "size", &[MAP], Ty::Int, Run::Unary(size_of)),
-        Overload::member("map_size", "size", &[MAP], Ty::Int, Run::Unary(size_of)),
-        Overload::global("size_string", "size", &[Ty::String], Ty::Int, Run::Unary(size_of)),
-        Overload::member("string_size", "size", &[Ty::String], Ty::Int, Run::Unary(size_of)),
-    ],
+    overloads: overloads! {
+        "conditional": global "_?_:_"(Bool, A, A) -> A => Special, CONDITIONAL;
+        "logical_and": global "_&&_"(Bool, Bool) -> Bool => Special, SHORT_CIRCUIT;
+        "logical_or": global "_||_"(Bool, Bool) -> Bool => Special, SHORT_CIRCUIT;
+        "logical_not": global "!_"(Bool) -> Bool => Unary(|_, v| Ok(Val::Bool(!v.bool()?)));
+        "not_strictly_false": global "@not_strictly_false"(Bool) -> Bool => Special;
+        "equals": global "_==_"(A, A) -> Bool => Special, EQUAL;
+        "not_equals": global "_!=_"(A, A) -> Bool => Special, NOT_EQUAL;
+        "index_list": global "_[_]"(LIST, Int) -> A => Special, INDEX_LIST;
+        "index_map": global "_[_]"(MAP, A) -> B => Special, INDEX_MAP;
+        "in_list": global "@in"(A, LIST) -> Bool => Binary(is_in), IN_LIST;
+        "in_map": global "@in"(A, MAP) -> Bool => Binary(is_in);
+        "size_bytes": global "size"(Bytes) -> Int => Unary(size_of);
+        "bytes_size": member "size"(Bytes) -> Int => Unary(size_of);
+        "size_list": global "size"(LIST) -> Int => Unary(size_of);
+        "list_size": member "size"(LIST) -> Int => Unary(size_of);
+        "size_map": global "size"(MAP) -> Int => Unary(size_of);
+        "map_size": member "size"(MAP) -> Int => Unary(size_of);
+        "size_string": global "size"(String) -> Int => Unary(size_of);
+        "string_size": member "size"(String) -> Int => Unary(size_of);
+    },
     types: &[
         ("bool", Ty::Bool),
         ("bytes", Ty::Bytes),
@@ -122,10 +107,6 @@ static MESSAGES: Library = Library {
         ("google.protobuf.Value", Ty::Dyn),
     ],
 };
-
-fn not<'a>(_: &'a Arena, v: Val<'a>) -> Res<'a> {
-    Ok(Val::Bool(!v.bool()?))
-}
 
 /// `x in list` by equality, `x in map` by key.
 fn is_in<'a>(arena: &'a Arena, value: Val<'a>, aggregate: Val<'a>) -> Res<'a> {

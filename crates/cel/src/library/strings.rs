@@ -7,8 +7,8 @@ pub(crate) mod template;
 pub use newest::NEWEST;
 
 use crate::estimate::{TEXT_FACTOR, formula, text_cost};
-use crate::overload::{Estimate, Library, Overload, ResultSize, Ty};
-use crate::run::{Actual, Run, size};
+use crate::overload::{Costs, Estimate, Library, ResultSize, Ty, overloads};
+use crate::run::{Actual, size};
 use crate::val::{Arena, EvalError, Res, Val};
 
 const S: Ty = Ty::String;
@@ -16,181 +16,80 @@ const I: Ty = Ty::Int;
 const STRINGS: Ty = Ty::List(&Ty::String);
 
 /// A pass over the receiver; the result is at most as long.
-const PASS: Estimate = Estimate::Pass {
-    operand: 0,
-    factor: TEXT_FACTOR,
-    result: ResultSize::Same,
-};
+const PASS: Costs = (
+    Estimate::Pass {
+        operand: 0,
+        factor: TEXT_FACTOR,
+        result: ResultSize::Same,
+    },
+    Actual::named_text_pass(0),
+);
 
 /// Version 0: search, substrings, joining and replacement.
 pub static BASE: Library = Library {
     name: "strings",
-    overloads: &[
-        Overload::member("string_char_at_int", "charAt", &[S, I], S, Run::Binary(char_at)),
-        Overload::member(
-            "string_index_of_string",
-            "indexOf",
-            &[S, S],
-            I,
-            Run::Binary(index_of),
-        )
-        .costing(Estimate::Formula(formula::search), SEARCH),
-        Overload::member(
-            "string_index_of_string_int",
-            "indexOf",
-            &[S, S, I],
-            I,
-            Run::Ternary(index_of_from),
-        )
-        .costing(Estimate::Formula(formula::search), SEARCH),
-        Overload::member(
-            "string_last_index_of_string",
-            "lastIndexOf",
-            &[S, S],
-            I,
-            Run::Binary(last_index_of),
-        )
-        .costing(Estimate::Formula(formula::search), SEARCH),
-        Overload::member(
-            "string_last_index_of_string_int",
-            "lastIndexOf",
-            &[S, S, I],
-            I,
-            Run::Ternary(last_index_of_from),
-        )
-        .costing(Estimate::Formula(formula::search), SEARCH),
-        Overload::member(
-            "string_lower_ascii",
-            "lowerAscii",
-            &[S],
-            S,
-            Run::Unary(lower_ascii),
-        )
-        .costing(PASS, Actual::named_text_pass(0)),
-        Overload::member(
-            "string_replace_string_string",
-            "replace",
-            &[S, S, S],
-            S,
-            Run::Ternary(replace),
-        )
-        .costing(Estimate::Formula(formula::replace), TWO_PASSES),
-        Overload::member(
-            "string_replace_string_string_int",
-            "replace",
-            &[S, S, S, I],
-            S,
-            Run::Variadic(replace_some),
-        )
-        .costing(Estimate::Formula(formula::replace), TWO_PASSES),
-        Overload::member(
-            "string_split_string",
-            "split",
-            &[S, S],
-            STRINGS,
-            Run::Binary(split),
-        )
-        .costing(Estimate::Formula(formula::split), TWO_PASSES),
-        Overload::member(
-            "string_split_string_int",
-            "split",
-            &[S, S, I],
-            STRINGS,
-            Run::Ternary(split_some),
-        )
-        .costing(Estimate::Formula(formula::split), TWO_PASSES),
-        Overload::member(
-            "string_substring_int",
-            "substring",
-            &[S, I],
-            S,
-            Run::Binary(substring_from),
-        )
-        .costing(PASS, Actual::named_text_pass(0)),
-        Overload::member(
-            "string_substring_int_int",
-            "substring",
-            &[S, I, I],
-            S,
-            Run::Ternary(substring),
-        )
-        .costing(PASS, Actual::named_text_pass(0)),
-        Overload::member("string_trim", "trim", &[S], S, Run::Unary(trim))
-            .costing(PASS, Actual::named_text_pass(0)),
-        Overload::member(
-            "string_upper_ascii",
-            "upperAscii",
-            &[S],
-            S,
-            Run::Unary(upper_ascii),
-        )
-        .costing(PASS, Actual::named_text_pass(0)),
-        Overload::member("list_join", "join", &[STRINGS], S, Run::Unary(join_all))
-            .costing(Estimate::Formula(formula::join), JOIN),
-        Overload::member("list_join_string", "join", &[STRINGS, S], S, Run::Binary(join))
-            .costing(Estimate::Formula(formula::join), JOIN),
-    ],
+    overloads: overloads! {
+        "string_char_at_int": member "charAt"(S, I) -> S => Binary(char_at);
+        "string_index_of_string": member "indexOf"(S, S) -> I
+            => Binary(|arena, s, part| index_of(arena, s, part, Val::Int(0))), SEARCH;
+        "string_index_of_string_int": member "indexOf"(S, S, I) -> I => Ternary(index_of), SEARCH;
+        "string_last_index_of_string": member "lastIndexOf"(S, S) -> I => Binary(last_index_of), SEARCH;
+        "string_last_index_of_string_int": member "lastIndexOf"(S, S, I) -> I
+            => Ternary(last_index_of_from), SEARCH;
+        "string_lower_ascii": member "lowerAscii"(S) -> S => Unary(lower_ascii), PASS;
+        "string_replace_string_string": member "replace"(S, S, S) -> S
+            => Ternary(|arena, s, old, new| replace(arena, &[s, old, new, Val::Int(-1)])), REPLACE;
+        "string_replace_string_string_int": member "replace"(S, S, S, I) -> S => Variadic(replace), REPLACE;
+        "string_split_string": member "split"(S, S) -> STRINGS
+            => Binary(|arena, s, separator| split(arena, s, separator, Val::Int(-1))), SPLIT;
+        "string_split_string_int": member "split"(S, S, I) -> STRINGS => Ternary(split), SPLIT;
+        "string_substring_int": member "substring"(S, I) -> S => Binary(substring_from), PASS;
+        "string_substring_int_int": member "substring"(S, I, I) -> S => Ternary(substring), PASS;
+        "string_trim": member "trim"(S) -> S => Unary(|_, s| Ok(Val::Str(s.str()?.trim()))), PASS;
+        "string_upper_ascii": member "upperAscii"(S) -> S => Unary(upper_ascii), PASS;
+        "list_join": member "join"(STRINGS) -> S
+            => Unary(|arena, list| join(arena, list, Val::Str(""))), JOIN;
+        "list_join_string": member "join"(STRINGS, S) -> S => Binary(join), JOIN;
+    },
     types: &[],
 };
 
 /// The additions of version 1: `format`, with numbers in American English, and `strings.quote`.
 pub static FORMAT: Library = Library {
     name: "strings format",
-    overloads: &[
-        Overload::member(
-            "string_format",
-            "format",
-            FORMAT_PARAMS,
-            S,
-            Run::Binary(format::localized),
-        )
-        .costing(Estimate::text_pass(0), Actual::text_pass(0)),
-        QUOTE,
-    ],
+    overloads: overloads! {
+        "string_format": member "format"(S, List(&Dyn)) -> S => Binary(format::localized), FORMAT_PASS;
+        "strings_quote": global "strings.quote"(S) -> S => Unary(quote), QUOTE;
+    },
     types: &[],
 };
 
 /// The addition of version 3: `reverse`.
 pub static REVERSE: Library = Library {
     name: "strings reverse",
-    overloads: &[Overload::member(
-        "string_reverse",
-        "reverse",
-        &[S],
-        S,
-        Run::Unary(reverse),
-    )],
+    overloads: overloads! {
+        "string_reverse": member "reverse"(S) -> S => Unary(reverse);
+    },
     types: &[],
 };
 
-/// The replacement of [`FORMAT`] in version 4, with plain numbers.
-pub static PLAIN_FORMAT: Library = Library {
-    name: "strings plain format",
-    overloads: &[
-        Overload::member(
-            "string_format",
-            "format",
-            FORMAT_PARAMS,
-            S,
-            Run::Binary(format::plain),
-        )
-        .costing(Estimate::text_pass(0), Actual::text_pass(0)),
-        QUOTE,
-    ],
-    types: &[],
-};
-
-const FORMAT_PARAMS: &[Ty] = &[S, Ty::List(&Ty::Dyn)];
-
-const QUOTE: Overload = Overload::global("strings_quote", "strings.quote", &[S], S, Run::Unary(quote))
-    .costing(Estimate::Formula(formula::quote), Actual::text_pass(0));
+const FORMAT_PASS: Costs = (Estimate::text_pass(0), Actual::text_pass(0));
+const QUOTE: Costs = (Estimate::Formula(formula::quote), Actual::text_pass(0));
 
 /// Searching costs a pass over the bytes of the text, rounded down.
-const SEARCH: Actual = Actual::NamedFormula(|args, _| super::traversal_cost(args.first().copied().flatten()));
+const SEARCH: Costs = (
+    Estimate::Formula(formula::search),
+    Actual::NamedFormula(|args, _| super::traversal_cost(args.first().copied().flatten())),
+);
 
 /// Splitting costs one pass over the text and another one to build the result.
 const TWO_PASSES: Actual = Actual::NamedFormula(|args, _| two_passes(size(args.first().copied().flatten())));
-const JOIN: Actual = Actual::NamedFormula(|_, result| two_passes(size(result)));
+const REPLACE: Costs = (Estimate::Formula(formula::replace), TWO_PASSES);
+const SPLIT: Costs = (Estimate::Formula(formula::split), TWO_PASSES);
+const JOIN: Costs = (
+    Estimate::Formula(formula::join),
+    Actual::NamedFormula(|_, result| two_passes(size(result))),
+);
 
 pub(super) fn two_passes(size: u64) -> u64 {
     // The factors are applied separately, which rounds differently from their product.
@@ -223,11 +122,7 @@ fn char_at<'a>(_: &'a Arena, s: Val<'a>, index: Val<'a>) -> Res<'a> {
     Ok(Val::Str(rest.get(..n).unwrap_or("")))
 }
 
-fn index_of<'a>(arena: &'a Arena, s: Val<'a>, part: Val<'a>) -> Res<'a> {
-    index_of_from(arena, s, part, Val::Int(0))
-}
-
-fn index_of_from<'a>(_: &'a Arena, s: Val<'a>, part: Val<'a>, from: Val<'a>) -> Res<'a> {
+fn index_of<'a>(_: &'a Arena, s: Val<'a>, part: Val<'a>, from: Val<'a>) -> Res<'a> {
     let (s, part, from) = (s.str()?, part.str()?, from.int()?);
     if from < 0 {
         return Err(out_of_range(from));
@@ -290,11 +185,7 @@ fn upper_ascii<'a>(arena: &'a Arena, s: Val<'a>) -> Res<'a> {
     }
 }
 
-fn replace<'a>(arena: &'a Arena, s: Val<'a>, old: Val<'a>, new: Val<'a>) -> Res<'a> {
-    replace_some(arena, &[s, old, new, Val::Int(-1)])
-}
-
-fn replace_some<'a>(arena: &'a Arena, args: &[Val<'a>]) -> Res<'a> {
+fn replace<'a>(arena: &'a Arena, args: &[Val<'a>]) -> Res<'a> {
     let &[s, old, new, limit] = args else {
         return Err(EvalError::NoSuchOverload);
     };
@@ -312,11 +203,7 @@ fn replace_some<'a>(arena: &'a Arena, args: &[Val<'a>]) -> Res<'a> {
     arena.str(s.replacen(old, new, limit))
 }
 
-fn split<'a>(arena: &'a Arena, s: Val<'a>, separator: Val<'a>) -> Res<'a> {
-    split_some(arena, s, separator, Val::Int(-1))
-}
-
-fn split_some<'a>(arena: &'a Arena, s: Val<'a>, separator: Val<'a>, limit: Val<'a>) -> Res<'a> {
+fn split<'a>(arena: &'a Arena, s: Val<'a>, separator: Val<'a>, limit: Val<'a>) -> Res<'a> {
     let (s, separator, limit) = (s.str()?, separator.str()?, limit.int()?);
     // A negative limit means no limit; the last part contains the rest.
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
@@ -360,16 +247,8 @@ fn substring<'a>(_: &'a Arena, s: Val<'a>, start: Val<'a>, end: Val<'a>) -> Res<
     part.map(Val::Str).ok_or_else(|| out_of_range(end))
 }
 
-fn trim<'a>(_: &'a Arena, s: Val<'a>) -> Res<'a> {
-    Ok(Val::Str(s.str()?.trim()))
-}
-
 fn reverse<'a>(arena: &'a Arena, s: Val<'a>) -> Res<'a> {
     arena.str(s.str()?.chars().rev().collect::<String>())
-}
-
-fn join_all<'a>(arena: &'a Arena, list: Val<'a>) -> Res<'a> {
-    join(arena, list, Val::Str(""))
 }
 
 fn join<'a>(arena: &'a Arena, list: Val<'a>, separator: Val<'a>) -> Res<'a> {

@@ -1,8 +1,8 @@
 //! URLs.
 
 use crate::estimate::TEXT_FACTOR;
-use crate::overload::{Estimate, Library, Overload, ResultSize, Ty};
-use crate::run::{Actual, Run};
+use crate::overload::{Costs, Estimate, Library, ResultSize, Ty, overloads};
+use crate::run::Actual;
 use crate::val::{Arena, EvalError, Opaque, Res, Val};
 use scantling_notation::url::Url;
 use std::sync::Arc;
@@ -11,39 +11,34 @@ use std::sync::Arc;
 pub const TYPE: &str = "kubernetes.URL";
 const URL: Ty = Ty::Message(TYPE);
 const S: Ty = Ty::String;
+const READING: Costs = (
+    Estimate::Pass {
+        operand: 0,
+        factor: TEXT_FACTOR,
+        result: ResultSize::Same,
+    },
+    Actual::named_text_pass(0),
+);
 
 /// Parsing of URLs and access to their parts.
 pub static URLS: Library = Library {
     name: "kubernetes.urls",
-    overloads: &[
-        Overload::global("string_to_url", "url", &[S], URL, Run::Unary(url)).costing(
-            Estimate::Pass {
-                operand: 0,
-                factor: TEXT_FACTOR,
-                result: ResultSize::Same,
-            },
-            Actual::named_text_pass(0),
-        ),
-        Overload::member("url_get_scheme", "getScheme", &[URL], S, Run::Unary(scheme)),
-        Overload::member("url_get_host", "getHost", &[URL], S, Run::Unary(host)),
-        Overload::member("url_get_hostname", "getHostname", &[URL], S, Run::Unary(hostname)),
-        Overload::member("url_get_port", "getPort", &[URL], S, Run::Unary(port)),
-        Overload::member(
-            "url_get_escaped_path",
-            "getEscapedPath",
-            &[URL],
-            S,
-            Run::Unary(escaped_path),
-        ),
-        Overload::member(
-            "url_get_query",
-            "getQuery",
-            &[URL],
-            Ty::Map(&S, &Ty::List(&S)),
-            Run::Unary(query),
-        ),
-        Overload::global("is_url_string", "isURL", &[S], Ty::Bool, Run::Unary(is_url)),
-    ],
+    overloads: overloads! {
+        "string_to_url": global "url"(S) -> URL => Unary(url), READING;
+        "url_get_scheme": member "getScheme"(URL) -> S
+            => Unary(|_, url| Ok(Val::Str(url.opaque::<Url>()?.scheme())));
+        "url_get_host": member "getHost"(URL) -> S
+            => Unary(|_, url| Ok(Val::Str(url.opaque::<Url>()?.host())));
+        "url_get_hostname": member "getHostname"(URL) -> S
+            => Unary(|_, url| Ok(Val::Str(url.opaque::<Url>()?.hostname())));
+        "url_get_port": member "getPort"(URL) -> S
+            => Unary(|_, url| Ok(Val::Str(url.opaque::<Url>()?.port())));
+        "url_get_escaped_path": member "getEscapedPath"(URL) -> S
+            => Unary(|arena, url| arena.str(url.opaque::<Url>()?.escaped_path()));
+        "url_get_query": member "getQuery"(URL) -> Map(&S, &List(&S)) => Unary(query);
+        "is_url_string": global "isURL"(S) -> Bool
+            => Unary(|_, text| Ok(Val::Bool(Url::check(text.str()?).is_ok())));
+    },
     types: &[],
 };
 
@@ -65,30 +60,6 @@ fn url<'a>(arena: &'a Arena, text: Val<'a>) -> Res<'a> {
     let url = Url::parse(text.str()?)
         .map_err(|e| EvalError::message(format!("URL parse error during conversion from string: {e}")))?;
     arena.opaque(url)
-}
-
-fn is_url<'a>(_: &'a Arena, text: Val<'a>) -> Res<'a> {
-    Ok(Val::Bool(Url::check(text.str()?).is_ok()))
-}
-
-fn scheme<'a>(_: &'a Arena, url: Val<'a>) -> Res<'a> {
-    Ok(Val::Str(url.opaque::<Url>()?.scheme()))
-}
-
-fn host<'a>(_: &'a Arena, url: Val<'a>) -> Res<'a> {
-    Ok(Val::Str(url.opaque::<Url>()?.host()))
-}
-
-fn hostname<'a>(_: &'a Arena, url: Val<'a>) -> Res<'a> {
-    Ok(Val::Str(url.opaque::<Url>()?.hostname()))
-}
-
-fn port<'a>(_: &'a Arena, url: Val<'a>) -> Res<'a> {
-    Ok(Val::Str(url.opaque::<Url>()?.port()))
-}
-
-fn escaped_path<'a>(arena: &'a Arena, url: Val<'a>) -> Res<'a> {
-    arena.str(url.opaque::<Url>()?.escaped_path())
 }
 
 fn query<'a>(arena: &'a Arena, url: Val<'a>) -> Res<'a> {

@@ -3,167 +3,54 @@
 use super::super::scalars::ScalarSet;
 use super::{is_comparable, order, same};
 use crate::estimate::{LIST_COST, TEXT_FACTOR, formula};
-use crate::overload::{Estimate, Library, Overload, Ty};
-use crate::run::{Actual, Run, size};
+use crate::overload::{Costs, Estimate, Library, Ty, overloads};
+use crate::run::{Actual, size};
 use crate::val::{self, Arena, EvalError, List, Res, Val};
 use scantling_value::deadline;
 
 const T: Ty = Ty::Param("T");
 const LIST_T: Ty = Ty::List(&T);
-const LIST_DYN: Ty = Ty::List(&Ty::Dyn);
 
 /// Slicing, flattening, sorting and ranges (version 3).
 pub static EXTENDED: Library = Library {
     name: "lists",
-    overloads: &[
-        Overload::member(
-            "list_slice",
-            "slice",
-            &[LIST_T, Ty::Int, Ty::Int],
-            LIST_T,
-            Run::Ternary(slice),
-        )
-        .costing(Estimate::Formula(formula::slice), OUTPUT),
-        Overload::member(
-            "list_flatten",
-            "flatten",
-            &[Ty::List(&LIST_T)],
-            LIST_T,
-            Run::Unary(flatten),
-        )
-        .costing(Estimate::Formula(formula::flatten), FLATTEN),
-        Overload::member(
-            "list_flatten_int",
-            "flatten",
-            &[LIST_DYN, Ty::Int],
-            LIST_DYN,
-            Run::Binary(flatten_to),
-        )
-        .costing(Estimate::Formula(formula::flatten), FLATTEN),
-        sort_row("list_int_sort", &[Ty::List(&Ty::Int)], Ty::List(&Ty::Int), OTHER),
-        sort_row(
-            "list_uint_sort",
-            &[Ty::List(&Ty::Uint)],
-            Ty::List(&Ty::Uint),
-            OTHER,
-        ),
-        sort_row(
-            "list_double_sort",
-            &[Ty::List(&Ty::Double)],
-            Ty::List(&Ty::Double),
-            OTHER,
-        ),
-        sort_row(
-            "list_bool_sort",
-            &[Ty::List(&Ty::Bool)],
-            Ty::List(&Ty::Bool),
-            OTHER,
-        ),
-        sort_row(
-            "list_google.protobuf.Duration_sort",
-            &[Ty::List(&Ty::Duration)],
-            Ty::List(&Ty::Duration),
-            OTHER,
-        ),
-        sort_row(
-            "list_google.protobuf.Timestamp_sort",
-            &[Ty::List(&Ty::Timestamp)],
-            Ty::List(&Ty::Timestamp),
-            OTHER,
-        ),
-        sort_row(
-            "list_string_sort",
-            &[Ty::List(&Ty::String)],
-            Ty::List(&Ty::String),
-            TEXT,
-        ),
-        sort_row(
-            "list_bytes_sort",
-            &[Ty::List(&Ty::Bytes)],
-            Ty::List(&Ty::Bytes),
-            TEXT,
-        ),
-        sort_by_row(
-            "list_int_sortByAssociatedKeys",
-            &[LIST_T, Ty::List(&Ty::Int)],
-            OTHER_KEYS,
-        ),
-        sort_by_row(
-            "list_uint_sortByAssociatedKeys",
-            &[LIST_T, Ty::List(&Ty::Uint)],
-            OTHER_KEYS,
-        ),
-        sort_by_row(
-            "list_double_sortByAssociatedKeys",
-            &[LIST_T, Ty::List(&Ty::Double)],
-            OTHER_KEYS,
-        ),
-        sort_by_row(
-            "list_bool_sortByAssociatedKeys",
-            &[LIST_T, Ty::List(&Ty::Bool)],
-            OTHER_KEYS,
-        ),
-        sort_by_row(
-            "list_google.protobuf.Duration_sortByAssociatedKeys",
-            &[LIST_T, Ty::List(&Ty::Duration)],
-            OTHER_KEYS,
-        ),
-        sort_by_row(
-            "list_google.protobuf.Timestamp_sortByAssociatedKeys",
-            &[LIST_T, Ty::List(&Ty::Timestamp)],
-            OTHER_KEYS,
-        ),
-        sort_by_row(
-            "list_string_sortByAssociatedKeys",
-            &[LIST_T, Ty::List(&Ty::String)],
-            TEXT_KEYS,
-        ),
-        sort_by_row(
-            "list_bytes_sortByAssociatedKeys",
-            &[LIST_T, Ty::List(&Ty::Bytes)],
-            TEXT_KEYS,
-        ),
-        Overload::global(
-            "lists_range",
-            "lists.range",
-            &[Ty::Int],
-            Ty::List(&Ty::Int),
-            Run::Unary(range),
-        )
-        .costing(Estimate::Formula(formula::range), OUTPUT),
-        Overload::member("list_reverse", "reverse", &[LIST_T], LIST_T, Run::Unary(reverse))
-            .costing(Estimate::Formula(formula::reverse), OUTPUT),
-        Overload::member(
-            "list_distinct",
-            "distinct",
-            &[LIST_T],
-            LIST_T,
-            Run::Unary(distinct),
-        )
-        .costing(Estimate::Formula(formula::pairwise), PAIRWISE),
-    ],
+    overloads: overloads! {
+        "list_slice": member "slice"(LIST_T, Int, Int) -> LIST_T => Ternary(slice), SLICE;
+        "list_flatten": member "flatten"(List(&LIST_T)) -> LIST_T
+            => Unary(|arena, list| flatten(arena, list, Val::Int(1))), FLATTEN;
+        "list_flatten_int": member "flatten"(List(&Dyn), Int) -> List(&Dyn) => Binary(flatten), FLATTEN;
+        "list_int_sort": member "sort"(List(&Int)) -> List(&Int) => Unary(sort), SORT;
+        "list_uint_sort": member "sort"(List(&Uint)) -> List(&Uint) => Unary(sort), SORT;
+        "list_double_sort": member "sort"(List(&Double)) -> List(&Double) => Unary(sort), SORT;
+        "list_bool_sort": member "sort"(List(&Bool)) -> List(&Bool) => Unary(sort), SORT;
+        "list_google.protobuf.Duration_sort": member "sort"(List(&Duration)) -> List(&Duration)
+            => Unary(sort), SORT;
+        "list_google.protobuf.Timestamp_sort": member "sort"(List(&Timestamp)) -> List(&Timestamp)
+            => Unary(sort), SORT;
+        "list_string_sort": member "sort"(List(&String)) -> List(&String) => Unary(sort), SORT_TEXT;
+        "list_bytes_sort": member "sort"(List(&Bytes)) -> List(&Bytes) => Unary(sort), SORT_TEXT;
+        "list_int_sortByAssociatedKeys": member "@sortByAssociatedKeys"(LIST_T, List(&Int)) -> LIST_T
+            => Binary(sort_by_keys), SORT_BY;
+        "list_uint_sortByAssociatedKeys": member "@sortByAssociatedKeys"(LIST_T, List(&Uint)) -> LIST_T
+            => Binary(sort_by_keys), SORT_BY;
+        "list_double_sortByAssociatedKeys": member "@sortByAssociatedKeys"(LIST_T, List(&Double)) -> LIST_T
+            => Binary(sort_by_keys), SORT_BY;
+        "list_bool_sortByAssociatedKeys": member "@sortByAssociatedKeys"(LIST_T, List(&Bool)) -> LIST_T
+            => Binary(sort_by_keys), SORT_BY;
+        "list_google.protobuf.Duration_sortByAssociatedKeys":
+            member "@sortByAssociatedKeys"(LIST_T, List(&Duration)) -> LIST_T => Binary(sort_by_keys), SORT_BY;
+        "list_google.protobuf.Timestamp_sortByAssociatedKeys":
+            member "@sortByAssociatedKeys"(LIST_T, List(&Timestamp)) -> LIST_T => Binary(sort_by_keys), SORT_BY;
+        "list_string_sortByAssociatedKeys": member "@sortByAssociatedKeys"(LIST_T, List(&String)) -> LIST_T
+            => Binary(sort_by_keys), SORT_BY_TEXT;
+        "list_bytes_sortByAssociatedKeys": member "@sortByAssociatedKeys"(LIST_T, List(&Bytes)) -> LIST_T
+            => Binary(sort_by_keys), SORT_BY_TEXT;
+        "lists_range": global "lists.range"(Int) -> List(&Int) => Unary(range), RANGE;
+        "list_reverse": member "reverse"(LIST_T) -> LIST_T => Unary(reverse), REVERSE;
+        "list_distinct": member "distinct"(LIST_T) -> LIST_T => Unary(distinct), SORT;
+    },
     types: &[],
 };
-
-const TEXT: Estimate = Estimate::Formula(formula::pairwise_text);
-const OTHER: Estimate = Estimate::Formula(formula::pairwise);
-const TEXT_KEYS: Estimate = Estimate::Formula(formula::pairwise_text_keys);
-const OTHER_KEYS: Estimate = Estimate::Formula(formula::pairwise_keys);
-
-const fn sort_row(id: &'static str, params: &'static [Ty], result: Ty, estimate: Estimate) -> Overload {
-    Overload::member(id, "sort", params, result, Run::Unary(sort)).costing(estimate, PAIRWISE)
-}
-
-const fn sort_by_row(id: &'static str, params: &'static [Ty], estimate: Estimate) -> Overload {
-    Overload::member(
-        id,
-        "@sortByAssociatedKeys",
-        params,
-        LIST_T,
-        Run::Binary(sort_by_keys),
-    )
-    .costing(estimate, PAIRWISE_KEYS)
-}
 
 /// The cost of a call that builds a list, at `factor` per element.
 fn making(factor: f64, size: u64) -> u64 {
@@ -174,23 +61,33 @@ const PAIRWISE: Actual = Actual::ListFormula {
     list: 0,
     formula: |args, _| pairwise(args, 0),
 };
+const SORT: Costs = (Estimate::Formula(formula::pairwise), PAIRWISE);
+const SORT_TEXT: Costs = (Estimate::Formula(formula::pairwise_text), PAIRWISE);
 
 const PAIRWISE_KEYS: Actual = Actual::ListFormula {
     list: 1,
     formula: |args, _| pairwise(args, 1),
 };
+const SORT_BY: Costs = (Estimate::Formula(formula::pairwise_keys), PAIRWISE_KEYS);
+const SORT_BY_TEXT: Costs = (Estimate::Formula(formula::pairwise_text_keys), PAIRWISE_KEYS);
 
 const OUTPUT: Actual = Actual::Formula(|_, result| making(1.0, size(result)));
+const SLICE: Costs = (Estimate::Formula(formula::slice), OUTPUT);
+const RANGE: Costs = (Estimate::Formula(formula::range), OUTPUT);
+const REVERSE: Costs = (Estimate::Formula(formula::reverse), OUTPUT);
 
-const FLATTEN: Actual = Actual::Formula(|args, _| {
-    let depth = match args.get(1) {
-        Some(Some(Val::Int(depth))) => *depth as f64,
-        _ => 1.0,
-    };
-    // A negative depth is an error, but not free.
-    let depth = if depth < 0.0 { 1.0 } else { depth };
-    making(depth, size(args.first().copied().flatten()))
-});
+const FLATTEN: Costs = (
+    Estimate::Formula(formula::flatten),
+    Actual::Formula(|args, _| {
+        let depth = match args.get(1) {
+            Some(Some(Val::Int(depth))) => *depth as f64,
+            _ => 1.0,
+        };
+        // A negative depth is an error, but not free.
+        let depth = if depth < 0.0 { 1.0 } else { depth };
+        making(depth, size(args.first().copied().flatten()))
+    }),
+);
 
 /// The quadratic cost of comparing all pairs; the first element decides whether they are text.
 fn pairwise(args: &[Option<Val<'_>>], list: usize) -> u64 {
@@ -221,11 +118,7 @@ fn slice<'a>(arena: &'a Arena, list: Val<'a>, start: Val<'a>, end: Val<'a>) -> R
     arena.list_of((from..to).filter_map(|i| list.get(arena, i)))
 }
 
-fn flatten<'a>(arena: &'a Arena, list: Val<'a>) -> Res<'a> {
-    flatten_to(arena, list, Val::Int(1))
-}
-
-fn flatten_to<'a>(arena: &'a Arena, list: Val<'a>, depth: Val<'a>) -> Res<'a> {
+fn flatten<'a>(arena: &'a Arena, list: Val<'a>, depth: Val<'a>) -> Res<'a> {
     let (list, depth) = (list.list()?, depth.int()?);
     if depth < 0 {
         return Err(EvalError::message("level must be non-negative"));

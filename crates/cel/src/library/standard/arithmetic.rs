@@ -2,82 +2,43 @@
 
 use super::LIST;
 use crate::estimate::text_cost;
-use crate::overload::{Estimate, Library, Overload, Ty};
-use crate::run::{Actual, Run, size};
+use crate::overload::{Costs, Estimate, Library, overloads};
+use crate::run::{Actual, size};
 use crate::val::{self, Arena, Duration, EvalError, Res, Val};
 
-const INTS: &[Ty] = &[Ty::Int, Ty::Int];
-const UINTS: &[Ty] = &[Ty::Uint, Ty::Uint];
-const DOUBLES: &[Ty] = &[Ty::Double, Ty::Double];
-const DURATIONS: &[Ty] = &[Ty::Duration, Ty::Duration];
-
-const fn plus(id: &'static str, params: &'static [Ty], result: Ty) -> Overload {
-    Overload::global(id, "_+_", params, result, Run::Binary(add))
-}
-
-const fn minus(id: &'static str, params: &'static [Ty], result: Ty) -> Overload {
-    Overload::global(id, "_-_", params, result, Run::Binary(subtract))
-}
+/// Concatenation of strings or bytes.
+const CONCAT: Costs = (Estimate::ConcatText, Actual::Formula(both_pass));
+const CONCAT_LISTS: Costs = (Estimate::ConcatList, Actual::NOMINAL);
 
 pub(super) static ARITHMETIC: Library = Library {
     name: "arithmetic",
-    overloads: &[
-        plus("add_bytes", &[Ty::Bytes, Ty::Bytes], Ty::Bytes)
-            .costing(Estimate::ConcatText, Actual::Formula(both_pass)),
-        plus("add_double", DOUBLES, Ty::Double),
-        plus("add_duration_duration", DURATIONS, Ty::Duration),
-        plus(
-            "add_duration_timestamp",
-            &[Ty::Duration, Ty::Timestamp],
-            Ty::Timestamp,
-        ),
-        plus(
-            "add_timestamp_duration",
-            &[Ty::Timestamp, Ty::Duration],
-            Ty::Timestamp,
-        ),
-        plus("add_int64", INTS, Ty::Int),
-        plus("add_list", &[LIST, LIST], LIST).costing(Estimate::ConcatList, Actual::NOMINAL),
-        plus("add_string", &[Ty::String, Ty::String], Ty::String)
-            .costing(Estimate::ConcatText, Actual::Formula(both_pass)),
-        plus("add_uint64", UINTS, Ty::Uint),
-        Overload::global("divide_double", "_/_", DOUBLES, Ty::Double, Run::Binary(divide)),
-        Overload::global("divide_int64", "_/_", INTS, Ty::Int, Run::Binary(divide)),
-        Overload::global("divide_uint64", "_/_", UINTS, Ty::Uint, Run::Binary(divide)),
-        Overload::global("modulo_int64", "_%_", INTS, Ty::Int, Run::Binary(modulo)),
-        Overload::global("modulo_uint64", "_%_", UINTS, Ty::Uint, Run::Binary(modulo)),
-        Overload::global(
-            "multiply_double",
-            "_*_",
-            DOUBLES,
-            Ty::Double,
-            Run::Binary(multiply),
-        ),
-        Overload::global("multiply_int64", "_*_", INTS, Ty::Int, Run::Binary(multiply)),
-        Overload::global("multiply_uint64", "_*_", UINTS, Ty::Uint, Run::Binary(multiply)),
-        Overload::global(
-            "negate_double",
-            "-_",
-            &[Ty::Double],
-            Ty::Double,
-            Run::Unary(negate),
-        ),
-        Overload::global("negate_int64", "-_", &[Ty::Int], Ty::Int, Run::Unary(negate)),
-        minus("subtract_double", DOUBLES, Ty::Double),
-        minus("subtract_duration_duration", DURATIONS, Ty::Duration),
-        minus("subtract_int64", INTS, Ty::Int),
-        minus(
-            "subtract_timestamp_duration",
-            &[Ty::Timestamp, Ty::Duration],
-            Ty::Timestamp,
-        ),
-        minus(
-            "subtract_timestamp_timestamp",
-            &[Ty::Timestamp, Ty::Timestamp],
-            Ty::Duration,
-        ),
-        minus("subtract_uint64", UINTS, Ty::Uint),
-    ],
+    overloads: overloads! {
+        "add_bytes": global "_+_"(Bytes, Bytes) -> Bytes => Binary(add), CONCAT;
+        "add_double": global "_+_"(Double, Double) -> Double => Binary(add);
+        "add_duration_duration": global "_+_"(Duration, Duration) -> Duration => Binary(add);
+        "add_duration_timestamp": global "_+_"(Duration, Timestamp) -> Timestamp => Binary(add);
+        "add_timestamp_duration": global "_+_"(Timestamp, Duration) -> Timestamp => Binary(add);
+        "add_int64": global "_+_"(Int, Int) -> Int => Binary(add);
+        "add_list": global "_+_"(LIST, LIST) -> LIST => Binary(add), CONCAT_LISTS;
+        "add_string": global "_+_"(String, String) -> String => Binary(add), CONCAT;
+        "add_uint64": global "_+_"(Uint, Uint) -> Uint => Binary(add);
+        "divide_double": global "_/_"(Double, Double) -> Double => Binary(divide);
+        "divide_int64": global "_/_"(Int, Int) -> Int => Binary(divide);
+        "divide_uint64": global "_/_"(Uint, Uint) -> Uint => Binary(divide);
+        "modulo_int64": global "_%_"(Int, Int) -> Int => Binary(modulo);
+        "modulo_uint64": global "_%_"(Uint, Uint) -> Uint => Binary(modulo);
+        "multiply_double": global "_*_"(Double, Double) -> Double => Binary(multiply);
+        "multiply_int64": global "_*_"(Int, Int) -> Int => Binary(multiply);
+        "multiply_uint64": global "_*_"(Uint, Uint) -> Uint => Binary(multiply);
+        "negate_double": global "-_"(Double) -> Double => Unary(negate);
+        "negate_int64": global "-_"(Int) -> Int => Unary(negate);
+        "subtract_double": global "_-_"(Double, Double) -> Double => Binary(subtract);
+        "subtract_duration_duration": global "_-_"(Duration, Duration) -> Duration => Binary(subtract);
+        "subtract_int64": global "_-_"(Int, Int) -> Int => Binary(subtract);
+        "subtract_timestamp_duration": global "_-_"(Timestamp, Duration) -> Timestamp => Binary(subtract);
+        "subtract_timestamp_timestamp": global "_-_"(Timestamp, Timestamp) -> Duration => Binary(subtract);
+        "subtract_uint64": global "_-_"(Uint, Uint) -> Uint => Binary(subtract);
+    },
     types: &[],
 };
 

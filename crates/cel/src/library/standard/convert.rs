@@ -2,120 +2,58 @@
 
 use super::A;
 use crate::estimate::formula;
-use crate::overload::{Estimate, Library, Overload, Ty};
-use crate::run::{Actual, Run};
+use crate::overload::{Costs, Estimate, Library, overloads};
+use crate::run::Actual;
 use crate::val::{Arena, Duration, EvalError, Res, Timestamp, Val};
 use scantling_notation::{duration, number, timestamp};
 use scantling_value::go;
 
-type Convert = for<'a> fn(&'a Arena, Val<'a>) -> Res<'a>;
-
-const fn conversion(
-    id: &'static str,
-    function: &'static str,
-    params: &'static [Ty],
-    result: Ty,
-    run: Convert,
-) -> Overload {
-    Overload::global(id, function, params, result, Run::Unary(run))
-}
+const ENCODE: Costs = (Estimate::Formula(formula::string_to_bytes), Actual::text_pass(0));
+const DECODE: Costs = (Estimate::Formula(formula::bytes_to_string), Actual::text_pass(0));
 
 pub(super) static CONVERSIONS: Library = Library {
     name: "conversions",
-    overloads: &[
-        conversion("type", "type", &[A], Ty::Type(&A), type_of),
-        conversion("bool_to_bool", "bool", &[Ty::Bool], Ty::Bool, to_bool),
-        conversion("string_to_bool", "bool", &[Ty::String], Ty::Bool, to_bool),
-        conversion("bytes_to_bytes", "bytes", &[Ty::Bytes], Ty::Bytes, to_bytes),
-        conversion("string_to_bytes", "bytes", &[Ty::String], Ty::Bytes, to_bytes)
-            .costing(Estimate::Formula(formula::string_to_bytes), Actual::text_pass(0)),
-        conversion("double_to_double", "double", &[Ty::Double], Ty::Double, to_double),
-        conversion("int64_to_double", "double", &[Ty::Int], Ty::Double, to_double),
-        conversion("string_to_double", "double", &[Ty::String], Ty::Double, to_double),
-        conversion("uint64_to_double", "double", &[Ty::Uint], Ty::Double, to_double),
-        conversion(
-            "duration_to_duration",
-            "duration",
-            &[Ty::Duration],
-            Ty::Duration,
-            to_duration,
-        ),
-        conversion(
-            "string_to_duration",
-            "duration",
-            &[Ty::String],
-            Ty::Duration,
-            to_duration,
-        ),
-        conversion("to_dyn", "dyn", &[A], Ty::Dyn, to_dyn),
-        conversion("int64_to_int64", "int", &[Ty::Int], Ty::Int, to_int),
-        conversion("double_to_int64", "int", &[Ty::Double], Ty::Int, to_int),
-        conversion("duration_to_int64", "int", &[Ty::Duration], Ty::Int, to_int),
-        conversion("string_to_int64", "int", &[Ty::String], Ty::Int, to_int),
-        conversion("timestamp_to_int64", "int", &[Ty::Timestamp], Ty::Int, to_int),
-        conversion("uint64_to_int64", "int", &[Ty::Uint], Ty::Int, to_int),
-        conversion("string_to_string", "string", &[Ty::String], Ty::String, to_string),
-        conversion("bool_to_string", "string", &[Ty::Bool], Ty::String, to_string),
-        conversion("bytes_to_string", "string", &[Ty::Bytes], Ty::String, to_string)
-            .costing(Estimate::Formula(formula::bytes_to_string), Actual::text_pass(0)),
-        conversion("double_to_string", "string", &[Ty::Double], Ty::String, to_string),
-        conversion(
-            "duration_to_string",
-            "string",
-            &[Ty::Duration],
-            Ty::String,
-            to_string,
-        ),
-        conversion("int64_to_string", "string", &[Ty::Int], Ty::String, to_string),
-        conversion(
-            "timestamp_to_string",
-            "string",
-            &[Ty::Timestamp],
-            Ty::String,
-            to_string,
-        ),
-        conversion("uint64_to_string", "string", &[Ty::Uint], Ty::String, to_string),
-        conversion(
-            "timestamp_to_timestamp",
-            "timestamp",
-            &[Ty::Timestamp],
-            Ty::Timestamp,
-            to_timestamp,
-        ),
-        conversion(
-            "int64_to_timestamp",
-            "timestamp",
-            &[Ty::Int],
-            Ty::Timestamp,
-            to_timestamp,
-        ),
-        conversion(
-            "string_to_timestamp",
-            "timestamp",
-            &[Ty::String],
-            Ty::Timestamp,
-            to_timestamp,
-        ),
-        conversion("uint64_to_uint64", "uint", &[Ty::Uint], Ty::Uint, to_uint),
-        conversion("double_to_uint64", "uint", &[Ty::Double], Ty::Uint, to_uint),
-        conversion("int64_to_uint64", "uint", &[Ty::Int], Ty::Uint, to_uint),
-        conversion("string_to_uint64", "uint", &[Ty::String], Ty::Uint, to_uint),
-    ],
+    overloads: overloads! {
+        "type": global "type"(A) -> Type(&A) => Unary(|_, v| Ok(Val::Type(v.type_name())));
+        "bool_to_bool": global "bool"(Bool) -> Bool => Unary(to_bool);
+        "string_to_bool": global "bool"(String) -> Bool => Unary(to_bool);
+        "bytes_to_bytes": global "bytes"(Bytes) -> Bytes => Unary(to_bytes);
+        "string_to_bytes": global "bytes"(String) -> Bytes => Unary(to_bytes), ENCODE;
+        "double_to_double": global "double"(Double) -> Double => Unary(to_double);
+        "int64_to_double": global "double"(Int) -> Double => Unary(to_double);
+        "string_to_double": global "double"(String) -> Double => Unary(to_double);
+        "uint64_to_double": global "double"(Uint) -> Double => Unary(to_double);
+        "duration_to_duration": global "duration"(Duration) -> Duration => Unary(to_duration);
+        "string_to_duration": global "duration"(String) -> Duration => Unary(to_duration);
+        "to_dyn": global "dyn"(A) -> Dyn => Unary(|_, v| Ok(v));
+        "int64_to_int64": global "int"(Int) -> Int => Unary(to_int);
+        "double_to_int64": global "int"(Double) -> Int => Unary(to_int);
+        "duration_to_int64": global "int"(Duration) -> Int => Unary(to_int);
+        "string_to_int64": global "int"(String) -> Int => Unary(to_int);
+        "timestamp_to_int64": global "int"(Timestamp) -> Int => Unary(to_int);
+        "uint64_to_int64": global "int"(Uint) -> Int => Unary(to_int);
+        "string_to_string": global "string"(String) -> String => Unary(to_string);
+        "bool_to_string": global "string"(Bool) -> String => Unary(to_string);
+        "bytes_to_string": global "string"(Bytes) -> String => Unary(to_string), DECODE;
+        "double_to_string": global "string"(Double) -> String => Unary(to_string);
+        "duration_to_string": global "string"(Duration) -> String => Unary(to_string);
+        "int64_to_string": global "string"(Int) -> String => Unary(to_string);
+        "timestamp_to_string": global "string"(Timestamp) -> String => Unary(to_string);
+        "uint64_to_string": global "string"(Uint) -> String => Unary(to_string);
+        "timestamp_to_timestamp": global "timestamp"(Timestamp) -> Timestamp => Unary(to_timestamp);
+        "int64_to_timestamp": global "timestamp"(Int) -> Timestamp => Unary(to_timestamp);
+        "string_to_timestamp": global "timestamp"(String) -> Timestamp => Unary(to_timestamp);
+        "uint64_to_uint64": global "uint"(Uint) -> Uint => Unary(to_uint);
+        "double_to_uint64": global "uint"(Double) -> Uint => Unary(to_uint);
+        "int64_to_uint64": global "uint"(Int) -> Uint => Unary(to_uint);
+        "string_to_uint64": global "uint"(String) -> Uint => Unary(to_uint);
+    },
     types: &[],
 };
 
 #[cold]
 fn unreadable(to: &str) -> EvalError {
     EvalError::message(format!("type conversion error from 'string' to '{to}'"))
-}
-
-fn type_of<'a>(_: &'a Arena, v: Val<'a>) -> Res<'a> {
-    Ok(Val::Type(v.type_name()))
-}
-
-#[expect(clippy::unnecessary_wraps, reason = "a row's implementation may fail")]
-fn to_dyn<'a>(_: &'a Arena, v: Val<'a>) -> Res<'a> {
-    Ok(v)
 }
 
 fn to_bool<'a>(_: &'a Arena, v: Val<'a>) -> Res<'a> {

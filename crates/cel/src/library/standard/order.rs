@@ -49,7 +49,7 @@ const fn text_order(
     run: Compare,
 ) -> Overload {
     order(id, function, params, run)
-        .costing(Estimate::Formula(formula::compare), Actual::Formula(shorter_pass))
+        .costing((Estimate::Formula(formula::compare), Actual::Formula(shorter_pass)))
 }
 
 pub(super) static ORDER: Library = Library {

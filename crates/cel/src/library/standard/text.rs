@@ -1,68 +1,33 @@
 //! Functions on strings.
 
 use crate::estimate::{formula, text_cost};
-use crate::overload::{Estimate, Library, Overload, Ty};
-use crate::run::{Actual, Run, size};
+use crate::overload::{Costs, Estimate, Library, overloads};
+use crate::run::{Actual, size};
 use crate::val::{Arena, EvalError, Res, Val};
 use scantling_notation::regex::Pattern;
 
-const TWO: &[Ty] = &[Ty::String, Ty::String];
+const CONTAINS: Costs = (
+    Estimate::Formula(formula::contains),
+    Actual::Formula(contains_cost),
+);
+/// A pass over the second operand.
+const PASS: Costs = (Estimate::text_pass(1), Actual::text_pass(1));
+const MATCHES: Costs = (Estimate::Formula(formula::matches), Actual::Search);
 
 pub(super) static TEXT: Library = Library {
     name: "text",
-    overloads: &[
-        Overload::member(
-            "contains_string",
-            "contains",
-            TWO,
-            Ty::Bool,
-            Run::Binary(contains),
-        )
-        .costing(
-            Estimate::Formula(formula::contains),
-            Actual::Formula(contains_cost),
-        ),
-        Overload::member(
-            "ends_with_string",
-            "endsWith",
-            TWO,
-            Ty::Bool,
-            Run::Binary(ends_with),
-        )
-        .costing(Estimate::text_pass(1), Actual::text_pass(1)),
-        Overload::member(
-            "starts_with_string",
-            "startsWith",
-            TWO,
-            Ty::Bool,
-            Run::Binary(starts_with),
-        )
-        .costing(Estimate::text_pass(1), Actual::text_pass(1)),
-        Overload::global("matches", "matches", TWO, Ty::Bool, Run::Pattern(matches, ""))
-            .costing(Estimate::Formula(formula::matches), Actual::Search),
-        Overload::member(
-            "matches_string",
-            "matches",
-            TWO,
-            Ty::Bool,
-            Run::Pattern(matches, ""),
-        )
-        .costing(Estimate::Formula(formula::matches), Actual::Search),
-    ],
+    overloads: overloads! {
+        "contains_string": member "contains"(String, String) -> Bool
+            => Binary(|_, text, part| Ok(Val::Bool(text.str()?.contains(part.str()?)))), CONTAINS;
+        "ends_with_string": member "endsWith"(String, String) -> Bool
+            => Binary(|_, text, part| Ok(Val::Bool(text.str()?.ends_with(part.str()?)))), PASS;
+        "starts_with_string": member "startsWith"(String, String) -> Bool
+            => Binary(|_, text, part| Ok(Val::Bool(text.str()?.starts_with(part.str()?)))), PASS;
+        "matches": global "matches"(String, String) -> Bool => Pattern(matches, ""), MATCHES;
+        "matches_string": member "matches"(String, String) -> Bool => Pattern(matches, ""), MATCHES;
+    },
     types: &[],
 };
-
-fn contains<'a>(_: &'a Arena, text: Val<'a>, part: Val<'a>) -> Res<'a> {
-    Ok(Val::Bool(text.str()?.contains(part.str()?)))
-}
-
-fn starts_with<'a>(_: &'a Arena, text: Val<'a>, start: Val<'a>) -> Res<'a> {
-    Ok(Val::Bool(text.str()?.starts_with(start.str()?)))
-}
-
-fn ends_with<'a>(_: &'a Arena, text: Val<'a>, end: Val<'a>) -> Res<'a> {
-    Ok(Val::Bool(text.str()?.ends_with(end.str()?)))
-}
 
 fn matches<'a>(_: &'a Arena, pattern: &Pattern, args: &[Val<'a>]) -> Res<'a> {
     // One implementation for both call styles: the receiver of `text.matches(regex)` is the first argument.

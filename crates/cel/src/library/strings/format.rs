@@ -2,7 +2,7 @@
 //!
 //! There are two dialects. The older one ([`localized`]) writes numbers as in American English, with
 //! thousands separators and powers of ten, and writes members of lists and maps as in CEL source. The newer
-//! one ([`plain`]) writes plain numbers, and strings in lists and maps without quotes.
+//! one ([`limited`]) writes plain numbers, and strings in lists and maps without quotes.
 
 use crate::library::strings::template::{Clause, Dialect, interpolate};
 use crate::val::{Arena, EvalError, List, Map, Res, Val};
@@ -22,11 +22,7 @@ pub(super) fn localized<'a>(arena: &'a Arena, template: Val<'a>, args: Val<'a>) 
     format(arena, template, args, None, localized_clause)
 }
 
-pub(super) fn plain<'a>(arena: &'a Arena, template: Val<'a>, args: Val<'a>) -> Res<'a> {
-    format(arena, template, args, None, plain_clause)
-}
-
-/// Like [`plain`], with at most 100 decimal places per clause.
+/// The newer dialect, with at most 100 decimal places per clause.
 pub(super) fn limited<'a>(arena: &'a Arena, template: Val<'a>, args: Val<'a>) -> Res<'a> {
     format(arena, template, args, Some(100), plain_clause)
 }

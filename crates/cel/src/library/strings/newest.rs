@@ -1,145 +1,57 @@
 //! Version 5: like version 4, with a cost for every function and a limited precision of numbers.
 
-use super::{FORMAT_PARAMS, I, QUOTE, S, STRINGS, format};
+use super::{
+    FORMAT_PASS, I, QUOTE, S, STRINGS, char_at, format, index_of, join, last_index_of, last_index_of_from,
+    lower_ascii, quote, replace, reverse, split, substring, substring_from, upper_ascii,
+};
 use crate::estimate::{Bounds, CallEstimate, LIST_COST, Operand, TEXT_FACTOR, text_cost};
-use crate::overload::{Estimate, Library, Overload};
-use crate::run::{Actual, Run, size};
+use crate::overload::{Costs, Estimate, Library, overloads};
+use crate::run::{Actual, size};
 use crate::val::Val;
 
 /// All functions of version 5.
 pub static NEWEST: Library = Library {
     name: "strings 5",
-    overloads: &[
-        Overload::member(
-            "string_char_at_int",
-            "charAt",
-            &[S, I],
-            S,
-            Run::Binary(super::char_at),
-        )
-        .costing(Estimate::Formula(char_at), Actual::Formula(actual_char_at)),
-        Overload::member(
-            "string_index_of_string",
-            "indexOf",
-            &[S, S],
-            I,
-            Run::Binary(super::index_of),
-        )
-        .costing(Estimate::Formula(search), Actual::Formula(actual_search)),
-        Overload::member(
-            "string_index_of_string_int",
-            "indexOf",
-            &[S, S, I],
-            I,
-            Run::Ternary(super::index_of_from),
-        )
-        .costing(Estimate::Formula(search), Actual::Formula(actual_search)),
-        Overload::member(
-            "string_last_index_of_string",
-            "lastIndexOf",
-            &[S, S],
-            I,
-            Run::Binary(super::last_index_of),
-        )
-        .costing(Estimate::Formula(search), Actual::Formula(actual_search)),
-        Overload::member(
-            "string_last_index_of_string_int",
-            "lastIndexOf",
-            &[S, S, I],
-            I,
-            Run::Ternary(super::last_index_of_from),
-        )
-        .costing(Estimate::Formula(search), Actual::Formula(actual_search)),
-        Overload::member(
-            "string_lower_ascii",
-            "lowerAscii",
-            &[S],
-            S,
-            Run::Unary(super::lower_ascii),
-        )
-        .costing(Estimate::Formula(same_size), Actual::Formula(actual_transform)),
-        Overload::member(
-            "string_replace_string_string",
-            "replace",
-            &[S, S, S],
-            S,
-            Run::Ternary(super::replace),
-        )
-        .costing(Estimate::Formula(replace), Actual::Formula(actual_replace)),
-        Overload::member(
-            "string_replace_string_string_int",
-            "replace",
-            &[S, S, S, I],
-            S,
-            Run::Variadic(super::replace_some),
-        )
-        .costing(Estimate::Formula(replace), Actual::Formula(actual_replace)),
-        Overload::member(
-            "string_split_string",
-            "split",
-            &[S, S],
-            STRINGS,
-            Run::Binary(super::split),
-        )
-        .costing(Estimate::Formula(split), Actual::Formula(actual_split)),
-        Overload::member(
-            "string_split_string_int",
-            "split",
-            &[S, S, I],
-            STRINGS,
-            Run::Ternary(super::split_some),
-        )
-        .costing(Estimate::Formula(split), Actual::Formula(actual_split)),
-        Overload::member(
-            "string_substring_int",
-            "substring",
-            &[S, I],
-            S,
-            Run::Binary(super::substring_from),
-        )
-        .costing(Estimate::Formula(substring), Actual::Formula(actual_transform)),
-        Overload::member(
-            "string_substring_int_int",
-            "substring",
-            &[S, I, I],
-            S,
-            Run::Ternary(super::substring),
-        )
-        .costing(Estimate::Formula(substring), Actual::Formula(actual_transform)),
-        Overload::member("string_trim", "trim", &[S], S, Run::Unary(super::trim))
-            .costing(Estimate::Formula(up_to_size), Actual::Formula(actual_transform)),
-        Overload::member(
-            "string_upper_ascii",
-            "upperAscii",
-            &[S],
-            S,
-            Run::Unary(super::upper_ascii),
-        )
-        .costing(Estimate::Formula(same_size), Actual::Formula(actual_transform)),
-        Overload::member("string_reverse", "reverse", &[S], S, Run::Unary(super::reverse))
-            .costing(Estimate::Formula(same_size), Actual::Formula(actual_transform)),
-        Overload::member("list_join", "join", &[STRINGS], S, Run::Unary(super::join_all))
-            .costing(Estimate::Formula(join), Actual::Formula(actual_join)),
-        Overload::member(
-            "list_join_string",
-            "join",
-            &[STRINGS, S],
-            S,
-            Run::Binary(super::join),
-        )
-        .costing(Estimate::Formula(join), Actual::Formula(actual_join)),
-        Overload::member(
-            "string_format",
-            "format",
-            FORMAT_PARAMS,
-            S,
-            Run::Binary(format::limited),
-        )
-        .costing(Estimate::text_pass(0), Actual::text_pass(0)),
-        QUOTE,
-    ],
+    overloads: overloads! {
+        "string_char_at_int": member "charAt"(S, I) -> S => Binary(char_at), CHAR_AT;
+        "string_index_of_string": member "indexOf"(S, S) -> I
+            => Binary(|arena, s, part| index_of(arena, s, part, Val::Int(0))), SEARCH;
+        "string_index_of_string_int": member "indexOf"(S, S, I) -> I => Ternary(index_of), SEARCH;
+        "string_last_index_of_string": member "lastIndexOf"(S, S) -> I => Binary(last_index_of), SEARCH;
+        "string_last_index_of_string_int": member "lastIndexOf"(S, S, I) -> I
+            => Ternary(last_index_of_from), SEARCH;
+        "string_lower_ascii": member "lowerAscii"(S) -> S => Unary(lower_ascii), SAME_SIZE;
+        "string_replace_string_string": member "replace"(S, S, S) -> S
+            => Ternary(|arena, s, old, new| replace(arena, &[s, old, new, Val::Int(-1)])), REPLACE;
+        "string_replace_string_string_int": member "replace"(S, S, S, I) -> S => Variadic(replace), REPLACE;
+        "string_split_string": member "split"(S, S) -> STRINGS
+            => Binary(|arena, s, separator| split(arena, s, separator, Val::Int(-1))), SPLIT;
+        "string_split_string_int": member "split"(S, S, I) -> STRINGS => Ternary(split), SPLIT;
+        "string_substring_int": member "substring"(S, I) -> S => Binary(substring_from), SUBSTRING;
+        "string_substring_int_int": member "substring"(S, I, I) -> S => Ternary(substring), SUBSTRING;
+        "string_trim": member "trim"(S) -> S => Unary(|_, s| Ok(Val::Str(s.str()?.trim()))), UP_TO_SIZE;
+        "string_upper_ascii": member "upperAscii"(S) -> S => Unary(upper_ascii), SAME_SIZE;
+        "string_reverse": member "reverse"(S) -> S => Unary(reverse), SAME_SIZE;
+        "list_join": member "join"(STRINGS) -> S
+            => Unary(|arena, list| join(arena, list, Val::Str(""))), JOIN;
+        "list_join_string": member "join"(STRINGS, S) -> S => Binary(join), JOIN;
+        "string_format": member "format"(S, List(&Dyn)) -> S => Binary(format::limited), FORMAT_PASS;
+        "strings_quote": global "strings.quote"(S) -> S => Unary(quote), QUOTE;
+    },
     types: &[],
 };
+
+const CHAR_AT: Costs = (Estimate::Formula(char_at_cost), Actual::Formula(actual_char_at));
+const SEARCH: Costs = (Estimate::Formula(search_cost), Actual::Formula(actual_search));
+const SAME_SIZE: Costs = (Estimate::Formula(same_size), Actual::Formula(actual_transform));
+const UP_TO_SIZE: Costs = (Estimate::Formula(up_to_size), Actual::Formula(actual_transform));
+const SUBSTRING: Costs = (
+    Estimate::Formula(substring_cost),
+    Actual::Formula(actual_transform),
+);
+const REPLACE: Costs = (Estimate::Formula(replace_cost), Actual::Formula(actual_replace));
+const SPLIT: Costs = (Estimate::Formula(split_cost), Actual::Formula(actual_split));
+const JOIN: Costs = (Estimate::Formula(join_cost), Actual::Formula(actual_join));
 
 const ONE: Bounds = Bounds::exactly(1);
 
@@ -169,11 +81,11 @@ fn up_to_size(operands: &[Operand<'_>]) -> CallEstimate {
     giving(pass(text).plus(result), result)
 }
 
-fn char_at(operands: &[Operand<'_>]) -> CallEstimate {
+fn char_at_cost(operands: &[Operand<'_>]) -> CallEstimate {
     giving(pass(operand_size(operands, 0)).plus(ONE), Bounds::up_to(1))
 }
 
-fn substring(operands: &[Operand<'_>]) -> CallEstimate {
+fn substring_cost(operands: &[Operand<'_>]) -> CallEstimate {
     let text = operand_size(operands, 0);
     let index = |n: usize, otherwise| {
         operands
@@ -186,7 +98,7 @@ fn substring(operands: &[Operand<'_>]) -> CallEstimate {
     giving(pass(text).plus(result), result)
 }
 
-fn search(operands: &[Operand<'_>]) -> CallEstimate {
+fn search_cost(operands: &[Operand<'_>]) -> CallEstimate {
     let pairs = operand_size(operands, 0).times(operand_size(operands, 1));
     CallEstimate::cost(pass(pairs))
 }
@@ -198,7 +110,7 @@ fn at_least_one(size: Bounds) -> Bounds {
     }
 }
 
-fn replace(operands: &[Operand<'_>]) -> CallEstimate {
+fn replace_cost(operands: &[Operand<'_>]) -> CallEstimate {
     let (text, old) = (operand_size(operands, 0), operand_size(operands, 1));
     let new = operand_size(operands, 2).plus(ONE);
     let result = Bounds {
@@ -211,7 +123,7 @@ fn replace(operands: &[Operand<'_>]) -> CallEstimate {
     )
 }
 
-fn split(operands: &[Operand<'_>]) -> CallEstimate {
+fn split_cost(operands: &[Operand<'_>]) -> CallEstimate {
     let text = operand_size(operands, 0);
     let result = Bounds::up_to(text.max);
     giving(
@@ -222,7 +134,7 @@ fn split(operands: &[Operand<'_>]) -> CallEstimate {
     )
 }
 
-fn join(operands: &[Operand<'_>]) -> CallEstimate {
+fn join_cost(operands: &[Operand<'_>]) -> CallEstimate {
     let list = operand_size(operands, 0);
     let separator = operands.get(1).map_or(0, |o| o.size().max);
     let most = list

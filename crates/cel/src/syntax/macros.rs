@@ -9,6 +9,7 @@ mod optional;
 
 use super::builder::{Builder, NOWHERE};
 use crate::ast::{Comprehension, Expr, ExprId, ExprKind, Literal};
+use fold::{IDENTIFIER, SIMPLE, Variables};
 use std::borrow::Cow;
 use std::ops::BitOr;
 use std::sync::Arc;
@@ -83,8 +84,11 @@ enum Expand {
     Member1(fn(&mut Expander<'_>, Expr, [Expr; 1]) -> ExpandResult),
     Member2(fn(&mut Expander<'_>, Expr, [Expr; 2]) -> ExpandResult),
     Member3(fn(&mut Expander<'_>, Expr, [Expr; 3]) -> ExpandResult),
-    Member4(fn(&mut Expander<'_>, Expr, [Expr; 4]) -> ExpandResult),
     MemberAny(fn(&mut Expander<'_>, Expr, Vec<Expr>) -> ExpandResult),
+    /// A comprehension: `range.name(variables, transform)`.
+    Fold(Variables, fold::Build),
+    /// A comprehension with a predicate: `range.name(variables, predicate, transform)`.
+    Filtered(Variables, fold::Build),
 }
 
 struct MacroDef {
@@ -95,111 +99,50 @@ struct MacroDef {
     expand: Expand,
 }
 
-const fn macro_def(macros: Macros, name: &'static str, expand: Expand) -> MacroDef {
-    MacroDef {
-        macros,
-        namespace: None,
-        name,
-        expand,
-    }
-}
-
-const fn namespaced(macros: Macros, namespace: &'static str, name: &'static str, expand: Expand) -> MacroDef {
-    MacroDef {
-        macros,
-        namespace: Some(namespace),
-        name,
-        expand,
-    }
+macro_rules! macro_defs {
+    (@namespace) => { None };
+    (@namespace $namespace:literal) => { Some($namespace) };
+    ($($set:ident $name:literal $(in $namespace:literal)? => $expand:ident($($code:expr),*);)*) => {
+        &[$(MacroDef {
+            macros: Macros::$set,
+            namespace: macro_defs!(@namespace $($namespace)?),
+            name: $name,
+            expand: Expand::$expand($($code),*),
+        }),*]
+    };
 }
 
 // The parser takes the first row that matches. Rows of one name differ in their arity or call style.
-static ROWS: &[MacroDef] = &[
-    macro_def(Macros::STANDARD, "has", Expand::Global1(fold::has)),
-    macro_def(Macros::STANDARD, "all", Expand::Member2(fold::all)),
-    macro_def(Macros::STANDARD, "exists", Expand::Member2(fold::exists)),
-    macro_def(Macros::STANDARD, "exists_one", Expand::Member2(fold::exists_one)),
-    macro_def(Macros::EXISTS_ONE, "existsOne", Expand::Member2(fold::exists_one)),
-    macro_def(Macros::STANDARD, "map", Expand::Member2(fold::map)),
-    macro_def(Macros::STANDARD, "map", Expand::Member3(fold::map_filtered)),
-    macro_def(Macros::STANDARD, "filter", Expand::Member2(fold::filter)),
-    macro_def(Macros::TWO_VARIABLES, "all", Expand::Member3(fold::all2)),
-    macro_def(Macros::TWO_VARIABLES, "exists", Expand::Member3(fold::exists2)),
-    macro_def(
-        Macros::TWO_VARIABLES,
-        "existsOne",
-        Expand::Member3(fold::exists_one2),
-    ),
-    macro_def(
-        Macros::TWO_VARIABLES,
-        "exists_one",
-        Expand::Member3(fold::exists_one2),
-    ),
-    macro_def(
-        Macros::TWO_VARIABLES,
-        "transformList",
-        Expand::Member3(fold::transform_list),
-    ),
-    macro_def(
-        Macros::TWO_VARIABLES,
-        "transformList",
-        Expand::Member4(fold::transform_list_filtered),
-    ),
-    macro_def(
-        Macros::TWO_VARIABLES,
-        "transformMap",
-        Expand::Member3(fold::transform_map),
-    ),
-    macro_def(
-        Macros::TWO_VARIABLES,
-        "transformMap",
-        Expand::Member4(fold::transform_map_filtered),
-    ),
-    macro_def(
-        Macros::TWO_VARIABLES,
-        "transformMapEntry",
-        Expand::Member3(fold::transform_map_entry),
-    ),
-    macro_def(
-        Macros::TWO_VARIABLES,
-        "transformMapEntry",
-        Expand::Member4(fold::transform_map_entry_filtered),
-    ),
-    macro_def(Macros::OPT_MAP, "optMap", Expand::Member2(optional::opt_map)),
-    macro_def(
-        Macros::OPT_FLAT_MAP,
-        "optFlatMap",
-        Expand::Member2(optional::opt_flat_map),
-    ),
-    macro_def(Macros::SORT_BY, "sortBy", Expand::Member2(fold::sort_by)),
-    namespaced(Macros::BIND, "cel", "bind", Expand::Member3(namespaced::bind)),
-    namespaced(Macros::BLOCK, "cel", "block", Expand::Member2(namespaced::block)),
-    namespaced(Macros::BLOCK, "cel", "index", Expand::Member1(namespaced::index)),
-    namespaced(
-        Macros::BLOCK,
-        "cel",
-        "iterVar",
-        Expand::Member2(namespaced::iter_var),
-    ),
-    namespaced(
-        Macros::BLOCK,
-        "cel",
-        "accuVar",
-        Expand::Member2(namespaced::accu_var),
-    ),
-    namespaced(
-        Macros::MATH,
-        "math",
-        "least",
-        Expand::MemberAny(namespaced::least),
-    ),
-    namespaced(
-        Macros::MATH,
-        "math",
-        "greatest",
-        Expand::MemberAny(namespaced::greatest),
-    ),
-];
+static ROWS: &[MacroDef] = macro_defs! {
+    STANDARD "has" => Global1(fold::has);
+    STANDARD "all" => Fold(SIMPLE, fold::all);
+    STANDARD "exists" => Fold(SIMPLE, fold::exists);
+    STANDARD "exists_one" => Fold(SIMPLE, fold::exists_one);
+    EXISTS_ONE "existsOne" => Fold(SIMPLE, fold::exists_one);
+    STANDARD "map" => Fold(IDENTIFIER, fold::map);
+    STANDARD "map" => Filtered(IDENTIFIER, fold::map);
+    STANDARD "filter" => Member2(fold::filter);
+    TWO_VARIABLES "all" => Fold(Variables::Two, fold::all);
+    TWO_VARIABLES "exists" => Fold(Variables::Two, fold::exists);
+    TWO_VARIABLES "existsOne" => Fold(Variables::Two, fold::exists_one);
+    TWO_VARIABLES "exists_one" => Fold(Variables::Two, fold::exists_one);
+    TWO_VARIABLES "transformList" => Fold(Variables::Two, fold::transform_list);
+    TWO_VARIABLES "transformList" => Filtered(Variables::Two, fold::transform_list);
+    TWO_VARIABLES "transformMap" => Fold(Variables::Two, fold::transform_map);
+    TWO_VARIABLES "transformMap" => Filtered(Variables::Two, fold::transform_map);
+    TWO_VARIABLES "transformMapEntry" => Fold(Variables::Two, fold::transform_map_entry);
+    TWO_VARIABLES "transformMapEntry" => Filtered(Variables::Two, fold::transform_map_entry);
+    OPT_MAP "optMap" => Member2(optional::opt_map);
+    OPT_FLAT_MAP "optFlatMap" => Member2(optional::opt_flat_map);
+    SORT_BY "sortBy" => Member2(fold::sort_by);
+    BIND "bind" in "cel" => Member3(namespaced::bind);
+    BLOCK "block" in "cel" => Member2(namespaced::block);
+    BLOCK "index" in "cel" => Member1(namespaced::index);
+    BLOCK "iterVar" in "cel" => Member2(namespaced::iter_var);
+    BLOCK "accuVar" in "cel" => Member2(namespaced::accu_var);
+    MATH "least" in "math" => MemberAny(namespaced::least);
+    MATH "greatest" in "math" => MemberAny(namespaced::greatest);
+};
 
 impl MacroDef {
     fn matches(&self, macros: Macros, name: &str, target: Option<&Expr>, args: usize) -> bool {
@@ -208,8 +151,9 @@ impl MacroDef {
             Expand::Member1(_) => (true, Some(1)),
             Expand::Member2(_) => (true, Some(2)),
             Expand::Member3(_) => (true, Some(3)),
-            Expand::Member4(_) => (true, Some(4)),
             Expand::MemberAny(_) => (true, None),
+            Expand::Fold(variables, _) => (true, Some(variables.count() + 1)),
+            Expand::Filtered(variables, _) => (true, Some(variables.count() + 2)),
         };
         self.name == name
             && macros.contains(self.macros)
@@ -292,8 +236,16 @@ impl Expander<'_> {
             (Expand::Member1(f), Some(target)) => f(self, target, fixed(args)?),
             (Expand::Member2(f), Some(target)) => f(self, target, fixed(args)?),
             (Expand::Member3(f), Some(target)) => f(self, target, fixed(args)?),
-            (Expand::Member4(f), Some(target)) => f(self, target, fixed(args)?),
             (Expand::MemberAny(f), Some(target)) => f(self, target, args),
+            (Expand::Fold(variables, build) | Expand::Filtered(variables, build), Some(range)) => {
+                let mut args = args.into_iter();
+                let vars = variables.read(self, &mut args)?;
+                let predicate = matches!(expand, Expand::Filtered(..))
+                    .then(|| args.next())
+                    .flatten();
+                let transform = args.next().ok_or(MISMATCH)?;
+                Ok(build(self, range, vars, predicate, transform))
+            }
             _ => Err(MISMATCH),
         }
     }

@@ -1,138 +1,73 @@
 //! The tokens of the language.
 
-/// The kind of a token.
-///
-/// The order is that of the ANTLR grammar, in which messages list expected tokens.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(u8)]
-pub(crate) enum TokenKind {
-    End,
-    Equals,
-    NotEquals,
-    In,
-    Less,
-    LessEquals,
-    GreaterEquals,
-    Greater,
-    And,
-    Or,
-    LeftBracket,
-    RightBracket,
-    LeftBrace,
-    RightBrace,
-    LeftParen,
-    RightParen,
-    Dot,
-    Comma,
-    Minus,
-    Not,
-    Question,
-    Colon,
-    Plus,
-    Star,
-    Slash,
-    Percent,
-    True,
-    False,
-    Null,
-    Whitespace,
-    Comment,
-    Float,
-    Int,
-    Uint,
-    String,
-    Bytes,
-    Identifier,
-    EscapedIdentifier,
+/// The kinds of tokens, each with its name in messages about expected tokens.
+macro_rules! token_kinds {
+    ($($kind:ident $name:literal)*) => {
+        /// The kind of a token.
+        ///
+        /// The order is that of the ANTLR grammar, in which messages list expected tokens.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[repr(u8)]
+        pub(crate) enum TokenKind {
+            $($kind),*
+        }
+
+        impl TokenKind {
+            /// All kinds, in order.
+            pub(crate) const ALL: &[TokenKind] = &[$(TokenKind::$kind),*];
+
+            /// The name in messages about expected tokens.
+            pub(crate) fn display_name(self) -> &'static str {
+                match self {
+                    $(TokenKind::$kind => $name),*
+                }
+            }
+        }
+    };
+}
+
+token_kinds! {
+    End "<EOF>"
+    Equals "'=='"
+    NotEquals "'!='"
+    In "'in'"
+    Less "'<'"
+    LessEquals "'<='"
+    GreaterEquals "'>='"
+    Greater "'>'"
+    And "'&&'"
+    Or "'||'"
+    LeftBracket "'['"
+    RightBracket "']'"
+    LeftBrace "'{'"
+    RightBrace "'}'"
+    LeftParen "'('"
+    RightParen "')'"
+    Dot "'.'"
+    Comma "','"
+    Minus "'-'"
+    Not "'!'"
+    Question "'?'"
+    Colon "':'"
+    Plus "'+'"
+    Star "'*'"
+    Slash "'/'"
+    Percent "'%'"
+    True "'true'"
+    False "'false'"
+    Null "'null'"
+    Whitespace "WHITESPACE"
+    Comment "COMMENT"
+    Float "NUM_FLOAT"
+    Int "NUM_INT"
+    Uint "NUM_UINT"
+    String "STRING"
+    Bytes "BYTES"
+    Identifier "IDENTIFIER"
+    EscapedIdentifier "ESC_IDENTIFIER"
 }
 
 impl TokenKind {
-    /// All kinds, in order.
-    pub(crate) const ALL: [TokenKind; 38] = [
-        TokenKind::End,
-        TokenKind::Equals,
-        TokenKind::NotEquals,
-        TokenKind::In,
-        TokenKind::Less,
-        TokenKind::LessEquals,
-        TokenKind::GreaterEquals,
-        TokenKind::Greater,
-        TokenKind::And,
-        TokenKind::Or,
-        TokenKind::LeftBracket,
-        TokenKind::RightBracket,
-        TokenKind::LeftBrace,
-        TokenKind::RightBrace,
-        TokenKind::LeftParen,
-        TokenKind::RightParen,
-        TokenKind::Dot,
-        TokenKind::Comma,
-        TokenKind::Minus,
-        TokenKind::Not,
-        TokenKind::Question,
-        TokenKind::Colon,
-        TokenKind::Plus,
-        TokenKind::Star,
-        TokenKind::Slash,
-        TokenKind::Percent,
-        TokenKind::True,
-        TokenKind::False,
-        TokenKind::Null,
-        TokenKind::Whitespace,
-        TokenKind::Comment,
-        TokenKind::Float,
-        TokenKind::Int,
-        TokenKind::Uint,
-        TokenKind::String,
-        TokenKind::Bytes,
-        TokenKind::Identifier,
-        TokenKind::EscapedIdentifier,
-    ];
-
-    /// The name in messages about expected tokens.
-    pub(crate) fn display_name(self) -> &'static str {
-        match self {
-            TokenKind::End => "<EOF>",
-            TokenKind::Equals => "'=='",
-            TokenKind::NotEquals => "'!='",
-            TokenKind::In => "'in'",
-            TokenKind::Less => "'<'",
-            TokenKind::LessEquals => "'<='",
-            TokenKind::GreaterEquals => "'>='",
-            TokenKind::Greater => "'>'",
-            TokenKind::And => "'&&'",
-            TokenKind::Or => "'||'",
-            TokenKind::LeftBracket => "'['",
-            TokenKind::RightBracket => "']'",
-            TokenKind::LeftBrace => "'{'",
-            TokenKind::RightBrace => "'}'",
-            TokenKind::LeftParen => "'('",
-            TokenKind::RightParen => "')'",
-            TokenKind::Dot => "'.'",
-            TokenKind::Comma => "','",
-            TokenKind::Minus => "'-'",
-            TokenKind::Not => "'!'",
-            TokenKind::Question => "'?'",
-            TokenKind::Colon => "':'",
-            TokenKind::Plus => "'+'",
-            TokenKind::Star => "'*'",
-            TokenKind::Slash => "'/'",
-            TokenKind::Percent => "'%'",
-            TokenKind::True => "'true'",
-            TokenKind::False => "'false'",
-            TokenKind::Null => "'null'",
-            TokenKind::Whitespace => "WHITESPACE",
-            TokenKind::Comment => "COMMENT",
-            TokenKind::Float => "NUM_FLOAT",
-            TokenKind::Int => "NUM_INT",
-            TokenKind::Uint => "NUM_UINT",
-            TokenKind::String => "STRING",
-            TokenKind::Bytes => "BYTES",
-            TokenKind::Identifier => "IDENTIFIER",
-            TokenKind::EscapedIdentifier => "ESC_IDENTIFIER",
-        }
-    }
-
     /// Returns whether the parser skips it.
     pub(crate) fn is_hidden(self) -> bool {
         matches!(self, TokenKind::Whitespace | TokenKind::Comment)

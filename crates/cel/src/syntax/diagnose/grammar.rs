@@ -2,50 +2,27 @@
 
 use crate::syntax::token::TokenKind as T;
 
-/// A rule of the grammar.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(u8)]
-pub(super) enum GrammarRule {
-    Start,
-    Expr,
-    Or,
-    And,
-    Relation,
-    Calc,
-    Unary,
-    Member,
-    Primary,
-    ExprList,
-    ListInit,
-    FieldList,
-    OptField,
-    MapList,
-    FieldName,
-    OptExpr,
-    Literal,
+macro_rules! rules {
+    ($($rule:ident)*) => {
+        /// A rule of the grammar.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[repr(u8)]
+        pub(super) enum GrammarRule {
+            $($rule),*
+        }
+
+        impl GrammarRule {
+            pub(super) const ALL: [GrammarRule; [$(stringify!($rule)),*].len()] = [$(GrammarRule::$rule),*];
+        }
+    };
+}
+
+rules! {
+    Start Expr Or And Relation Calc Unary Member Primary ExprList ListInit FieldList OptField MapList FieldName OptExpr
+    Literal
 }
 
 impl GrammarRule {
-    pub(super) const ALL: [GrammarRule; 17] = [
-        GrammarRule::Start,
-        GrammarRule::Expr,
-        GrammarRule::Or,
-        GrammarRule::And,
-        GrammarRule::Relation,
-        GrammarRule::Calc,
-        GrammarRule::Unary,
-        GrammarRule::Member,
-        GrammarRule::Primary,
-        GrammarRule::ExprList,
-        GrammarRule::ListInit,
-        GrammarRule::FieldList,
-        GrammarRule::OptField,
-        GrammarRule::MapList,
-        GrammarRule::FieldName,
-        GrammarRule::OptExpr,
-        GrammarRule::Literal,
-    ];
-
     /// Returns whether the rule is left-recursive, with suffixes of different precedence.
     pub(super) fn is_recursive(self) -> bool {
         matches!(
@@ -139,253 +116,136 @@ pub(super) enum GrammarItem {
     Either(&'static [(AltLabel, &'static [GrammarItem])]),
 }
 
-use GrammarItem::{Any, Call, Either, Optional, Repeated, Suffixes, Token};
-
-const OPTIONAL: GrammarItem = Optional(&[Token(ChildRole::Optional, &[T::Question])]);
-const LEADING_DOT: GrammarItem = Optional(&[Token(ChildRole::LeadingDot, &[T::Dot])]);
-const TRAILING_COMMA: GrammarItem = Optional(&[Token(ChildRole::Mark, &[T::Comma])]);
-const SIGN: GrammarItem = Optional(&[Token(ChildRole::Sign, &[T::Minus])]);
-const NAME: GrammarItem = Token(ChildRole::Name, &[T::Identifier]);
+/// Items in the notation of grammars:
+///
+/// - `Role: Rule` calls a rule; `Role: Rule(2)` calls it with a precedence,
+/// - `Role = Kind` is a token, `Role = [Kind Kind]` a token of several kinds,
+/// - `?{…}`, `+{…}` and `*{…}` repeat items,
+/// - `either{Label {…}}` has alternatives, `suffixes{1 Label {…}}` those of a left-recursive rule.
+macro_rules! items {
+    (@[$($item:expr,)*]) => { &[$($item),*] };
+    (@[$($item:expr,)*] $role:ident: $rule:ident($precedence:literal) $($rest:tt)*) => {
+        items!(@[$($item,)* GrammarItem::Call(ChildRole::$role, GrammarRule::$rule, $precedence),] $($rest)*)
+    };
+    (@[$($item:expr,)*] $role:ident: $rule:ident $($rest:tt)*) => {
+        items!(@[$($item,)* GrammarItem::Call(ChildRole::$role, GrammarRule::$rule, 0),] $($rest)*)
+    };
+    (@[$($item:expr,)*] $role:ident = [$($kind:ident)*] $($rest:tt)*) => {
+        items!(@[$($item,)* GrammarItem::Token(ChildRole::$role, &[$(T::$kind),*]),] $($rest)*)
+    };
+    (@[$($item:expr,)*] $role:ident = $kind:ident $($rest:tt)*) => {
+        items!(@[$($item,)* GrammarItem::Token(ChildRole::$role, &[T::$kind]),] $($rest)*)
+    };
+    (@[$($item:expr,)*] ? {$($part:tt)*} $($rest:tt)*) => {
+        items!(@[$($item,)* GrammarItem::Optional(items!($($part)*)),] $($rest)*)
+    };
+    (@[$($item:expr,)*] + {$($part:tt)*} $($rest:tt)*) => {
+        items!(@[$($item,)* GrammarItem::Repeated(items!($($part)*)),] $($rest)*)
+    };
+    (@[$($item:expr,)*] * {$($part:tt)*} $($rest:tt)*) => {
+        items!(@[$($item,)* GrammarItem::Any(items!($($part)*)),] $($rest)*)
+    };
+    (@[$($item:expr,)*] either {$($label:ident {$($part:tt)*})*}) => {
+        &[$($item,)* GrammarItem::Either(&[$((AltLabel::$label, items!($($part)*))),*])]
+    };
+    (@[$($item:expr,)*] suffixes {$($precedence:literal $label:ident {$($part:tt)*})*}) => {
+        &[$($item,)* GrammarItem::Suffixes(&[$(($precedence, AltLabel::$label, items!($($part)*))),*])]
+    };
+    ($($source:tt)*) => { items!(@[] $($source)*) };
+}
 
 /// The items of a rule.
 pub(super) const fn items(of: GrammarRule) -> &'static [GrammarItem] {
     match of {
-        GrammarRule::Start => &[
-            Call(ChildRole::First, GrammarRule::Expr, 0),
-            Token(ChildRole::Mark, &[T::End]),
-        ],
-        GrammarRule::Expr => &[
-            Call(ChildRole::First, GrammarRule::Or, 0),
-            Optional(&[
-                Token(ChildRole::Operator, &[T::Question]),
-                Call(ChildRole::Second, GrammarRule::Or, 0),
-                Token(ChildRole::Mark, &[T::Colon]),
-                Call(ChildRole::Third, GrammarRule::Expr, 0),
-            ]),
-        ],
-        GrammarRule::Or => &[
-            Call(ChildRole::First, GrammarRule::And, 0),
-            Any(&[
-                Token(ChildRole::Operator, &[T::Or]),
-                Call(ChildRole::Second, GrammarRule::And, 0),
-            ]),
-        ],
-        GrammarRule::And => &[
-            Call(ChildRole::First, GrammarRule::Relation, 0),
-            Any(&[
-                Token(ChildRole::Operator, &[T::And]),
-                Call(ChildRole::Second, GrammarRule::Relation, 0),
-            ]),
-        ],
-        GrammarRule::Relation => &[
-            Call(ChildRole::First, GrammarRule::Calc, 0),
-            Suffixes(&[(
-                1,
-                AltLabel::Binary,
-                &[
-                    Token(
-                        ChildRole::Operator,
-                        &[
-                            T::Less,
-                            T::LessEquals,
-                            T::GreaterEquals,
-                            T::Greater,
-                            T::Equals,
-                            T::NotEquals,
-                            T::In,
-                        ],
-                    ),
-                    // A precedence above that of the operator makes it left-associative.
-                    Call(ChildRole::Second, GrammarRule::Relation, 2),
-                ],
-            )]),
-        ],
-        GrammarRule::Calc => &[
-            Call(ChildRole::First, GrammarRule::Unary, 0),
-            Suffixes(&[
-                (
-                    2,
-                    AltLabel::Binary,
-                    &[
-                        Token(ChildRole::Operator, &[T::Star, T::Slash, T::Percent]),
-                        Call(ChildRole::Second, GrammarRule::Calc, 3),
-                    ],
-                ),
-                (
-                    1,
-                    AltLabel::Binary,
-                    &[
-                        Token(ChildRole::Operator, &[T::Plus, T::Minus]),
-                        Call(ChildRole::Second, GrammarRule::Calc, 2),
-                    ],
-                ),
-            ]),
-        ],
-        GrammarRule::Unary => &[Either(&[
-            // The order of alternatives is that of `CEL.g4`: if several match, ANTLR takes the first. A number with a
-            // sign is therefore a member, not a negation.
-            (AltLabel::Plain, &[Call(ChildRole::First, GrammarRule::Member, 0)]),
-            (
-                AltLabel::Not,
-                &[
-                    Repeated(&[Token(ChildRole::Operator, &[T::Not])]),
-                    Call(ChildRole::First, GrammarRule::Member, 0),
-                ],
-            ),
-            (
-                AltLabel::Negate,
-                &[
-                    Repeated(&[Token(ChildRole::Operator, &[T::Minus])]),
-                    Call(ChildRole::First, GrammarRule::Member, 0),
-                ],
-            ),
-        ])],
-        GrammarRule::Member => &[
-            Call(ChildRole::First, GrammarRule::Primary, 0),
-            Suffixes(&[
-                (
-                    3,
-                    AltLabel::Select,
-                    &[
-                        Token(ChildRole::Operator, &[T::Dot]),
-                        OPTIONAL,
-                        Call(ChildRole::Name, GrammarRule::FieldName, 0),
-                    ],
-                ),
-                (
-                    2,
-                    AltLabel::MemberCall,
-                    &[
-                        Token(ChildRole::Operator, &[T::Dot]),
-                        NAME,
-                        Token(ChildRole::Open, &[T::LeftParen]),
-                        Optional(&[Call(ChildRole::Items, GrammarRule::ExprList, 0)]),
-                        Token(ChildRole::Mark, &[T::RightParen]),
-                    ],
-                ),
-                (
-                    1,
-                    AltLabel::TokenIndex,
-                    &[
-                        Token(ChildRole::Operator, &[T::LeftBracket]),
-                        OPTIONAL,
-                        Call(ChildRole::Second, GrammarRule::Expr, 0),
-                        Token(ChildRole::Mark, &[T::RightBracket]),
-                    ],
-                ),
-            ]),
-        ],
-        GrammarRule::Primary => &[Either(&[
-            // A name, a call and a message begin alike, so the prediction looks ahead to the parenthesis or brace.
-            (AltLabel::Ident, &[LEADING_DOT, NAME]),
-            (
-                AltLabel::GlobalCall,
-                &[
-                    LEADING_DOT,
-                    NAME,
-                    Token(ChildRole::Operator, &[T::LeftParen]),
-                    Optional(&[Call(ChildRole::Items, GrammarRule::ExprList, 0)]),
-                    Token(ChildRole::Mark, &[T::RightParen]),
-                ],
-            ),
-            (
-                AltLabel::Nested,
-                &[
-                    Token(ChildRole::Mark, &[T::LeftParen]),
-                    Call(ChildRole::First, GrammarRule::Expr, 0),
-                    Token(ChildRole::Mark, &[T::RightParen]),
-                ],
-            ),
-            (
-                AltLabel::List,
-                &[
-                    Token(ChildRole::Operator, &[T::LeftBracket]),
-                    Optional(&[Call(ChildRole::Items, GrammarRule::ListInit, 0)]),
-                    TRAILING_COMMA,
-                    Token(ChildRole::Mark, &[T::RightBracket]),
-                ],
-            ),
-            (
-                AltLabel::Map,
-                &[
-                    Token(ChildRole::Operator, &[T::LeftBrace]),
-                    Optional(&[Call(ChildRole::Items, GrammarRule::MapList, 0)]),
-                    TRAILING_COMMA,
-                    Token(ChildRole::Mark, &[T::RightBrace]),
-                ],
-            ),
-            (
-                AltLabel::Struct,
-                &[
-                    LEADING_DOT,
-                    NAME,
-                    Any(&[Token(ChildRole::Mark, &[T::Dot]), NAME]),
-                    Token(ChildRole::Operator, &[T::LeftBrace]),
-                    Optional(&[Call(ChildRole::Items, GrammarRule::FieldList, 0)]),
-                    TRAILING_COMMA,
-                    Token(ChildRole::Mark, &[T::RightBrace]),
-                ],
-            ),
-            (
-                AltLabel::Constant,
-                &[Call(ChildRole::First, GrammarRule::Literal, 0)],
-            ),
-        ])],
-        GrammarRule::ExprList => &[
-            Call(ChildRole::Value, GrammarRule::Expr, 0),
-            Any(&[
-                Token(ChildRole::Mark, &[T::Comma]),
-                Call(ChildRole::Value, GrammarRule::Expr, 0),
-            ]),
-        ],
-        GrammarRule::ListInit => &[
-            Call(ChildRole::Value, GrammarRule::OptExpr, 0),
-            Any(&[
-                Token(ChildRole::Mark, &[T::Comma]),
-                Call(ChildRole::Value, GrammarRule::OptExpr, 0),
-            ]),
-        ],
-        GrammarRule::FieldList => &[
-            Call(ChildRole::Key, GrammarRule::OptField, 0),
-            Token(ChildRole::Operator, &[T::Colon]),
-            Call(ChildRole::Value, GrammarRule::Expr, 0),
-            Any(&[
-                Token(ChildRole::Mark, &[T::Comma]),
-                Call(ChildRole::Key, GrammarRule::OptField, 0),
-                Token(ChildRole::Operator, &[T::Colon]),
-                Call(ChildRole::Value, GrammarRule::Expr, 0),
-            ]),
-        ],
-        GrammarRule::OptField => &[OPTIONAL, Call(ChildRole::Name, GrammarRule::FieldName, 0)],
-        GrammarRule::MapList => &[
-            Call(ChildRole::Key, GrammarRule::OptExpr, 0),
-            Token(ChildRole::Operator, &[T::Colon]),
-            Call(ChildRole::Value, GrammarRule::Expr, 0),
-            Any(&[
-                Token(ChildRole::Mark, &[T::Comma]),
-                Call(ChildRole::Key, GrammarRule::OptExpr, 0),
-                Token(ChildRole::Operator, &[T::Colon]),
-                Call(ChildRole::Value, GrammarRule::Expr, 0),
-            ]),
-        ],
-        GrammarRule::FieldName => &[Either(&[
-            (AltLabel::Simple, &[NAME]),
-            (
-                AltLabel::Escaped,
-                &[Token(ChildRole::Name, &[T::EscapedIdentifier])],
-            ),
-        ])],
-        GrammarRule::OptExpr => &[OPTIONAL, Call(ChildRole::First, GrammarRule::Expr, 0)],
-        GrammarRule::Literal => &[Either(&[
-            // The sign belongs to the literal, because the smallest integer has no positive counterpart.
-            (AltLabel::Int, &[SIGN, Token(ChildRole::Literal, &[T::Int])]),
-            (AltLabel::Uint, &[Token(ChildRole::Literal, &[T::Uint])]),
-            (AltLabel::Double, &[SIGN, Token(ChildRole::Literal, &[T::Float])]),
-            (AltLabel::String, &[Token(ChildRole::Literal, &[T::String])]),
-            (AltLabel::Bytes, &[Token(ChildRole::Literal, &[T::Bytes])]),
-            (AltLabel::True, &[Token(ChildRole::Literal, &[T::True])]),
-            (AltLabel::False, &[Token(ChildRole::Literal, &[T::False])]),
-            (AltLabel::Null, &[Token(ChildRole::Literal, &[T::Null])]),
-        ])],
+        GrammarRule::Start => items! { First: Expr Mark = End },
+        GrammarRule::Expr => items! {
+            First: Or ?{ Operator = Question Second: Or Mark = Colon Third: Expr }
+        },
+        GrammarRule::Or => items! { First: And *{ Operator = Or Second: And } },
+        GrammarRule::And => items! { First: Relation *{ Operator = And Second: Relation } },
+        // A precedence above that of the operator makes it left-associative.
+        GrammarRule::Relation => items! {
+            First: Calc suffixes {
+                1 Binary {
+                    Operator = [Less LessEquals GreaterEquals Greater Equals NotEquals In]
+                    Second: Relation(2)
+                }
+            }
+        },
+        GrammarRule::Calc => items! {
+            First: Unary suffixes {
+                2 Binary { Operator = [Star Slash Percent] Second: Calc(3) }
+                1 Binary { Operator = [Plus Minus] Second: Calc(2) }
+            }
+        },
+        // The order of alternatives is that of `CEL.g4`: if several match, ANTLR takes the first. A number with a
+        // sign is therefore a member, not a negation.
+        GrammarRule::Unary => items! {
+            either {
+                Plain { First: Member }
+                Not { +{ Operator = Not } First: Member }
+                Negate { +{ Operator = Minus } First: Member }
+            }
+        },
+        GrammarRule::Member => items! {
+            First: Primary suffixes {
+                3 Select { Operator = Dot ?{ Optional = Question } Name: FieldName }
+                2 MemberCall {
+                    Operator = Dot Name = Identifier Open = LeftParen ?{ Items: ExprList } Mark = RightParen
+                }
+                1 TokenIndex {
+                    Operator = LeftBracket ?{ Optional = Question } Second: Expr Mark = RightBracket
+                }
+            }
+        },
+        // A name, a call and a message begin alike, so the prediction looks ahead to the parenthesis or brace.
+        GrammarRule::Primary => items! {
+            either {
+                Ident { ?{ LeadingDot = Dot } Name = Identifier }
+                GlobalCall {
+                    ?{ LeadingDot = Dot } Name = Identifier
+                    Operator = LeftParen ?{ Items: ExprList } Mark = RightParen
+                }
+                Nested { Mark = LeftParen First: Expr Mark = RightParen }
+                List { Operator = LeftBracket ?{ Items: ListInit } ?{ Mark = Comma } Mark = RightBracket }
+                Map { Operator = LeftBrace ?{ Items: MapList } ?{ Mark = Comma } Mark = RightBrace }
+                Struct {
+                    ?{ LeadingDot = Dot } Name = Identifier *{ Mark = Dot Name = Identifier }
+                    Operator = LeftBrace ?{ Items: FieldList } ?{ Mark = Comma } Mark = RightBrace
+                }
+                Constant { First: Literal }
+            }
+        },
+        GrammarRule::ExprList => items! { Value: Expr *{ Mark = Comma Value: Expr } },
+        GrammarRule::ListInit => items! { Value: OptExpr *{ Mark = Comma Value: OptExpr } },
+        GrammarRule::FieldList => items! {
+            Key: OptField Operator = Colon Value: Expr
+            *{ Mark = Comma Key: OptField Operator = Colon Value: Expr }
+        },
+        GrammarRule::OptField => items! { ?{ Optional = Question } Name: FieldName },
+        GrammarRule::MapList => items! {
+            Key: OptExpr Operator = Colon Value: Expr
+            *{ Mark = Comma Key: OptExpr Operator = Colon Value: Expr }
+        },
+        GrammarRule::FieldName => items! {
+            either {
+                Simple { Name = Identifier }
+                Escaped { Name = EscapedIdentifier }
+            }
+        },
+        GrammarRule::OptExpr => items! { ?{ Optional = Question } First: Expr },
+        // The sign belongs to the literal, because the smallest integer has no positive counterpart.
+        GrammarRule::Literal => items! {
+            either {
+                Int { ?{ Sign = Minus } Literal = Int }
+                Uint { Literal = Uint }
+                Double { ?{ Sign = Minus } Literal = Float }
+                String { Literal = String }
+                Bytes { Literal = Bytes }
+                True { Literal = True }
+                False { Literal = False }
+                Null { Literal = Null }
+            }
+        },
     }
 }

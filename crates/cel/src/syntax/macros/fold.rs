@@ -1,48 +1,73 @@
 //! Comprehension macros and `has`.
 
 use super::{
-    ACCUMULATOR, ExpandResult, Expander, FORMER_ACCUMULATOR, FoldParts, MacroError, UNUSED, into_ident,
+    ACCUMULATOR, ExpandResult, Expander, FORMER_ACCUMULATOR, FoldParts, MISMATCH, MacroError, UNUSED,
+    into_ident,
 };
 use crate::ast::{Expr, ExprKind};
 use std::sync::Arc;
 
 const NOT_SIMPLE: &str = "argument must be a simple name";
-const NOT_IDENTIFIER: &str = "argument is not an identifier";
 const OVERWRITES: &str = "iteration variable overwrites accumulator variable";
 
+/// The number of variables of a comprehension, and the error for one that is not a name.
+#[derive(Clone, Copy)]
+pub(super) enum Variables {
+    One(&'static str),
+    Two,
+}
+
+/// One variable, with the errors of `all` and `exists`.
+pub(super) const SIMPLE: Variables = Variables::One(NOT_SIMPLE);
+/// One variable, with the errors of `map` and `filter`.
+pub(super) const IDENTIFIER: Variables = Variables::One("argument is not an identifier");
+
 /// The variables of a comprehension.
-struct IterVars {
+pub(super) struct IterVars {
     first: Arc<str>,
     second: Option<Arc<str>>,
 }
 
-impl IterVars {
-    fn one(x: &Expander<'_>, var: Expr, otherwise: &'static str) -> Result<Self, MacroError> {
-        let id = var.id;
-        // The errors and their order are cel-go's: first the form of the names, then their meaning.
-        let first = into_ident(var).map_err(|id| x.error(id, otherwise))?;
-        if is_accumulator(&first) {
-            return Err(x.error(id, OVERWRITES));
+/// Builds a comprehension from its range, variables, predicate and transformation.
+pub(super) type Build = fn(&mut Expander<'_>, Expr, IterVars, Option<Expr>, Expr) -> Expr;
+
+impl Variables {
+    pub(super) fn count(self) -> usize {
+        match self {
+            Variables::One(_) => 1,
+            Variables::Two => 2,
         }
-        Ok(IterVars { first, second: None })
     }
 
-    fn two(x: &Expander<'_>, first: Expr, second: Expr) -> Result<Self, MacroError> {
-        let (first_id, second_id) = (first.id, second.id);
-        let first = into_ident(first).map_err(|id| x.error(id, NOT_SIMPLE))?;
-        let second = into_ident(second).map_err(|id| x.error(id, NOT_SIMPLE))?;
-        if first == second {
-            return Err(x.error(second_id, format!("duplicate variable name: {first}")));
+    /// Takes the variables from the arguments.
+    pub(super) fn read(
+        self,
+        x: &Expander<'_>,
+        args: &mut impl Iterator<Item = Expr>,
+    ) -> Result<IterVars, MacroError> {
+        // The errors and their order are cel-go's: first the form of the names, then their meaning.
+        let mut name = |otherwise| {
+            let var = args.next().ok_or(MISMATCH)?;
+            let id = var.id;
+            Ok((id, into_ident(var).map_err(|id| x.error(id, otherwise))?))
+        };
+        let (first, second) = match self {
+            Variables::One(otherwise) => (name(otherwise)?, None),
+            Variables::Two => (name(NOT_SIMPLE)?, Some(name(NOT_SIMPLE)?)),
+        };
+        if let Some((id, second)) = &second
+            && *second == first.1
+        {
+            return Err(x.error(*id, format!("duplicate variable name: {second}")));
         }
-        if is_accumulator(&first) {
-            return Err(x.error(first_id, OVERWRITES));
-        }
-        if is_accumulator(&second) {
-            return Err(x.error(second_id, OVERWRITES));
+        for (id, name) in [&first].into_iter().chain(&second) {
+            if is_accumulator(name) {
+                return Err(x.error(*id, OVERWRITES));
+            }
         }
         Ok(IterVars {
-            first,
-            second: Some(second),
+            first: first.1,
+            second: second.map(|(_, name)| name),
         })
     }
 }
@@ -64,19 +89,14 @@ pub(super) fn has(x: &mut Expander<'_>, [arg]: [Expr; 1]) -> ExpandResult {
     }
 }
 
-/// `range.all(var, predicate)`
-pub(super) fn all(x: &mut Expander<'_>, range: Expr, [var, predicate]: [Expr; 2]) -> ExpandResult {
-    let vars = IterVars::one(x, var, NOT_SIMPLE)?;
-    Ok(all_of(x, range, vars, predicate))
-}
-
-/// `range.all(key, value, predicate)`
-pub(super) fn all2(x: &mut Expander<'_>, range: Expr, [key, value, predicate]: [Expr; 3]) -> ExpandResult {
-    let vars = IterVars::two(x, key, value)?;
-    Ok(all_of(x, range, vars, predicate))
-}
-
-fn all_of(x: &mut Expander<'_>, range: Expr, vars: IterVars, predicate: Expr) -> Expr {
+/// `all`: the transformation is the predicate.
+pub(super) fn all(
+    x: &mut Expander<'_>,
+    range: Expr,
+    vars: IterVars,
+    _: Option<Expr>,
+    predicate: Expr,
+) -> Expr {
     // Nodes are numbered in the order in which they are built, so the order of these statements is cel-go's.
     let init = x.bool(true);
     let accu = x.accu();
@@ -87,19 +107,14 @@ fn all_of(x: &mut Expander<'_>, range: Expr, vars: IterVars, predicate: Expr) ->
     fold(x, range, vars, [init, condition, step, result])
 }
 
-/// `range.exists(var, predicate)`
-pub(super) fn exists(x: &mut Expander<'_>, range: Expr, [var, predicate]: [Expr; 2]) -> ExpandResult {
-    let vars = IterVars::one(x, var, NOT_SIMPLE)?;
-    Ok(any_of(x, range, vars, predicate))
-}
-
-/// `range.exists(key, value, predicate)`
-pub(super) fn exists2(x: &mut Expander<'_>, range: Expr, [key, value, predicate]: [Expr; 3]) -> ExpandResult {
-    let vars = IterVars::two(x, key, value)?;
-    Ok(any_of(x, range, vars, predicate))
-}
-
-fn any_of(x: &mut Expander<'_>, range: Expr, vars: IterVars, predicate: Expr) -> Expr {
+/// `exists`
+pub(super) fn exists(
+    x: &mut Expander<'_>,
+    range: Expr,
+    vars: IterVars,
+    _: Option<Expr>,
+    predicate: Expr,
+) -> Expr {
     let init = x.bool(false);
     let accu = x.accu();
     let not = x.call("!_", vec![accu]);
@@ -110,23 +125,14 @@ fn any_of(x: &mut Expander<'_>, range: Expr, vars: IterVars, predicate: Expr) ->
     fold(x, range, vars, [init, condition, step, result])
 }
 
-/// `range.exists_one(var, predicate)`
-pub(super) fn exists_one(x: &mut Expander<'_>, range: Expr, [var, predicate]: [Expr; 2]) -> ExpandResult {
-    let vars = IterVars::one(x, var, NOT_SIMPLE)?;
-    Ok(one_of(x, range, vars, predicate))
-}
-
-/// `range.exists_one(key, value, predicate)`
-pub(super) fn exists_one2(
+/// `exists_one`
+pub(super) fn exists_one(
     x: &mut Expander<'_>,
     range: Expr,
-    [key, value, predicate]: [Expr; 3],
-) -> ExpandResult {
-    let vars = IterVars::two(x, key, value)?;
-    Ok(one_of(x, range, vars, predicate))
-}
-
-fn one_of(x: &mut Expander<'_>, range: Expr, vars: IterVars, predicate: Expr) -> Expr {
+    vars: IterVars,
+    _: Option<Expr>,
+    predicate: Expr,
+) -> Expr {
     let init = x.int(0);
     let condition = x.bool(true);
     let accu = x.accu();
@@ -140,32 +146,16 @@ fn one_of(x: &mut Expander<'_>, range: Expr, vars: IterVars, predicate: Expr) ->
     fold(x, range, vars, [init, condition, step, result])
 }
 
-/// `range.map(var, transform)`
-pub(super) fn map(x: &mut Expander<'_>, range: Expr, [var, transform]: [Expr; 2]) -> ExpandResult {
-    let vars = IterVars::one(x, var, NOT_IDENTIFIER)?;
-    Ok(collect(x, range, vars, None, transform))
-}
-
-/// `range.map(var, predicate, transform)`
-pub(super) fn map_filtered(
-    x: &mut Expander<'_>,
-    range: Expr,
-    [var, predicate, transform]: [Expr; 3],
-) -> ExpandResult {
-    let vars = IterVars::one(x, var, NOT_IDENTIFIER)?;
-    Ok(collect(x, range, vars, Some(predicate), transform))
-}
-
 /// `range.filter(var, predicate)`
 pub(super) fn filter(x: &mut Expander<'_>, range: Expr, [var, predicate]: [Expr; 2]) -> ExpandResult {
     // UPSTREAM: the element is the variable node itself, with its identifier and position.
     let element = var.clone();
-    let vars = IterVars::one(x, var, NOT_IDENTIFIER)?;
-    Ok(collect(x, range, vars, Some(predicate), element))
+    let vars = IDENTIFIER.read(x, &mut std::iter::once(var))?;
+    Ok(map(x, range, vars, Some(predicate), element))
 }
 
-/// Collects transformed elements in a list.
-fn collect(
+/// `map` and `filter`: collects transformed elements in a list.
+pub(super) fn map(
     x: &mut Expander<'_>,
     range: Expr,
     vars: IterVars,
@@ -198,27 +188,8 @@ fn only_if(x: &mut Expander<'_>, predicate: Option<Expr>, step: Expr) -> Expr {
     }
 }
 
-/// `range.transformList(key, value, transform)`
+/// `transformList`
 pub(super) fn transform_list(
-    x: &mut Expander<'_>,
-    range: Expr,
-    [k, v, transform]: [Expr; 3],
-) -> ExpandResult {
-    let vars = IterVars::two(x, k, v)?;
-    Ok(list_of(x, range, vars, None, transform))
-}
-
-/// `range.transformList(key, value, predicate, transform)`
-pub(super) fn transform_list_filtered(
-    x: &mut Expander<'_>,
-    range: Expr,
-    [k, v, predicate, transform]: [Expr; 4],
-) -> ExpandResult {
-    let vars = IterVars::two(x, k, v)?;
-    Ok(list_of(x, range, vars, Some(predicate), transform))
-}
-
-fn list_of(
     x: &mut Expander<'_>,
     range: Expr,
     vars: IterVars,
@@ -232,74 +203,39 @@ fn list_of(
     fold(x, range, vars, [init, condition, step, result])
 }
 
-/// `range.transformMap(key, value, transform)`
-pub(super) fn transform_map(x: &mut Expander<'_>, range: Expr, [k, v, transform]: [Expr; 3]) -> ExpandResult {
-    let vars = IterVars::two(x, k, v)?;
-    Ok(map_of(x, range, vars, None, MapInsertion::ValueOfKey(transform)))
-}
-
-/// `range.transformMap(key, value, predicate, transform)`
-pub(super) fn transform_map_filtered(
-    x: &mut Expander<'_>,
-    range: Expr,
-    [k, v, predicate, transform]: [Expr; 4],
-) -> ExpandResult {
-    let vars = IterVars::two(x, k, v)?;
-    Ok(map_of(
-        x,
-        range,
-        vars,
-        Some(predicate),
-        MapInsertion::ValueOfKey(transform),
-    ))
-}
-
-/// `range.transformMapEntry(key, value, transform)`
-pub(super) fn transform_map_entry(
-    x: &mut Expander<'_>,
-    range: Expr,
-    [k, v, transform]: [Expr; 3],
-) -> ExpandResult {
-    let vars = IterVars::two(x, k, v)?;
-    Ok(map_of(x, range, vars, None, MapInsertion::Entries(transform)))
-}
-
-/// `range.transformMapEntry(key, value, predicate, transform)`
-pub(super) fn transform_map_entry_filtered(
-    x: &mut Expander<'_>,
-    range: Expr,
-    [k, v, predicate, transform]: [Expr; 4],
-) -> ExpandResult {
-    let vars = IterVars::two(x, k, v)?;
-    Ok(map_of(
-        x,
-        range,
-        vars,
-        Some(predicate),
-        MapInsertion::Entries(transform),
-    ))
-}
-
-/// The entries that an iteration adds.
-enum MapInsertion {
-    /// A value under the current key.
-    ValueOfKey(Expr),
-    /// The entries of another map.
-    Entries(Expr),
-}
-
-fn map_of(
+/// `transformMap`: adds a value under the current key.
+pub(super) fn transform_map(
     x: &mut Expander<'_>,
     range: Expr,
     vars: IterVars,
     predicate: Option<Expr>,
-    inserted: MapInsertion,
+    value: Expr,
 ) -> Expr {
     let accu = x.accu();
-    let args = match inserted {
-        MapInsertion::ValueOfKey(value) => vec![accu, x.ident(&vars.first), value],
-        MapInsertion::Entries(entries) => vec![accu, entries],
-    };
+    let args = vec![accu, x.ident(&vars.first), value];
+    insert(x, range, vars, predicate, args)
+}
+
+/// `transformMapEntry`: adds the entries of another map.
+pub(super) fn transform_map_entry(
+    x: &mut Expander<'_>,
+    range: Expr,
+    vars: IterVars,
+    predicate: Option<Expr>,
+    entries: Expr,
+) -> Expr {
+    let args = vec![x.accu(), entries];
+    insert(x, range, vars, predicate, args)
+}
+
+/// `cel.@mapInsert(@result, …)`
+fn insert(
+    x: &mut Expander<'_>,
+    range: Expr,
+    vars: IterVars,
+    predicate: Option<Expr>,
+    args: Vec<Expr>,
+) -> Expr {
     // Unlike the standard macros, cel-go builds the step before the other parts here.
     let step = x.call("cel.@mapInsert", args);
     let step = only_if(x, predicate, step);
@@ -310,7 +246,7 @@ fn map_of(
 }
 
 /// `list.sortBy(var, key)`: the list, sorted by the list of its keys.
-pub(super) fn sort_by(x: &mut Expander<'_>, list: Expr, args: [Expr; 2]) -> ExpandResult {
+pub(super) fn sort_by(x: &mut Expander<'_>, list: Expr, [var, key]: [Expr; 2]) -> ExpandResult {
     let name = x.builder.name("@__sortBy_input__");
     // Built first although it is used last: cel-go makes this node before it looks at the arguments.
     let input = x.ident(&name);
@@ -328,7 +264,8 @@ pub(super) fn sort_by(x: &mut Expander<'_>, list: Expr, args: [Expr; 2]) -> Expa
         }
     }
     let range = x.ident(&name);
-    let keys = map(x, range, args)?;
+    let vars = IDENTIFIER.read(x, &mut std::iter::once(var))?;
+    let keys = map(x, range, vars, None, key);
     let receiver = x.ident(&name);
     let sorted = x.member_call("@sortByAssociatedKeys", receiver, vec![keys]);
     let range = x.list(Vec::new());

@@ -67,99 +67,41 @@ enum Constructor {
 /// `google.protobuf.Empty`, the only one that remains a message.
 const EMPTY: &str = "google.protobuf.Empty";
 
-static MESSAGES: [Message; 16] = [
-    message(
-        "google.protobuf.Any",
-        Constructor::Any,
-        &[
-            field("type_url", FieldType::String),
-            field("value", FieldType::Bytes),
-        ],
-    ),
-    message(
-        "google.protobuf.BoolValue",
-        Constructor::Single,
-        &[field("value", FieldType::Bool)],
-    ),
-    message(
-        "google.protobuf.BytesValue",
-        Constructor::Single,
-        &[field("value", FieldType::Bytes)],
-    ),
-    message(
-        "google.protobuf.DoubleValue",
-        Constructor::Single,
-        &[field("value", FieldType::Double)],
-    ),
-    message("google.protobuf.Duration", Constructor::Duration, &MOMENT),
-    message(EMPTY, Constructor::Empty, &[]),
-    message(
-        "google.protobuf.FloatValue",
-        Constructor::Single,
-        &[field("value", FieldType::Float)],
-    ),
-    message(
-        "google.protobuf.Int32Value",
-        Constructor::Single,
-        &[field("value", FieldType::Int32)],
-    ),
-    message(
-        "google.protobuf.Int64Value",
-        Constructor::Single,
-        &[field("value", FieldType::Int64)],
-    ),
-    message(
-        "google.protobuf.ListValue",
-        Constructor::Single,
-        &[field("values", FieldType::Values)],
-    ),
-    message(
-        "google.protobuf.StringValue",
-        Constructor::Single,
-        &[field("value", FieldType::String)],
-    ),
-    message(
-        "google.protobuf.Struct",
-        Constructor::Single,
-        &[field("fields", FieldType::Members)],
-    ),
-    message("google.protobuf.Timestamp", Constructor::Timestamp, &MOMENT),
-    message(
-        "google.protobuf.UInt32Value",
-        Constructor::Single,
-        &[field("value", FieldType::Uint32)],
-    ),
-    message(
-        "google.protobuf.UInt64Value",
-        Constructor::Single,
-        &[field("value", FieldType::Uint64)],
-    ),
-    message(
-        "google.protobuf.Value",
-        Constructor::Last,
-        &[
-            field("bool_value", FieldType::Bool),
-            field("list_value", FieldType::List),
-            field("null_value", FieldType::Null),
-            field("number_value", FieldType::Double),
-            field("string_value", FieldType::String),
-            field("struct_value", FieldType::Struct),
-        ],
-    ),
-];
-
-const MOMENT: [MessageField; 2] = [
-    field("seconds", FieldType::Int64),
-    field("nanos", FieldType::Int32),
-];
-
-const fn message(name: &'static str, make: Constructor, fields: &'static [MessageField]) -> Message {
-    Message { name, fields, make }
+macro_rules! messages {
+    ($($name:literal => $make:ident { $($field:literal: $ty:ident),* })*) => {
+        &[$(Message {
+            name: concat!("google.protobuf.", $name),
+            fields: &[$(MessageField { name: $field, ty: FieldType::$ty }),*],
+            make: Constructor::$make,
+        }),*]
+    };
 }
 
-const fn field(name: &'static str, ty: FieldType) -> MessageField {
-    MessageField { name, ty }
-}
+static MESSAGES: &[Message] = messages! {
+    "Any" => Any { "type_url": String, "value": Bytes }
+    "BoolValue" => Single { "value": Bool }
+    "BytesValue" => Single { "value": Bytes }
+    "DoubleValue" => Single { "value": Double }
+    "Duration" => Duration { "seconds": Int64, "nanos": Int32 }
+    "Empty" => Empty {}
+    "FloatValue" => Single { "value": Float }
+    "Int32Value" => Single { "value": Int32 }
+    "Int64Value" => Single { "value": Int64 }
+    "ListValue" => Single { "values": Values }
+    "StringValue" => Single { "value": String }
+    "Struct" => Single { "fields": Members }
+    "Timestamp" => Timestamp { "seconds": Int64, "nanos": Int32 }
+    "UInt32Value" => Single { "value": Uint32 }
+    "UInt64Value" => Single { "value": Uint64 }
+    "Value" => Last {
+        "bool_value": Bool,
+        "list_value": List,
+        "null_value": Null,
+        "number_value": Double,
+        "string_value": String,
+        "struct_value": Struct
+    }
+};
 
 /// Looks up a message type.
 pub(crate) fn find(name: &str) -> Option<&'static Message> {

@@ -96,7 +96,7 @@ impl Lowerer<'_> {
                 .position(|n| n == name)
                 .map(AttributeRoot::Input),
             Some(Reference::Constant(value)) => return Op::Const(Owned::Int(*value)),
-            Some(Reference::Type(ty)) => return Op::Const(Owned::Type(runtime_name(ty))),
+            Some(Reference::Type(ty)) => return Op::Const(Owned::Type(ty.name().into())),
             // Only the program knows the values of a block.
             _ => self.local(name),
         };
@@ -510,25 +510,16 @@ fn is_empty_list(e: &Expr) -> bool {
 /// Returns whether a name occurs in an expression.
 fn mentions(e: &Expr, name: &str) -> bool {
     match &e.kind {
-        ExprKind::Literal(_) => false,
         ExprKind::Ident(n) => n.as_ref() == name,
-        ExprKind::Select { operand, .. } => mentions(operand, name),
-        ExprKind::Call { target, args, .. } => {
-            target.as_deref().is_some_and(|t| mentions(t, name)) || args.iter().any(|a| mentions(a, name))
+        // An inner macro usually has an accumulator of the same name, which is not the outer one. The range and the
+        // initial value of the inner loop are still in the outer scope.
+        ExprKind::Comprehension(fold) if fold.accu_var.as_ref() == name => {
+            mentions(&fold.range, name) || mentions(&fold.accu_init, name)
         }
-        ExprKind::List { elements, .. } => elements.iter().any(|e| mentions(e, name)),
-        ExprKind::Map(entries) => {
-            let mut entries = entries.iter();
-            entries.any(|entry| mentions(&entry.key, name) || mentions(&entry.value, name))
-        }
-        ExprKind::Struct { fields, .. } => fields.iter().any(|f| mentions(&f.value, name)),
-        ExprKind::Comprehension(fold) => {
-            let outside = mentions(&fold.range, name) || mentions(&fold.accu_init, name);
-            // An inner macro usually has an accumulator of the same name, which is not the outer one. The range and the
-            // initial value of the inner loop are still in the outer scope.
-            let hides = fold.accu_var.as_ref() == name;
-            let parts = [&fold.condition, &fold.step, &fold.result];
-            outside || (!hides && parts.into_iter().any(|part| mentions(part, name)))
+        _ => {
+            let mut found = false;
+            e.for_each_child(|child| found = found || mentions(child, name));
+            found
         }
     }
 }
@@ -542,22 +533,6 @@ fn constant(literal: &Literal) -> Owned {
         Literal::Double(d) => Owned::Double(*d),
         Literal::String(s) => Owned::Str(Arc::clone(s)),
         Literal::Bytes(b) => Owned::Bytes(Arc::clone(b)),
-    }
-}
-
-/// The name of a type at run time, without parameters.
-fn runtime_name(ty: &CelType) -> Arc<str> {
-    match ty {
-        CelType::Null => "null_type".into(),
-        CelType::Duration => "google.protobuf.Duration".into(),
-        CelType::Timestamp => "google.protobuf.Timestamp".into(),
-        CelType::List(_) => "list".into(),
-        CelType::Map(_) => "map".into(),
-        CelType::Type(_) => "type".into(),
-        CelType::Wrapper(of) => runtime_name(of),
-        CelType::Opaque(name, _) | CelType::Message(name) | CelType::Param(name) => Arc::clone(name),
-        CelType::Object(object) => Arc::clone(&object.name),
-        scalar => scalar.to_string().into(),
     }
 }
 

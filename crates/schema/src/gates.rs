@@ -4,6 +4,7 @@ mod kubernetes;
 
 use kubernetes::{KUBERNETES, KubernetesGate};
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 /// The switchable features.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,52 +49,34 @@ enum Stage {
     Deprecated,
 }
 
-/// A switchable gate.
-struct SwitchableGate {
-    name: &'static str,
-    stage: Stage,
-    field: fn(&mut Gates) -> &mut bool,
-}
+/// A switchable gate: its name, its stage and its field.
+type SwitchableGate = (&'static str, Stage, fn(&mut Gates) -> &mut bool);
 
 /// The switchable gates. Kubernetes 1.37 has locked or removed the first three; they can still be set here,
 /// to validate CRDs as an older cluster does.
 const SWITCHES: [SwitchableGate; 7] = [
-    SwitchableGate {
-        name: "CRDValidationRatcheting",
-        stage: Stage::General,
-        field: |gates| &mut gates.ratcheting,
-    },
-    SwitchableGate {
-        name: "CustomResourceValidationExpressions",
-        stage: Stage::General,
-        field: |gates| &mut gates.expressions,
-    },
-    SwitchableGate {
-        name: "ServerSideFieldValidation",
-        stage: Stage::General,
-        field: |gates| &mut gates.field_validation,
-    },
-    SwitchableGate {
-        name: "CBORServingAndStorage",
-        stage: Stage::Alpha,
-        field: |gates| &mut gates.cbor,
-    },
-    SwitchableGate {
-        name: "CustomResourceImmutability",
-        stage: Stage::Alpha,
-        field: |gates| &mut gates.immutability,
-    },
-    SwitchableGate {
-        name: "CustomResourceUnions",
-        stage: Stage::Alpha,
-        field: |gates| &mut gates.unions,
-    },
-    SwitchableGate {
-        name: "CustomResourceRulesOnCreate",
-        stage: Stage::Alpha,
-        field: |gates| &mut gates.rules_on_create,
-    },
+    ("CRDValidationRatcheting", Stage::General, |gates| {
+        &mut gates.ratcheting
+    }),
+    ("CustomResourceValidationExpressions", Stage::General, |gates| {
+        &mut gates.expressions
+    }),
+    ("ServerSideFieldValidation", Stage::General, |gates| {
+        &mut gates.field_validation
+    }),
+    ("CBORServingAndStorage", Stage::Alpha, |gates| &mut gates.cbor),
+    ("CustomResourceImmutability", Stage::Alpha, |gates| {
+        &mut gates.immutability
+    }),
+    ("CustomResourceUnions", Stage::Alpha, |gates| &mut gates.unions),
+    ("CustomResourceRulesOnCreate", Stage::Alpha, |gates| {
+        &mut gates.rules_on_create
+    }),
 ];
+
+fn switch(name: &str) -> Option<&'static SwitchableGate> {
+    SWITCHES.iter().find(|(known, ..)| *known == name)
+}
 
 /// Gates of Kubernetes with visible effects that this server always or never has, by their defaults. Other
 /// gates of Kubernetes concern components that this server does not have, or have no visible effect.
@@ -111,13 +94,21 @@ const FIXED: [&str; 11] = [
     "WatchList",
 ];
 
+fn known(name: &str) -> Option<&'static KubernetesGate> {
+    // Requests ask for gates, so they are found without a search through all names.
+    static BY_NAME: LazyLock<BTreeMap<&str, &KubernetesGate>> = LazyLock::new(|| {
+        let named = |gate: &'static KubernetesGate| gate.names().map(move |name| (name, gate));
+        KUBERNETES.iter().flat_map(named).collect()
+    });
+    BY_NAME.get(name).copied()
+}
+
 /// Returns whether a gate of Kubernetes is on by default. Gates that were removed after graduation are on.
 pub fn is_on_by_default(name: &str) -> bool {
-    if let Some(switch) = SWITCHES.iter().find(|switch| switch.name == name) {
-        return *(switch.field)(&mut Gates::default());
+    if let Some((_, _, field)) = switch(name) {
+        return *field(&mut Gates::default());
     }
-    let known = KUBERNETES.iter().find(|known| known.names.contains(&name));
-    known.is_none_or(|known| known.default)
+    known(name).is_none_or(|known| known.default)
 }
 
 /// The result of applying settings.
@@ -179,15 +170,15 @@ impl Gates {
 
 impl AppliedGates {
     fn set_all(&mut self, all: &str, stage: Stage, on: bool, settings: &BTreeMap<String, bool>) {
-        for switch in SWITCHES.iter().filter(|switch| switch.stage == stage) {
-            *(switch.field)(&mut self.gates) = on;
+        for (_, _, field) in SWITCHES.iter().filter(|(_, own, _)| *own == stage) {
+            *field(&mut self.gates) = on;
         }
         let mut fixed = KUBERNETES
             .iter()
             .filter(|known| known.stage == stage && known.default != on);
-        let names = fixed.by_ref().flat_map(|known| known.names);
-        let names = names.filter(|name| FIXED.contains(name) && !settings.contains_key(**name));
-        let names: Vec<&str> = names.copied().collect();
+        let names = fixed.by_ref().flat_map(KubernetesGate::names);
+        let names = names.filter(|name| FIXED.contains(name) && !settings.contains_key(*name));
+        let names: Vec<&str> = names.collect();
         if !names.is_empty() {
             let (is, names) = (if on { "off" } else { "on" }, names.join(", "));
             self.notes.push(format!(
@@ -197,12 +188,11 @@ impl AppliedGates {
     }
 
     fn set(&mut self, name: &str, on: bool) -> Result<(), String> {
-        if let Some(switch) = SWITCHES.iter().find(|switch| switch.name == name) {
-            *(switch.field)(&mut self.gates) = on;
+        if let Some((_, _, field)) = switch(name) {
+            *field(&mut self.gates) = on;
             return Ok(());
         }
-        let known = |known: &&KubernetesGate| known.names.contains(&name);
-        let Some(known) = KUBERNETES.iter().find(known) else {
+        let Some(known) = known(name) else {
             return Err(format!("unrecognized feature gate: {name}"));
         };
         if known.locked && known.default != on {
@@ -239,8 +229,8 @@ mod tests {
 
     #[test]
     fn gate_names_are_unique() {
-        let mut names: Vec<&str> = KUBERNETES.iter().flat_map(|known| known.names).copied().collect();
-        names.extend(SWITCHES.iter().map(|switch| switch.name));
+        let mut names: Vec<&str> = KUBERNETES.iter().flat_map(KubernetesGate::names).collect();
+        names.extend(SWITCHES.iter().map(|(name, ..)| name));
         let count = names.len();
         names.sort_unstable();
         names.dedup();

@@ -65,7 +65,7 @@ impl Filler {
             match map.get_mut(name) {
                 None => {
                     // Quotes, a colon and a comma.
-                    self.take(name.len() + 4)?;
+                    self.charge(name.len() + 4)?;
                     absent.push((name.clone(), self.copy(default)?));
                 }
                 Some(value) if value.is_null() && !field.schema().nullable => *value = self.copy(default)?,
@@ -98,32 +98,33 @@ impl Filler {
     }
 
     /// Copies a default, if there is room for it.
+    // kube-apiserver has no such limit: it adds defaults until it runs out of memory.
     fn copy(&mut self, default: &Value) -> Result<Value, TooLarge> {
-        self.measure(default)?;
+        self.charge_value(default)?;
         Ok(default.clone())
     }
 
     /// Charges about as many bytes as the JSON of a value has.
-    fn measure(&mut self, value: &Value) -> Result<(), TooLarge> {
+    fn charge_value(&mut self, value: &Value) -> Result<(), TooLarge> {
         match value {
             // The limit protects memory, so an estimate of the size of numbers suffices.
-            Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) => self.take(4),
-            Value::String(s) => self.take(s.len() + 2),
+            Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) => self.charge(4),
+            Value::String(s) => self.charge(s.len() + 2),
             Value::Array(items) => {
-                self.take(2 + items.len())?;
-                items.iter().try_for_each(|item| self.measure(item))
+                self.charge(2 + items.len())?;
+                items.iter().try_for_each(|item| self.charge_value(item))
             }
             Value::Object(map) => {
-                self.take(2)?;
+                self.charge(2)?;
                 map.iter().try_for_each(|(key, value)| {
-                    self.take(key.len() + 4)?;
-                    self.measure(value)
+                    self.charge(key.len() + 4)?;
+                    self.charge_value(value)
                 })
             }
         }
     }
 
-    fn take(&mut self, bytes: usize) -> Result<(), TooLarge> {
+    fn charge(&mut self, bytes: usize) -> Result<(), TooLarge> {
         self.left = self.left.checked_sub(bytes).ok_or(TooLarge)?;
         Ok(())
     }

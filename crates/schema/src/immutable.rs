@@ -145,7 +145,7 @@ impl ChangeDetector {
         // Worthwhile only if the elements have limits, and sound only if equal elements always count as
         // unchanged.
         if items.has(Features::LIMITS)
-            && items.equality_tells()
+            && items.equal_means_unchanged()
             && let Some(found) = keyed.found_by_their_keys()
         {
             let kept = same.iter().zip(found).map(|(same, found)| *same && found);

@@ -9,11 +9,11 @@ use std::collections::HashMap;
 /// Returns the errors about duplicates in the sets and keyed lists of a value.
 pub fn duplicates(node: &PlanNode, value: &Value) -> ErrorList {
     let mut errors = ErrorList::new();
-    walk(node, value, &Path::ROOT, &mut errors);
+    check_value(node, value, &Path::ROOT, &mut errors);
     errors
 }
 
-fn walk(node: &PlanNode, value: &Value, at: &Path<'_>, errors: &mut ErrorList) {
+fn check_value(node: &PlanNode, value: &Value, at: &Path<'_>, errors: &mut ErrorList) {
     if !node.has(Features::KEYED) {
         return;
     }
@@ -21,20 +21,20 @@ fn walk(node: &PlanNode, value: &Value, at: &Path<'_>, errors: &mut ErrorList) {
     match value {
         Value::Object(map) => {
             node.all_members(map.iter(), Features::KEYED, |member| {
-                walk(member.node, member.value, &member.at(at), errors);
+                check_value(member.node, member.value, &member.at(at), errors);
                 true
             });
         }
         Value::Array(list) => {
             deadline::tick_for(list.len());
             match node.schema().list_type() {
-                Some(ListType::Set) => set(list, at, errors),
-                Some(ListType::Map) => keyed(node.schema().list_map_keys(), list, at, errors),
+                Some(ListType::Set) => check_set(list, at, errors),
+                Some(ListType::Map) => check_keyed_list(node.schema().list_map_keys(), list, at, errors),
                 Some(ListType::Atomic) | None => {}
             }
             if let Some(items) = node.items() {
                 for (i, item) in list.iter().enumerate() {
-                    walk(items, item, &at.index(i), errors);
+                    check_value(items, item, &at.index(i), errors);
                 }
             }
         }
@@ -42,7 +42,7 @@ fn walk(node: &PlanNode, value: &Value, at: &Path<'_>, errors: &mut ErrorList) {
     }
 }
 
-fn set(list: &[Value], at: &Path<'_>, errors: &mut ErrorList) {
+fn check_set(list: &[Value], at: &Path<'_>, errors: &mut ErrorList) {
     let prints_differ =
         || fingerprint::all_differ(list.iter().map(|item| fingerprint::fingerprint(Some(item))));
     if all_differ(list, are_equal_elements, prints_differ) {
@@ -55,7 +55,7 @@ fn set(list: &[Value], at: &Path<'_>, errors: &mut ErrorList) {
     }
 }
 
-fn keyed(keys: &[Str], list: &[Value], at: &Path<'_>, errors: &mut ErrorList) {
+fn check_keyed_list(keys: &[Str], list: &[Value], at: &Path<'_>, errors: &mut ErrorList) {
     let misfit = |item: &&Value| !matches!(item, Value::Null | Value::Object(_));
     // kube-apiserver reports the first of these and then does not look for duplicates.
     if let Some((i, item)) = list.iter().enumerate().find(|(_, item)| misfit(item)) {

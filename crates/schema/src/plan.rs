@@ -147,7 +147,7 @@ impl PlanNode {
     }
 
     /// Returns whether this algorithm has work at this node itself.
-    pub(crate) fn is(&self, feature: Features) -> bool {
+    pub(crate) fn has_here(&self, feature: Features) -> bool {
         self.here.contains(feature)
     }
 
@@ -169,13 +169,14 @@ impl PlanNode {
 
     /// Returns whether values are whole resources, with metadata.
     pub(crate) fn is_resource(&self) -> bool {
-        self.scope == RuleScope::Root || self.is(Features::EMBEDDED)
+        self.scope == RuleScope::Root || self.has_here(Features::EMBEDDED)
     }
 
     pub(crate) fn checks(&self) -> Option<&ValueChecks> {
         self.checks.as_deref()
     }
 
+    /// The constraints as the schema declares them; [`PlanNode::checks`] has what was precompiled of them.
     pub(crate) fn limits(&self) -> Option<&ValueValidation> {
         self.schema.validation.as_deref()
     }
@@ -190,7 +191,7 @@ impl PlanNode {
 
     /// Returns whether equal values always count as unchanged. Values with undeclared members do not, nor do
     /// keyed lists whose elements lack keys.
-    pub(crate) fn equality_tells(&self) -> bool {
+    pub(crate) fn equal_means_unchanged(&self) -> bool {
         !self.has(Features::OPEN) && !self.has(Features::KEYED)
     }
 
@@ -340,6 +341,7 @@ impl Types {
         }
     }
 
+    /// Returns whether the sets have a type in common: `INT_OR_STRING` contains `STRING`, and the reverse.
     pub(crate) fn contains(self, other: Types) -> bool {
         self.0 & other.0 != 0
     }
@@ -387,6 +389,7 @@ impl Features {
     /// Objects may have members that no schema describes.
     pub(crate) const OPEN: Features = Features(256);
 
+    /// Returns whether the sets have an algorithm in common.
     pub(crate) fn contains(self, other: Features) -> bool {
         self.0 & other.0 != 0
     }

@@ -96,7 +96,7 @@ impl Pruner<'_> {
         at: &Path<'_>,
     ) {
         // This concerns only the members of this value; declared members are pruned by their own schemas.
-        let keeps = node.is_some_and(|n| n.is(Features::PRESERVE));
+        let keeps = node.is_some_and(|n| n.has_here(Features::PRESERVE));
         let unlisted = if keeps { UnlistedMembers::Keep } else { unlisted };
         match (value, node) {
             (Value::Object(map), Some(node)) => self.object(node, map, resource, unlisted, at),
@@ -133,7 +133,7 @@ impl Pruner<'_> {
     ) {
         let place = PrunedObject {
             node,
-            resource: resource || node.is(Features::EMBEDDED),
+            resource: resource || node.has_here(Features::EMBEDDED),
             unlisted,
             at,
         };

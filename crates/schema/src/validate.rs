@@ -162,6 +162,7 @@ fn check_value<S: Sink>(
     if !type_names(node).is_empty() || has_format {
         matched += 1 + usize::from(check_type(node, value, at, sink)?);
     }
+    // The validator of junctors counts once more in its own result; those of numbers and lists below do so, too.
     matched += 2;
     if let Some(checks) = checks.filter(|checks| checks.junctors) {
         matched += junctor::check(checks, value, at, sink)?;

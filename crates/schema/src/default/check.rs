@@ -98,7 +98,7 @@ impl DefaultsChecker {
         }
         // Metadata of an embedded resource is wrapped in that resource, not in the whole object.
         let embedded;
-        let (around, inside) = if node.is(Features::EMBEDDED) {
+        let (around, inside) = if node.has_here(Features::EMBEDDED) {
             embedded = EnclosingPath::resource(node);
             (&embedded, DefaultLocation::Values)
         } else {
@@ -158,7 +158,7 @@ impl DefaultsChecker {
         let mut value = default.clone();
         let coerced = meta::coerce_embedded(node, &mut value, MalformedFields::Refuse, at);
         if self.pruned == PrunedDefaults::Required {
-            let resource = node.is(Features::EMBEDDED);
+            let resource = node.has_here(Features::EMBEDDED);
             let role = if resource {
                 ValueRole::Resource
             } else {
@@ -222,7 +222,7 @@ impl DefaultsChecker {
 /// Normalizes the metadata of a value that is a resource itself, and of resources embedded in it.
 fn coerce_resource(node: &PlanNode, value: &mut Value, at: &Path<'_>) -> Result<(), FieldError> {
     if let Value::Object(map) = value
-        && !node.is(Features::EMBEDDED)
+        && !node.has_here(Features::EMBEDDED)
     {
         meta::coerce_one(map, at)?;
     }

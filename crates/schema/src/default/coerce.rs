@@ -9,17 +9,17 @@ use scantling_value::{Map, Path, Value};
 /// Removes unknown fields of such metadata from a schema document. kube-apiserver stores a CRD this way,
 /// because its validation of defaults modifies the CRD.
 pub(crate) fn coerce_defaults(plan: &Plan, schema: &mut Value) {
-    walk(plan.root(), schema, DefaultLocation::Values, true);
+    coerce_default(plan.root(), schema, DefaultLocation::Values, true);
 }
 
-fn walk(node: &PlanNode, schema: &mut Value, inside: DefaultLocation, is_root: bool) {
+fn coerce_default(node: &PlanNode, schema: &mut Value, inside: DefaultLocation, is_root: bool) {
     if !node.has(Features::DEFAULT) || !node.has(Features::EMBEDDED) {
         return;
     }
     let Some(schema) = schema.as_object_mut() else {
         return;
     };
-    let is_embedded = node.is(Features::EMBEDDED);
+    let is_embedded = node.has_here(Features::EMBEDDED);
     let inside = if is_embedded {
         DefaultLocation::Values
     } else {
@@ -32,7 +32,7 @@ fn walk(node: &PlanNode, schema: &mut Value, inside: DefaultLocation, is_root: b
         let _ = meta::coerce_embedded(node, default, MalformedFields::Refuse, &Path::ROOT);
     }
     if let (Some(items), Some(schema)) = (node.items(), schema.get_mut("items")) {
-        walk(items, schema, inside, false);
+        coerce_default(items, schema, inside, false);
     }
     let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) else {
         return;
@@ -43,7 +43,7 @@ fn walk(node: &PlanNode, schema: &mut Value, inside: DefaultLocation, is_root: b
             false => inside,
         };
         if let Some(schema) = Map::get_mut(properties, name) {
-            walk(field, schema, inside, false);
+            coerce_default(field, schema, inside, false);
         }
     }
 }

@@ -16,12 +16,12 @@ pub fn coerce_embedded(
     at: &Path<'_>,
 ) -> Result<FindingList, FieldError> {
     let mut found = FindingList::new();
-    walk_mut(node, value, malformed, at, &mut found)?;
+    coerce_value(node, value, malformed, at, &mut found)?;
     found.sort();
     Ok(found)
 }
 
-fn walk_mut(
+fn coerce_value(
     node: &PlanNode,
     value: &mut Value,
     malformed: MalformedFields,
@@ -33,13 +33,13 @@ fn walk_mut(
     }
     match value {
         Value::Object(map) => {
-            if node.is(Features::EMBEDDED) {
+            if node.has_here(Features::EMBEDDED) {
                 coerce_resource(map, malformed, at, found)?;
             }
             let mut result = Ok(());
             node.all_members(map.iter_mut(), Features::EMBEDDED, |member| {
                 let at = path(at, member.name, member.declared);
-                result = walk_mut(member.node, member.value, malformed, &at, found);
+                result = coerce_value(member.node, member.value, malformed, &at, found);
                 result.is_ok()
             });
             result?;
@@ -47,7 +47,7 @@ fn walk_mut(
         Value::Array(list) => {
             if let Some(items) = node.items() {
                 for (i, item) in list.iter_mut().enumerate() {
-                    walk_mut(items, item, malformed, &at.index(i), found)?;
+                    coerce_value(items, item, malformed, &at.index(i), found)?;
                 }
             }
         }
@@ -128,7 +128,7 @@ pub(crate) fn typed_fields(value: &Value, at: &Path<'_>) -> Value {
 /// Returns the errors of the metadata of embedded resources.
 pub fn check_embedded(node: &PlanNode, value: &Value, at: &Path<'_>) -> ErrorList {
     let mut errors = ErrorList::new();
-    walk(node, value, at, &mut errors);
+    check_value(node, value, at, &mut errors);
     errors
 }
 
@@ -136,32 +136,32 @@ pub fn check_embedded(node: &PlanNode, value: &Value, at: &Path<'_>) -> ErrorLis
 pub(crate) fn check_resource(node: &PlanNode, value: &Value, at: &Path<'_>) -> ErrorList {
     let mut errors = ErrorList::new();
     if let Value::Object(map) = value
-        && !node.is(Features::EMBEDDED)
+        && !node.has_here(Features::EMBEDDED)
     {
         check_meta(map, at, &mut errors);
     }
-    walk(node, value, at, &mut errors);
+    check_value(node, value, at, &mut errors);
     errors
 }
 
-fn walk(node: &PlanNode, value: &Value, at: &Path<'_>, errors: &mut ErrorList) {
+fn check_value(node: &PlanNode, value: &Value, at: &Path<'_>, errors: &mut ErrorList) {
     if !node.has(Features::EMBEDDED) {
         return;
     }
     match value {
         Value::Object(map) => {
-            if node.is(Features::EMBEDDED) {
+            if node.has_here(Features::EMBEDDED) {
                 check_meta(map, at, errors);
             }
             node.all_members(map.iter(), Features::EMBEDDED, |member| {
-                walk(member.node, member.value, &member.at(at), errors);
+                check_value(member.node, member.value, &member.at(at), errors);
                 true
             });
         }
         Value::Array(list) => {
             if let Some(items) = node.items() {
                 for (i, item) in list.iter().enumerate() {
-                    walk(items, item, &at.index(i), errors);
+                    check_value(items, item, &at.index(i), errors);
                 }
             }
         }

@@ -54,10 +54,10 @@ fn head(node: &PlanNode) -> String {
     if schema.nullable {
         words.push("nullable".into());
     }
-    if node.is(Features::PRESERVE) {
+    if node.has_here(Features::PRESERVE) {
         words.push("open".into());
     }
-    if node.is(Features::EMBEDDED) {
+    if node.has_here(Features::EMBEDDED) {
         words.push("resource".into());
     }
     match schema.list_type() {

@@ -24,7 +24,7 @@ impl FastCheck {
         match limits {
             None => FastCheck::Types(accepted),
             Some((limits, checks)) if accepted == Types::STRING && checks.is_about_length(limits) => {
-                let (min, max) = bytes(limits.min_length, limits.max_length);
+                let (min, max) = byte_range(limits.min_length, limits.max_length);
                 FastCheck::Texts(min, max)
             }
             Some(_) => FastCheck::Types(Types::NONE),
@@ -74,8 +74,9 @@ impl CheckKind {
 }
 
 /// The byte lengths that guarantee the character limits: a character takes one to four bytes.
-fn bytes(min: Option<i64>, max: Option<i64>) -> (u32, u32) {
+fn byte_range(min: Option<i64>, max: Option<i64>) -> (u32, u32) {
     let least = match min.unwrap_or(0) {
+        // `min` - 1 characters take at most 4 × (`min` - 1) bytes, so one byte more proves `min` characters.
         ..=0 => 0,
         min => min.saturating_mul(4) - 3,
     };
@@ -93,11 +94,11 @@ mod tests {
 
     #[test]
     fn byte_length_bounds_the_character_count() {
-        assert_eq!(bytes(None, None), (0, u32::MAX));
-        assert_eq!(bytes(Some(1), Some(63)), (1, 63));
+        assert_eq!(byte_range(None, None), (0, u32::MAX));
+        assert_eq!(byte_range(Some(1), Some(63)), (1, 63));
         // Five bytes are at least two characters; four may be one.
-        assert_eq!(bytes(Some(2), None), (5, u32::MAX));
-        assert_eq!(bytes(None, Some(-1)), (u32::MAX, 0));
-        assert_eq!(bytes(Some(i64::MAX), None), (u32::MAX, 0));
+        assert_eq!(byte_range(Some(2), None), (5, u32::MAX));
+        assert_eq!(byte_range(None, Some(-1)), (u32::MAX, 0));
+        assert_eq!(byte_range(Some(i64::MAX), None), (u32::MAX, 0));
     }
 }

@@ -12,7 +12,11 @@ pub(super) fn weight_of_node(node: &PlanNode) -> u32 {
     let unions: usize = schema.unions().iter().map(|union| union.fields.len()).sum();
     // Looking up a name or an enumeration value is a small part of a check.
     let own = 1 + node.defaults.len() + unions + names / 16;
-    let rules = schema.rules.iter().map(of_rule).fold(0, u32::saturating_add);
+    let rules = schema
+        .rules
+        .iter()
+        .map(weight_of_rule)
+        .fold(0, u32::saturating_add);
     let own = u32::try_from(own).unwrap_or(u32::MAX).saturating_add(rules);
 
     let parts = node.properties.iter().chain(&node.additional).chain(&node.items);
@@ -25,7 +29,7 @@ pub(super) fn weight_of_node(node: &PlanNode) -> u32 {
 }
 
 /// The weight of a rule: one loop may visit a list for each element, several loops for each pair.
-fn of_rule(rule: &ValidationRule) -> u32 {
+fn weight_of_rule(rule: &ValidationRule) -> u32 {
     const LOOPS: [&str; 8] = [
         ".all(",
         ".exists(",

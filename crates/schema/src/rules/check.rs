@@ -134,7 +134,7 @@ impl RuleChecker<'_> {
         for (name, property) in &schema.properties {
             let view = match &location.view {
                 Some(view) => Some(view.property(name, property, self.shapes)),
-                None => self.fresh(property),
+                None => self.topmost_view(property),
             };
             let location = SchemaLocation {
                 view,
@@ -179,12 +179,12 @@ impl RuleChecker<'_> {
     fn entry(&mut self, parent: &SchemaLocation<'_>, schema: &Arc<Structural>) -> Option<VisibleShape> {
         match &parent.view {
             Some(view) => Some(view.entry()),
-            None => self.fresh(schema),
+            None => self.topmost_view(schema),
         }
     }
 
     /// The view of a node with rules that has no rules above it.
-    fn fresh(&mut self, schema: &Arc<Structural>) -> Option<VisibleShape> {
+    fn topmost_view(&mut self, schema: &Arc<Structural>) -> Option<VisibleShape> {
         (!schema.rules.is_empty()).then(|| VisibleShape::of_schema(schema, self.shapes))
     }
 

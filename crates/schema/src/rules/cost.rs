@@ -7,7 +7,7 @@ pub(super) const EXPRESSION_LIMIT: u64 = 10_000_000;
 /// The maximum estimated cost of all expressions of a schema.
 const SCHEMA_LIMIT: u64 = 100_000_000;
 /// Expressions that cost less than one hundredth of the schema's limit are not named in the error.
-const OFFENCE: u64 = SCHEMA_LIMIT / 100;
+const MIN_OFFENDER_COST: u64 = SCHEMA_LIMIT / 100;
 /// The maximum number of expressions named in the error, the most expensive ones.
 const MAX_OFFENDERS: usize = 4;
 
@@ -22,7 +22,7 @@ pub(super) struct CostTotal {
 impl CostTotal {
     pub(super) fn add(&mut self, at: &Path<'_>, cost: u64) {
         self.cost = self.cost.saturating_add(cost);
-        if cost < OFFENCE {
+        if cost < MIN_OFFENDER_COST {
             return;
         }
         let detail =

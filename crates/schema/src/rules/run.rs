@@ -78,6 +78,7 @@ pub fn run(node: &PlanNode, value: &Value, old: Option<&Value>, options: &RuleOp
         options,
         budget,
         report: RuleReport::default(),
+        // One arena for all rules: it keeps its memory between evaluations.
         arena: Arena::new(),
     };
     let correlated = options
@@ -198,7 +199,7 @@ impl RuleRunner<'_> {
             old: target.old.filter(|old| !old.is_null()),
             ..*target
         };
-        if node.is(Features::RULES) {
+        if node.has_here(Features::RULES) {
             self.rules(target)?;
         }
         if !node.has_below(Features::RULES) {
@@ -244,7 +245,7 @@ impl RuleRunner<'_> {
                 return;
             }
             deadline::tick();
-            if node.is(Features::RULES) {
+            if node.has_here(Features::RULES) {
                 let ty = node.schema().ty.map_or("", Type::as_str);
                 self.report_error(|| FieldError::invalid(at, ty, NOT_COMPILED));
             }
@@ -424,6 +425,7 @@ impl RuleRunner<'_> {
         Ok(())
     }
 
+    /// Returns whether a rule that uses `oldSelf` runs for a value that has no old value.
     fn runs_without_old(&self, rule: &ValidationRule) -> bool {
         rule.applies_on_create || (rule.optional_old_self == Some(true) && self.options.optional_old_self)
     }
@@ -500,6 +502,7 @@ impl RuleRunner<'_> {
             Err(error) => return Some(Err(error)),
         };
         let outcome = program.eval(arena, &[Input::Json(value, shape), old], LIMITS);
+        // Charged even if the result is an error: the work was done.
         let taken = take(outcome.result);
         self.charge(outcome.cost).then_some(taken)
     }

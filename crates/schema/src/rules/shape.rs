@@ -34,7 +34,7 @@ impl Shapes {
 
     /// The shape of whole objects.
     pub fn of_resource(&mut self, schema: &Structural) -> Option<Arc<Shape>> {
-        self.make(schema, ShapeScope::Resource).map(Arc::new)
+        self.derive(schema, ShapeScope::Resource).map(Arc::new)
     }
 
     /// The shape of a schema below the root; `None` if expressions cannot see such values.
@@ -51,13 +51,13 @@ impl Shapes {
         } else {
             ShapeScope::Value
         };
-        let shape = self.make(schema, scope).map(Arc::new);
+        let shape = self.derive(schema, scope).map(Arc::new);
         self.known
             .insert(address, (Arc::downgrade(schema), shape.clone()));
         shape
     }
 
-    fn make(&mut self, schema: &Structural, scope: ShapeScope) -> Option<Shape> {
+    fn derive(&mut self, schema: &Structural, scope: ShapeScope) -> Option<Shape> {
         if schema.is_int_or_string() {
             let max = max_length(schema).map_or(MAX_TEXT, in_bytes);
             return Some(shape(schema, ShapeKind::IntOrString, 1, max));

@@ -71,7 +71,8 @@ impl InternedSchemas {
             .map_or_else(Arc::default, |(_, schema)| Arc::clone(schema))
     }
 
-    fn is(&self, slot: SchemaId, schema: &Arc<Structural>) -> bool {
+    /// Returns whether a schema is the stored one in this slot, not only equal to it.
+    fn holds(&self, slot: SchemaId, schema: &Arc<Structural>) -> bool {
         self.get(slot)
             .is_some_and(|(_, known)| Arc::ptr_eq(known, schema))
     }
@@ -112,7 +113,7 @@ impl<'d> InternKey<'d> {
     }
 
     /// Returns whether a stored schema equals the key.
-    fn is(&self, schema: &Structural, nodes: &InternedSchemas) -> bool {
+    fn equals(&self, schema: &Structural, nodes: &InternedSchemas) -> bool {
         let Structural {
             ty,
             nullable,
@@ -131,18 +132,18 @@ impl<'d> InternKey<'d> {
         };
         let same_items = match (self.items, items) {
             (None, None) => true,
-            (Some(a), Some(b)) => nodes.is(a, b),
+            (Some(a), Some(b)) => nodes.holds(a, b),
             _ => false,
         };
         let same_additional = match (self.additional, additional) {
             (None, None) => true,
             (Some(InternKeyAdditional::Any(a)), Some(Additional::Any(b))) => a == *b,
-            (Some(InternKeyAdditional::Schema(a)), Some(Additional::Schema(b))) => nodes.is(a, b),
+            (Some(InternKeyAdditional::Schema(a)), Some(Additional::Schema(b))) => nodes.holds(a, b),
             _ => false,
         };
         let same_fields = || {
             let mut fields = self.fields().zip(properties);
-            fields.all(|((a, slot), (b, schema))| nodes.is(slot, schema) && a == b.as_str())
+            fields.all(|((a, slot), (b, schema))| nodes.holds(slot, schema) && a == b.as_str())
         };
         self.ty == *ty
             && self.nullable == *nullable
@@ -156,7 +157,7 @@ impl<'d> InternKey<'d> {
             && self.validation == *validation
     }
 
-    fn make(self, nodes: &InternedSchemas) -> Structural {
+    fn build(self, nodes: &InternedSchemas) -> Structural {
         let fields = self.names.into_iter().flat_map(Map::keys);
         let fields = fields.zip(self.properties);
         Structural {
@@ -214,14 +215,14 @@ impl Interner {
         let hash = state.finish();
         let is_it = |slot: &SchemaId| {
             let node = nodes.get(*slot);
-            node.is_some_and(|(known, schema)| *known == hash && draft.is(schema, nodes))
+            node.is_some_and(|(known, schema)| *known == hash && draft.equals(schema, nodes))
         };
         if let Some(known) = slots.find(hash, is_it) {
             return *known;
         }
         // Memory cannot hold so many schemas.
         let slot = SchemaId(u32::try_from(nodes.0.len()).unwrap_or(u32::MAX));
-        let schema = Arc::new(draft.make(nodes));
+        let schema = Arc::new(draft.build(nodes));
         nodes.0.push((hash, schema));
         slots.insert_unique(hash, slot, |slot| nodes.hash_of(*slot));
         slot

@@ -61,6 +61,7 @@ fn size_limits(limits: &ValueValidation) -> SizeLimits {
 
 /// Returns whether an element occurs twice. Only elements with the same JSON can be equal.
 fn has_duplicates(list: &[Value]) -> bool {
+    // Grouped by JSON: comparing all pairs would be quadratic, and a client chooses the length of the list.
     let mut seen: HashMap<String, Vec<&Value>> = HashMap::with_capacity(list.len());
     list.iter().any(|item| {
         let same_json = seen.entry(item.to_json()).or_default();

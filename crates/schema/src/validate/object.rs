@@ -69,6 +69,7 @@ pub(super) fn check<S: Sink>(
         // At the root, these name the type that both objects were converted to, so their old value is
         // unknown.
         let hidden = at.is_root() && (name == "kind" || name == "apiVersion");
+        // A closure: members without a schema need no old value.
         let before = || old.filter(|_| !hidden).and_then(|old| old.get(name));
         if let Some(field) = fields.find(name)
             && let Some(node) = fields.found()

@@ -80,6 +80,7 @@ impl Sink for FirstFailure {
     fn attempt(&self, branch: &PlanNode, value: &Value, at: &Path<'_>) -> Attempt {
         let answer = super::check(branch, value, None, at, &mut FirstFailure);
         Attempt {
+            // Matches choose among failed branches whose errors are reported, and this sink reports none.
             matched: 0,
             failed: answer.is_err(),
             errors: ErrorList::new(),
@@ -171,6 +172,7 @@ impl Sink for CollectErrors<'_> {
             prefix: self.prefix,
             // Fields below junctors are not ratcheted.
             ratchet: None,
+            // Half of the room, so that nested junctors together hold no more errors than one list.
             errors: self.errors.half(),
         };
         let matched = super::check(branch, value, None, at, &mut sink).unwrap_or(0);

@@ -21,8 +21,8 @@ use std::sync::Arc;
 /// Validates a specification.
 pub(super) fn check(spec: &Spec, requirements: &Requirements<'_>, errors: &mut ErrorList) {
     let at = Path::ROOT.field("spec");
-    group_and_scope(spec, &at, errors);
-    schemas_present(spec, requirements, &at, errors);
+    check_group_and_scope(spec, &at, errors);
+    check_schemas_present(spec, requirements, &at, errors);
     let has_defaults = requirements.schema.no_defaults.is_none() && spec.schemas().any(has_default);
     if has_defaults && spec.preserve_unknown_fields != Some(false) {
         let detail = "must be false in order to use defaults in the schema";
@@ -101,7 +101,7 @@ fn uses_extension(s: Schema<'_>, api: ApiVersion) -> bool {
             .any(|m| s.get(m.keyword()).is_some())
 }
 
-fn group_and_scope(spec: &Spec, at: &Path<'_>, errors: &mut ErrorList) {
+fn check_group_and_scope(spec: &Spec, at: &Path<'_>, errors: &mut ErrorList) {
     let at_group = at.field("group");
     let faults = dns1123_subdomain(&spec.group);
     if spec.group.is_empty() {
@@ -122,7 +122,12 @@ fn group_and_scope(spec: &Spec, at: &Path<'_>, errors: &mut ErrorList) {
 
 /// Every version must have a schema. If the stored CRD lacks some, at least served and pruned versions must
 /// have one.
-fn schemas_present(spec: &Spec, requirements: &Requirements<'_>, at: &Path<'_>, errors: &mut ErrorList) {
+fn check_schemas_present(
+    spec: &Spec,
+    requirements: &Requirements<'_>,
+    at: &Path<'_>,
+    errors: &mut ErrorList,
+) {
     let has_schema = |v: Option<&Validation>| v.is_some_and(|v| v.schema.is_some());
     let pruned = spec.preserve_unknown_fields != Some(true);
     if has_schema(spec.validation.as_ref()) || !(requirements.schemas || pruned) {
@@ -215,7 +220,7 @@ impl SpecValidator<'_> {
     fn top_level(&self, at: &Path<'_>, errors: &mut ErrorList) {
         let spec = self.spec;
         let versions = spec.versions();
-        self.agreement(at, errors);
+        self.check_agreement(at, errors);
         let at_versions = at.field("versions");
         let shown = || BadValue::Raw(print::versions(spec.versions.as_deref()));
         let names: BTreeSet<&Str> = versions.iter().map(|v| &v.name).collect();
@@ -284,7 +289,7 @@ impl SpecValidator<'_> {
     }
 
     /// A setting is at the top or with versions, and with versions only if they differ.
-    fn agreement(&self, at: &Path<'_>, errors: &mut ErrorList) {
+    fn check_agreement(&self, at: &Path<'_>, errors: &mut ErrorList) {
         let spec = self.spec;
         let versions = spec.versions();
         let filled = |c: Option<&[PrinterColumn]>| c.is_some_and(|c| !c.is_empty());
@@ -384,7 +389,7 @@ impl SpecValidator<'_> {
         let mut seen: BTreeSet<Vec<PathStep>> = BTreeSet::new();
         for (i, path) in fields.iter().enumerate() {
             let at = at.index(i);
-            self::selectable_field(path, &schema, &at.field("jsonPath"), &mut seen, errors);
+            check_selectable_field(path, &schema, &at.field("jsonPath"), &mut seen, errors);
         }
         let kept = self
             .requirements
@@ -409,7 +414,7 @@ impl SpecValidator<'_> {
         };
         let before = errors.total();
         if has_status {
-            root_with_status(root, at, errors);
+            check_root_with_status(root, at, errors);
         }
         if root.flag("nullable") {
             errors.push_with(|| {
@@ -607,7 +612,7 @@ fn check_columns(columns: Option<&[PrinterColumn]>, at: &Path<'_>, errors: &mut 
     }
 }
 
-fn selectable_field(
+fn check_selectable_field(
     path: &Str,
     schema: &Arc<Structural>,
     at: &Path<'_>,
@@ -641,7 +646,7 @@ fn selectable_field(
 }
 
 /// With a status subresource, the root may only have keywords that also apply to `properties.status` alone.
-fn root_with_status(root: Schema<'_>, at: &Path<'_>, errors: &mut ErrorList) {
+fn check_root_with_status(root: Schema<'_>, at: &Path<'_>, errors: &mut ErrorList) {
     const ALLOWED: [&str; 22] = [
         "Description",
         "Type",

@@ -28,6 +28,7 @@ use scantling_value::{BadValue, ErrorList, FieldError, Value};
 pub(crate) type Check = fn(&Cursor<'_, '_>, &mut ErrorList);
 
 /// Reports errors at the position of a cursor.
+/// Deviations from the usual wording or path are kube-apiserver's; they are marked `UPSTREAM`.
 pub(crate) trait Report {
     /// The value must be given.
     fn required(&mut self, at: &Cursor<'_, '_>, detail: &str);

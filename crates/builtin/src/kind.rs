@@ -73,13 +73,13 @@ pub struct KindFacts {
     pub names: NameRule,
     /// The fields that selectors may use.
     pub selectable: &'static [&'static str],
-    /// True if a PUT creates an object that does not exist.
+    /// True if a PUT creates an object that does not exist (`AllowCreateOnUpdate`).
     pub creates_on_update: bool,
-    /// True if an update may omit the resource version.
+    /// True if an update may omit the resource version (`AllowUnconditionalUpdate`).
     pub unconditional_update: bool,
-    /// True if a DELETE returns the deleted object; otherwise it returns a `Status`.
+    /// True if a DELETE returns the deleted object (`ReturnDeletedObject`); otherwise it returns a `Status`.
     pub delete_returns_object: bool,
-    /// True if `metadata.generation` starts at 1 and counts changes of the spec.
+    /// True if `metadata.generation` starts at 1 and counts changes of the spec; otherwise it stays unset.
     pub has_generation: bool,
     /// True if the metadata that all kinds share are validated together with the object; otherwise they are validated
     /// once the object is valid.
@@ -98,7 +98,8 @@ pub struct KindFacts {
     pub garbage_collection: GarbageCollection,
     /// The warning about a deletion that orphans dependents by default.
     pub orphan_warning: Option<&'static str>,
-    /// True if kube-apiserver serves reads from its watch cache.
+    /// True if kube-apiserver serves reads from its watch cache: reads of a future revision fail differently
+    /// without one.
     pub is_cached: bool,
 }
 

@@ -152,6 +152,7 @@ fn check_node(root: &Cursor<'_, '_>, errors: &mut ErrorList) {
     let capacity = swap.field("capacity");
     if capacity.is_set() {
         let reported = metadata.path().field("nodeSwapStatus");
+        // UPSTREAM: the error is at `metadata`, where the node has no such field.
         numbers::positive(&capacity.with_path(reported.field("capacity")), errors);
     }
     check_features(&status.field("declaredFeatures"), errors);
@@ -323,6 +324,7 @@ fn check_update(root: &Cursor<'_, '_>, old: &Value, errors: &mut ErrorList) {
     if !before.is_empty() && before.len() != cidrs.list().len() {
         errors.forbidden(&cidrs, KEPT);
     } else {
+        // UPSTREAM: the same error for each range that differs.
         let changed = before.iter().zip(cidrs.list()).filter(|(a, b)| a != b);
         changed.for_each(|_| errors.forbidden(&cidrs, KEPT));
     }
@@ -335,6 +337,7 @@ fn check_update(root: &Cursor<'_, '_>, old: &Value, errors: &mut ErrorList) {
             "modified"
         };
         let why = format!("field cannot be {done} once set");
+        // UPSTREAM: the error shows `null` instead of the new value.
         errors.invalid_value(&provider, Value::Null, why);
     }
     let source = spec.field("configSource");

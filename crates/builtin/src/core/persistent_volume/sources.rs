@@ -246,6 +246,7 @@ fn check_iscsi(at: &Cursor<'_, '_>, name: &str, errors: &mut ErrorList) {
     if initiator.is_set() && name.len() + 1 + portal.str().len() > MAX_PORTAL {
         let why = "Total length of <volume name>:<iscsi.targetPortal> must be under 64 characters if \
                    iscsi.initiatorName is specified.";
+        // UPSTREAM: paths of these two errors are in lower case.
         errors.invalid(&portal.with_path(at.path().field("targetportal")), why);
     }
     match iqn.str() {

@@ -37,7 +37,7 @@ pub(super) fn containers(at: &Cursor<'_, '_>, pod: &PodFacts<'_>, errors: &mut E
     }
     let mut names = BTreeSet::new();
     for container in at.items() {
-        common(&container, pod, errors);
+        check_common(&container, pod, errors);
         let name = container.field("name");
         if !names.insert(name.str()) {
             errors.duplicate(&name, name.str());
@@ -70,7 +70,7 @@ pub(super) fn init_containers(
     }
     let mut names: BTreeSet<&str> = regular.list().iter().map(|c| c.get_str("name")).collect();
     for (i, container) in at.items().enumerate() {
-        common(&container, pod, errors);
+        check_common(&container, pod, errors);
         check_init_restart_policy(&container, pod.rules, errors);
         let is_sidecar = container.field("restartPolicy").str() == "Always";
         let name = container.field("name");
@@ -152,7 +152,7 @@ pub(super) fn ephemeral_containers(
         .collect();
     let mut names = others.clone();
     for container in at.items() {
-        common(&container, pod, errors);
+        check_common(&container, pod, errors);
         check_image_spaces(&container, errors);
         let (name, target) = (container.field("name"), container.field("targetContainerName"));
         if !names.insert(name.str()) {
@@ -181,7 +181,7 @@ pub(super) fn ephemeral_containers(
 }
 
 /// Checks what all kinds of containers have in common.
-fn common(at: &Cursor<'_, '_>, pod: &PodFacts<'_>, errors: &mut ErrorList) {
+fn check_common(at: &Cursor<'_, '_>, pod: &PodFacts<'_>, errors: &mut ErrorList) {
     Rule::RequiredForm(names::dns1123_label).check(&at.field("name"), errors);
     Rule::Required.check(&at.field("image"), errors);
     MESSAGE_POLICY.check(&at.field("terminationMessagePolicy"), errors);

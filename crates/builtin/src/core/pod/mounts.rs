@@ -79,6 +79,7 @@ fn check_propagation(
     errors: &mut ErrorList,
 ) {
     let propagation = mount.field("mountPropagation");
+    // UPSTREAM: the path lacks the index of the mount, here and below.
     let propagation = propagation.with_path(list.path().field("mountPropagation"));
     PROPAGATION.check(&propagation, errors);
     let is_privileged = container.field("securityContext").field("privileged").bool();

@@ -275,6 +275,7 @@ fn user_namespace(at: &Cursor<'_, '_>, rules: &Rules<'_>, errors: &mut ErrorList
     for (field, reported) in [("hostPID", "HostPID"), ("hostIPC", "HostIPC")] {
         let shared = at.field(field);
         if shared.bool() {
+            // UPSTREAM: the path has the name of the Go field.
             errors.forbidden(&shared.with_path(at.path().field(reported)), WHY);
         }
     }

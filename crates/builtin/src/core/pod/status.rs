@@ -72,6 +72,7 @@ fn conditions(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
             errors.invalid(&observed, "must be a non-negative integer");
         }
         if !matches!(kind.str(), "PodScheduled" | "Ready" | "Initialized") {
+            // UPSTREAM: the path has the name of the Go field.
             let kind = kind.with_path(condition.path().field("Type"));
             errors.invalid_for(&kind, names::label_key(kind.str()));
         }
@@ -89,6 +90,7 @@ fn nominated_node(
         return;
     }
     errors.invalid_for(at, names::dns1123_subdomain(at.str()));
+    // The scheduler nominates a node only for pods that wait for one.
     let is_bound = !old.str_at(["spec", "nodeName"]).is_empty();
     if is_bound && rules.enabled("ClearingNominatedNodeNameAfterBinding") {
         errors.forbidden(at, "may not be set on pods that are already bound to a node");
@@ -223,6 +225,8 @@ fn extended_claims(at: &Cursor<'_, '_>, spec: &Cursor<'_, '_>, errors: &mut Erro
                 errors.invalid(name, why);
             }
         }
+        // UPSTREAM: the path of a malformed name lacks `requestMappings` and the index; that of a repeated one has
+        // both.
         let request_at = request.with_path(at.path().field("requestName"));
         errors.invalid_for(&request_at, names::dns1123_label(request.str()));
         if !seen.insert((name.str(), resource.str(), request.str())) {
@@ -339,6 +343,7 @@ fn check_addresses(list: &Cursor<'_, '_>, stored: &BTreeSet<&str>, name: &str, e
     }
     let is_v6 = parsed.iter().flatten().map(|ip| ip.to_canonical().is_ipv6());
     let families: BTreeSet<bool> = is_v6.collect();
+    // UPSTREAM: an address that cannot be parsed is reported twice, because it belongs to no family.
     let is_dual = families.len() == 2 && parsed.iter().all(Option::is_some);
     if !is_dual || count > 2 {
         let shown = go::list("core/v1", name, list.value());
@@ -440,6 +445,7 @@ fn image_volumes(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
             if !image.is_set() {
                 continue;
             }
+            // UPSTREAM: the path has the name of the Go type.
             let image = image.with_path(volume.path().field("imageVolumeStatus"));
             let reference = image.field("imageRef");
             Rule::RequiredFor("imageRef must not be empty").check(&reference, errors);

@@ -190,6 +190,7 @@ pub(super) fn volumes<'v>(
         }
         let claim = volume.field("persistentVolumeClaim");
         let claim = claim.field("claimName");
+        // The pod would wait for a claim that is created only because the pod exists.
         if claim.is_set() && creates_claim(claim.str()) {
             errors.invalid(
                 &claim,
@@ -463,6 +464,7 @@ fn iscsi_authentication(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
     }
     let initiator = at.field("initiatorName");
     if let Some(why) = iscsi_fault(initiator.str()).filter(|_| initiator.is_set()) {
+        // UPSTREAM: the path is in lower case.
         errors.invalid(&initiator.with_path(at.path().field("initiatorname")), why);
     }
 }

@@ -72,8 +72,8 @@ pub fn allocate(
         allocation: Allocation::default(),
         planned: BTreeSet::new(),
     };
-    // Addresses depend on the families, and each step ends the request with its first error.
-    allocator.settle_families(service, old)?;
+    // In this order, because addresses depend on the families. Each step ends the request with its first error.
+    allocator.choose_families(service, old)?;
     allocator.take_addresses(service, old)?;
     allocator.take_ports(service, old)?;
     Ok(allocator.allocation)
@@ -204,7 +204,7 @@ impl Allocator<'_> {
     }
 
     /// Sets `ipFamilyPolicy` and `ipFamilies`, and checks that the cluster has these families.
-    fn settle_families(&self, service: &mut Map, old: Option<&Value>) -> Result<(), AllocationError> {
+    fn choose_families(&self, service: &mut Map, old: Option<&Value>) -> Result<(), AllocationError> {
         let old_view = old.map(View::of_value);
         let view = View::of(service);
         if view.is_external_name() || stays_preferred(view, old_view) {
@@ -215,6 +215,7 @@ impl Allocator<'_> {
             let stored = old_view.and_then(|o| o.get("ipFamilyPolicy"));
             let policy = match stored {
                 Some(policy) => policy.clone(),
+                // The server cannot know the families of the endpoints, so it assumes both.
                 None if needs_no_address => "RequireDualStack".into(),
                 None => "SingleStack".into(),
             };
@@ -226,7 +227,7 @@ impl Allocator<'_> {
         let errors = self.relate_policy(service, old_view);
         fail_with(errors)?;
         if needs_no_address {
-            return self.settle_without_address(service);
+            return self.choose_families_without_address(service);
         }
         self.check_configured(service)?;
         let mut families = texts(service, "ipFamilies");
@@ -296,7 +297,7 @@ impl Allocator<'_> {
     }
 
     /// A headless service without selector may have families that the cluster does not have.
-    fn settle_without_address(&self, service: &mut Map) -> Result<(), AllocationError> {
+    fn choose_families_without_address(&self, service: &mut Map) -> Result<(), AllocationError> {
         let mut families = texts(service, "ipFamilies");
         if families.is_empty() {
             families.extend(self.families().first().map(|f| (*f).to_owned()));

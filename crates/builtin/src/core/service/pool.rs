@@ -9,6 +9,7 @@ use std::ops::RangeInclusive;
 
 /// The size of the part of a range that is reserved for requests of specific numbers.
 fn reserved(size: u128, step: u128, most: u128) -> u128 {
+    // kube-apiserver's formula: services that need a fixed number rarely conflict with allocated ones.
     const LEAST: u128 = 16;
     match size <= LEAST {
         true => 0,

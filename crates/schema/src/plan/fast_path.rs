@@ -90,7 +90,7 @@ fn byte_range(min: Option<i64>, max: Option<i64>) -> (u32, u32) {
 
 #[cfg(test)]
 mod tests {
-    use super::bytes;
+    use super::byte_range;
 
     #[test]
     fn byte_length_bounds_the_character_count() {

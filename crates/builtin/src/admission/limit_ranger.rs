@@ -1,6 +1,6 @@
 //! `LimitRanger`: containers get default amounts of resources; pods and claims stay within bounds.
 
-use super::pod_resources::{Amounts, Bound, amounts, of_containers};
+use super::pod_resources::{AmountList, Amounts, amounts, of_containers};
 use super::{Action, Denial, Effects, Found, Lookup, Plugin, Request, RequestSubresource};
 use crate::Subresource;
 use crate::prepare::{object_in, objects_in};
@@ -57,7 +57,8 @@ impl Plugin for LimitRanger {
         _effects: &mut Effects,
     ) -> Result<(), Box<Denial>> {
         // Computed once for all limits, and only if one of them needs it.
-        let of_pod = LazyCell::new(|| [Bound::Requests, Bound::Limits].map(|b| of_containers(object, b)));
+        let of_pod =
+            LazyCell::new(|| [AmountList::Requests, AmountList::Limits].map(|b| of_containers(object, b)));
         let of_each = LazyCell::new(|| of_each_container(object));
         for range in found.all() {
             let mut errors = Errors::default();

@@ -1,6 +1,6 @@
 //! `PodResizeValidator`: a pod on a node is only resized to what the node can hold.
 
-use super::pod_resources::{Bound, amounts, with_overhead};
+use super::pod_resources::{AmountList, amounts, with_overhead};
 use super::{Action, Cause, Denial, Effects, Found, Lookup, Plugin, Request, RequestSubresource};
 use crate::Subresource;
 use scantling_notation::quantity::Quantity;
@@ -81,7 +81,7 @@ fn refuse(pod: &Value, request: &Request<'_>, why: &str, reason: &'static str) -
 
 /// The resources that a pod requests beyond the capacity of its node.
 fn lacking(pod: &Value, node: &Value) -> Vec<String> {
-    let requests = with_overhead(pod, Bound::Requests);
+    let requests = with_overhead(pod, AmountList::Requests);
     let allocatable = amounts(node.at(["status", "allocatable"]));
     let zero = Quantity::from_int(0);
     // CPU is counted in thousandths, memory in bytes.

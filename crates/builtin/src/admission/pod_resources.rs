@@ -36,25 +36,25 @@ fn raise(to: &mut Amounts, least: &Amounts) {
 
 /// Selects the `requests` or `limits` of a container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Bound {
+pub(super) enum AmountList {
     /// The requests.
     Requests,
     /// The most that may be used.
     Limits,
 }
 
-impl Bound {
+impl AmountList {
     fn field(self) -> &'static str {
         match self {
-            Bound::Requests => "requests",
-            Bound::Limits => "limits",
+            AmountList::Requests => "requests",
+            AmountList::Limits => "limits",
         }
     }
 }
 
 /// The amounts of a pod without its overhead: the sum of its containers, or what an init container needs if that is
 /// more. Amounts of the pod itself take precedence.
-pub(super) fn of_containers(pod: &Value, bound: Bound) -> Amounts {
+pub(super) fn of_containers(pod: &Value, bound: AmountList) -> Amounts {
     let path = ["resources", bound.field()];
     let mut total = Amounts::new();
     for container in pod.list_at(["spec", "containers"]) {
@@ -82,10 +82,10 @@ pub(super) fn of_containers(pod: &Value, bound: Bound) -> Amounts {
 }
 
 /// The amounts of a pod with its overhead.
-pub(super) fn with_overhead(pod: &Value, bound: Bound) -> Amounts {
+pub(super) fn with_overhead(pod: &Value, bound: AmountList) -> Amounts {
     let mut total = of_containers(pod, bound);
     let mut overhead = amounts(pod.at(["spec", "overhead"]));
-    if bound == Bound::Limits {
+    if bound == AmountList::Limits {
         // Overhead raises limits, but does not limit a resource that was unlimited.
         overhead.retain(|name, _| total.contains_key(name));
     }

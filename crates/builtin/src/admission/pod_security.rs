@@ -63,7 +63,11 @@ impl Plugin for PodSecurity {
             return vec![Lookup::one("", "Namespace", request.namespace)];
         }
         match request.old {
-            Some(old) if Policy::of(object).0.tightens(&Policy::of(old).0) => {
+            Some(old)
+                if Policy::of_namespace(object)
+                    .0
+                    .tightens(&Policy::of_namespace(old).0) =>
+            {
                 vec![Lookup::all("", "Pod").within(object.str_at(["metadata", "name"]))]
             }
             _ => Vec::new(),
@@ -83,7 +87,7 @@ impl Plugin for PodSecurity {
         let Some(namespace) = found.one() else {
             return Ok(());
         };
-        let (policy, _) = Policy::of(namespace);
+        let (policy, _) = Policy::of_namespace(namespace);
         if let Some(path) = template_path(request) {
             // Workloads only get warnings: the standard is enforced on the pods that they create.
             if let Some(template) = object.at(path.iter().copied()).filter(|t| !t.is_null()) {
@@ -153,8 +157,8 @@ fn check_namespace(
     found: &Found<'_>,
     effects: &mut Effects,
 ) -> Result<(), Box<Denial>> {
-    let (policy, errors) = Policy::of(namespace);
-    let stored = request.old.map(Policy::of);
+    let (policy, errors) = Policy::of_namespace(namespace);
+    let stored = request.old.map(Policy::of_namespace);
     // Labels that were invalid already do not block other changes of the namespace.
     let is_stored = stored.is_some_and(|(_, stored)| *stored == *errors);
     if !errors.is_empty() && !is_stored {
@@ -318,7 +322,7 @@ const VERSIONS_TEXT: &str = "must be \"latest\" or \"v1.x\"";
 
 impl Policy {
     /// The policy of a namespace, and the errors of its labels. Errors enforce the strictest standard, and warn of none.
-    fn of(namespace: &Value) -> (Policy, ErrorList) {
+    fn of_namespace(namespace: &Value) -> (Policy, ErrorList) {
         let mut errors = ErrorList::new();
         let label = |name: &str| {
             let label = namespace.at(["metadata", "labels", &format!("{LABELS}{name}")]);

@@ -3,7 +3,7 @@
 //! A quota takes part once a controller has written its status: `status.hard` says what is limited, `status.used` what is
 //! used. The plugin adds to `used`; only a controller subtracts.
 
-use super::pod_resources::{Amounts, Bound, amounts, with_overhead};
+use super::pod_resources::{AmountList, Amounts, amounts, with_overhead};
 use super::{Action, Denial, Effects, Found, Lookup, Plugin, Request, RequestSubresource};
 use crate::Subresource;
 use crate::checks::resources::{is_huge_pages, is_native, quantity, sum};
@@ -232,8 +232,11 @@ fn usage(object: &Value, request: &Request<'_>) -> Amounts {
         // A pod that has ended uses no resources, but is still counted as a stored object.
         ("", "pods") if has_ended(object) => {}
         ("", "pods") => {
-            let requests = with_overhead(object, Bound::Requests);
-            usage.extend(compute_usage(&requests, &with_overhead(object, Bound::Limits)));
+            let requests = with_overhead(object, AmountList::Requests);
+            usage.extend(compute_usage(
+                &requests,
+                &with_overhead(object, AmountList::Limits),
+            ));
         }
         ("", "services") => usage.extend(service_usage(object)),
         ("", "persistentvolumeclaims") => usage.extend(claim_usage(object)),

@@ -311,5 +311,5 @@ fn check_status(status: &Cursor<'_, '_>, errors: &mut ErrorList) {
             errors.required(&reference, "");
         }
     }
-    conditions::all(&status.field("conditions"), errors);
+    conditions::check(&status.field("conditions"), errors);
 }

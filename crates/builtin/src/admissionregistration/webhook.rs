@@ -96,7 +96,7 @@ struct Tolerance<'v> {
 }
 
 impl<'v> Tolerance<'v> {
-    fn of(new: &[Value], write: &Write<'v>) -> Tolerance<'v> {
+    fn new(new: &[Value], write: &Write<'v>) -> Tolerance<'v> {
         let Some(old) = write.old() else {
             return Tolerance {
                 conditions: false,
@@ -145,7 +145,7 @@ fn has_review_version(versions: &[Value]) -> bool {
 fn check_webhooks(object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
     let root = Cursor::root(object);
     let webhooks = root.field("webhooks");
-    let tolerance = Tolerance::of(webhooks.list(), write);
+    let tolerance = Tolerance::new(webhooks.list(), write);
     let mut seen = BTreeSet::new();
     for webhook in webhooks.items() {
         check_webhook(&webhook, &tolerance, errors);

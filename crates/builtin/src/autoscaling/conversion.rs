@@ -38,10 +38,10 @@ const STATUS: [&str; 4] = [
 const PACKAGE: &str = "autoscaling/v1";
 
 /// The fields of a metric source in v2 and v1, where they only have other names. Paths are within the source.
-type Names = &'static [(&'static [&'static str], &'static str)];
+type RenamedFields = &'static [(&'static [&'static str], &'static str)];
 
 /// The forms of a metric source in both versions: its field, and the fields of its spec and of its status.
-const SOURCES: &[(&str, Names, Names)] = &[
+const SOURCES: &[(&str, RenamedFields, RenamedFields)] = &[
     (
         "object",
         &[
@@ -91,14 +91,14 @@ const SOURCES: &[(&str, Names, Names)] = &[
     ),
 ];
 
-const RESOURCE: Names = &[
+const RESOURCE: RenamedFields = &[
     (&["name"], "name"),
     (&["container"], "container"),
     (&["target", "averageUtilization"], "targetAverageUtilization"),
     (&["target", "averageValue"], "targetAverageValue"),
 ];
 
-const CURRENT_RESOURCE: Names = &[
+const CURRENT_RESOURCE: RenamedFields = &[
     (&["name"], "name"),
     (&["container"], "container"),
     (&["current", "averageUtilization"], "currentAverageUtilization"),
@@ -107,7 +107,7 @@ const CURRENT_RESOURCE: Names = &[
 
 /// The part of an object that metrics belong to.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Part {
+enum MetricsPart {
     Spec,
     Status,
 }
@@ -132,7 +132,7 @@ pub fn autoscaler_to_v1(object: &mut Map) {
     let others: Vec<Value> = metrics
         .iter()
         .filter(|m| !(is_cpu(m) && utilization(m).is_some()))
-        .map(|m| metric_to_v1(m, Part::Spec))
+        .map(|m| metric_to_v1(m, MetricsPart::Spec))
         .collect();
     if !others.is_empty() {
         annotations.push((METRICS, encode(&others, "MetricSpec")));
@@ -157,7 +157,10 @@ pub fn autoscaler_to_v1(object: &mut Map) {
         new_status.insert("currentCPUUtilizationPercentage", percent);
     }
     if !current.is_empty() {
-        let current: Vec<Value> = current.iter().map(|m| metric_to_v1(m, Part::Status)).collect();
+        let current: Vec<Value> = current
+            .iter()
+            .map(|m| metric_to_v1(m, MetricsPart::Status))
+            .collect();
         annotations.push((CURRENT_METRICS, encode(&current, "MetricStatus")));
     }
     let conditions = status.list("conditions");
@@ -187,7 +190,10 @@ pub fn autoscaler_from_v1(object: &mut Map) {
         .and_then(Value::as_int)
         .map(cpu_utilization);
     let others = kept(METRICS, "MetricSpec").unwrap_or_default();
-    let mut metrics: Vec<Value> = others.iter().map(|m| metric_from_v1(m, Part::Spec)).collect();
+    let mut metrics: Vec<Value> = others
+        .iter()
+        .map(|m| metric_from_v1(m, MetricsPart::Spec))
+        .collect();
     metrics.extend(own);
     // The controller of v1 applied this default. Here, the metrics of the annotation are known as well.
     if metrics.is_empty() {
@@ -205,7 +211,12 @@ pub fn autoscaler_from_v1(object: &mut Map) {
     let mut new_status = members(&status, &STATUS);
     // The annotation has more information than the field of v1.
     let current = kept(CURRENT_METRICS, "MetricStatus")
-        .map(|current| current.iter().map(|m| metric_from_v1(m, Part::Status)).collect())
+        .map(|current| {
+            current
+                .iter()
+                .map(|m| metric_from_v1(m, MetricsPart::Status))
+                .collect()
+        })
         .or_else(|| {
             let percent = status.get("currentCPUUtilizationPercentage")?.as_int()?;
             Some(vec![current_cpu_utilization(percent)])
@@ -254,14 +265,14 @@ fn set_annotations(object: &mut Map, annotations: Vec<(&'static str, String)>) {
     }
 }
 
-fn names_of(source: &(&str, Names, Names), part: Part) -> Names {
+fn names_of(source: &(&str, RenamedFields, RenamedFields), part: MetricsPart) -> RenamedFields {
     match part {
-        Part::Spec => source.1,
-        Part::Status => source.2,
+        MetricsPart::Spec => source.1,
+        MetricsPart::Status => source.2,
     }
 }
 
-fn metric_to_v1(metric: &Value, part: Part) -> Value {
+fn metric_to_v1(metric: &Value, part: MetricsPart) -> Value {
     let mut converted = members(metric, &["type"]);
     for source in SOURCES {
         let Some(value) = metric.get(source.0) else {
@@ -275,7 +286,7 @@ fn metric_to_v1(metric: &Value, part: Part) -> Value {
     converted.into()
 }
 
-fn metric_from_v1(metric: &Value, part: Part) -> Value {
+fn metric_from_v1(metric: &Value, part: MetricsPart) -> Value {
     let mut converted = members(metric, &["type"]);
     for source in SOURCES {
         let Some(value) = metric.get(source.0) else {
@@ -287,7 +298,7 @@ fn metric_from_v1(metric: &Value, part: Part) -> Value {
                 insert_at(&mut members, path, value.clone());
             }
         }
-        if part == Part::Spec {
+        if part == MetricsPart::Spec {
             complete_target(source.0, &mut members);
         }
         converted.insert(source.0, members.into());

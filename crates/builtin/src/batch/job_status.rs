@@ -17,17 +17,17 @@ const RULES: &[(&str, Rule)] = &[
 ];
 
 /// The state of a Job that its conditions and counters tell.
-struct State {
+struct JobState {
     is_complete: bool,
     is_failed: bool,
     is_failing: bool,
     is_succeeding: bool,
 }
 
-impl State {
-    fn of(status: &Cursor<'_, '_>) -> State {
+impl JobState {
+    fn new(status: &Cursor<'_, '_>) -> JobState {
         let is_true = |name| has_condition(status, name, "True");
-        State {
+        JobState {
             is_complete: is_true("Complete"),
             is_failed: is_true("Failed"),
             is_failing: is_true("FailureTarget"),
@@ -41,15 +41,15 @@ impl State {
 }
 
 /// A status update: the new and the old status, their states, and the spec.
-struct Change<'c> {
+struct StatusChange<'c> {
     status: &'c Cursor<'c, 'c>,
     old_status: &'c Cursor<'c, 'c>,
     spec: &'c Cursor<'c, 'c>,
-    new: State,
-    old: State,
+    new: JobState,
+    old: JobState,
 }
 
-impl Change<'_> {
+impl StatusChange<'_> {
     /// Returns whether an optional field changes.
     fn changes(&self, name: &str) -> bool {
         self.status.field(name).value() != self.old_status.field(name).value()
@@ -81,12 +81,12 @@ impl Change<'_> {
 /// Checks an update of the status.
 pub(super) fn check(job: &Cursor<'_, '_>, old_job: &Cursor<'_, '_>, errors: &mut ErrorList) {
     let (status, old_status) = (job.field("status"), old_job.field("status"));
-    let change = Change {
+    let change = StatusChange {
         status: &status,
         old_status: &old_status,
         spec: &job.field("spec"),
-        new: State::of(&status),
-        old: State::of(&old_status),
+        new: JobState::new(&status),
+        old: JobState::new(&old_status),
     };
     apply(RULES, &status, errors);
     check_uncounted(&status, errors);
@@ -120,7 +120,7 @@ fn check_uncounted(status: &Cursor<'_, '_>, errors: &mut ErrorList) {
     }
 }
 
-fn check_conditions(change: &Change<'_>, errors: &mut ErrorList) {
+fn check_conditions(change: &StatusChange<'_>, errors: &mut ErrorList) {
     let (new, old) = (&change.new, &change.old);
     let complete_or_failed = change.changes_complete() || change.changes_failed();
     let complete_or_failing = change.changes_complete() || new.is_failing != old.is_failing;
@@ -165,7 +165,7 @@ fn check_conditions(change: &Change<'_>, errors: &mut ErrorList) {
     }
 }
 
-fn check_times(change: &Change<'_>, errors: &mut ErrorList) {
+fn check_times(change: &StatusChange<'_>, errors: &mut ErrorList) {
     let (completion, start) = (
         change.status.field("completionTime"),
         change.status.field("startTime"),
@@ -191,7 +191,7 @@ fn check_times(change: &Change<'_>, errors: &mut ErrorList) {
     }
 }
 
-fn check_finished(change: &Change<'_>, errors: &mut ErrorList) {
+fn check_finished(change: &StatusChange<'_>, errors: &mut ErrorList) {
     if !change.new.is_finished() {
         return;
     }
@@ -228,7 +228,7 @@ fn check_finished(change: &Change<'_>, errors: &mut ErrorList) {
     }
 }
 
-fn check_indexes(change: &Change<'_>, errors: &mut ErrorList) {
+fn check_indexes(change: &StatusChange<'_>, errors: &mut ErrorList) {
     let (status, spec) = (change.status, change.spec);
     let (completed, failed) = (status.field("completedIndexes"), status.field("failedIndexes"));
     let changes_completed = completed.str() != change.old_status.field("completedIndexes").str();
@@ -266,7 +266,7 @@ fn check_indexes(change: &Change<'_>, errors: &mut ErrorList) {
 }
 
 /// Conditions that end a Job stay, counters do not decrease, and times are set once.
-fn check_transitions(change: &Change<'_>, errors: &mut ErrorList) {
+fn check_transitions(change: &StatusChange<'_>, errors: &mut ErrorList) {
     let (status, spec, new, old) = (change.status, change.spec, &change.new, &change.old);
     for (was, is, name) in [
         (old.is_failed, new.is_failed, "Failed"),

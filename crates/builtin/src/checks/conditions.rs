@@ -9,18 +9,18 @@ const MAX_REASON: usize = 1024;
 const MAX_MESSAGE: usize = 32 * 1024;
 
 /// Checks a list of conditions, whose types are unique.
-pub(crate) fn all(conditions: &Cursor<'_, '_>, errors: &mut ErrorList) {
+pub(crate) fn check(conditions: &Cursor<'_, '_>, errors: &mut ErrorList) {
     let mut seen = BTreeSet::new();
     for condition in conditions.items() {
         let kind = condition.field("type");
         if !seen.insert(kind.str()) {
             errors.duplicate(&condition, kind.str());
         }
-        check(&condition, errors);
+        check_one(&condition, errors);
     }
 }
 
-fn check(condition: &Cursor<'_, '_>, errors: &mut ErrorList) {
+fn check_one(condition: &Cursor<'_, '_>, errors: &mut ErrorList) {
     let kind = condition.field("type");
     if kind.str().is_empty() {
         errors.required(&kind, "is required");

@@ -6,7 +6,7 @@ use scantling_value::{Map, Value};
 
 /// The cells of a pod's row.
 pub(super) fn cells(pod: &Value, printing: &Printing<'_>) -> Vec<Value> {
-    let summary = Summary::of(pod);
+    let summary = Summary::new(pod);
     let restarts = match (summary.restarts, summary.last_restart) {
         (0, _) | (_, None) => summary.restarts.to_string(),
         (restarts, last) => format!("{restarts} ({} ago)", since(last, printing)),
@@ -87,7 +87,7 @@ fn last_end(status: &Value) -> Option<&Value> {
 }
 
 impl<'v> Summary<'v> {
-    fn of(pod: &'v Value) -> Self {
+    fn new(pod: &'v Value) -> Self {
         let phase = pod.str_at(["status", "phase"]);
         let mut reason = match pod.str_at(["status", "reason"]) {
             "" => phase,

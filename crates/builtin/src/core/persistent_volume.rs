@@ -122,7 +122,7 @@ fn keep_transition_time(object: &mut Map, old: &Value, now: &str) {
 
 /// The location of a spec: a volume, or a volume in an attachment.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum SpecLocation {
     Volume,
     Inline,
 }
@@ -160,7 +160,7 @@ pub(crate) fn check_inline_spec(spec: &Cursor<'_, '_>, errors: &mut ErrorList) {
     Rule::Forbidden(INLINE).check(&spec.field("nodeAffinity"), errors);
     sources::check(spec, "", errors);
     check_recycled_root(spec, errors);
-    check_local(spec, Place::Inline, errors);
+    check_local(spec, SpecLocation::Inline, errors);
     if !spec.field("storageClassName").str().is_empty() {
         errors.forbidden(&spec.field("storageClassName"), INLINE);
     }
@@ -186,7 +186,7 @@ fn check_spec(spec: &Cursor<'_, '_>, name: &str, write: &Write<'_>, errors: &mut
     }
     check_node_affinity(&spec.field("nodeAffinity"), write.old(), errors);
     sources::check(spec, name, errors);
-    check_local(spec, Place::Volume, errors);
+    check_local(spec, SpecLocation::Volume, errors);
     check_recycled_root(spec, errors);
     Rule::Form(names::dns1123_subdomain).check(&spec.field("storageClassName"), errors);
     Rule::OneOf(VOLUME_MODES).check(&spec.field("volumeMode"), errors);
@@ -242,9 +242,9 @@ fn check_node_affinity(affinity: &Cursor<'_, '_>, old: Option<&Value>, errors: &
 }
 
 /// A local volume is on certain nodes.
-fn check_local(spec: &Cursor<'_, '_>, place: Place, errors: &mut ErrorList) {
+fn check_local(spec: &Cursor<'_, '_>, location: SpecLocation, errors: &mut ErrorList) {
     let is_first = sources::first(spec) == Some("local");
-    let has_affinity = place == Place::Volume && spec.field("nodeAffinity").is_set();
+    let has_affinity = location == SpecLocation::Volume && spec.field("nodeAffinity").is_set();
     if is_first && !has_affinity {
         errors.required(&spec.field("nodeAffinity"), "Local volume requires node affinity");
     }
@@ -291,8 +291,8 @@ fn check_mount_options(root: &Cursor<'_, '_>, errors: &mut ErrorList) {
 fn check_update(root: &Cursor<'_, '_>, old: &Value, write: &Write<'_>, errors: &mut ErrorList) {
     const TYPE: (&str, &str) = ("core/v1", "PersistentVolumeSource");
     let spec = root.field("spec");
-    let mut new_source = sources::of(spec.value());
-    let old_source = sources::of(old.get("spec"));
+    let mut new_source = sources::select(spec.value());
+    let old_source = sources::select(old.get("spec"));
     // A secret for expansion may be added.
     let secret = ["csi", "controllerExpandSecretRef"];
     if old_source.get("csi").is_some() && old_source.at(secret).is_none() {

@@ -48,7 +48,7 @@ impl BuiltinKind for Service {
         if let Some(spec) = object_in(object, "spec") {
             default_spec(spec);
         }
-        if View::of(object).service_type() == "LoadBalancer" {
+        if ServiceView::new(object).service_type() == "LoadBalancer" {
             default_ip_modes(object);
         }
     }
@@ -74,25 +74,25 @@ impl BuiltinKind for Service {
 
 /// The texts of a list in the spec of the stored service.
 fn stored_texts<'v>(old: Option<&'v Value>, field: &str) -> BTreeSet<&'v str> {
-    let texts = old.map(|service| View::of_value(service).texts(field));
+    let texts = old.map(|service| ServiceView::of_value(service).texts(field));
     texts.into_iter().flatten().collect()
 }
 
 /// The fields of a service that decide about others.
 #[derive(Clone, Copy)]
-struct View<'a> {
+struct ServiceView<'a> {
     spec: Option<&'a Value>,
 }
 
-impl<'a> View<'a> {
-    fn of(object: &'a Map) -> Self {
-        View {
+impl<'a> ServiceView<'a> {
+    fn new(object: &'a Map) -> Self {
+        ServiceView {
             spec: object.get("spec"),
         }
     }
 
     fn of_value(object: &'a Value) -> Self {
-        View {
+        ServiceView {
             spec: object.get("spec"),
         }
     }
@@ -185,9 +185,9 @@ fn default_spec(spec: &mut Map) {
             port.insert("targetPort", number);
         }
     }
-    // `View` reads a value, so the spec is moved into one for the moment.
+    // `ServiceView` reads a value, so the spec is moved into one for the moment.
     let wrapped = Value::Object(std::mem::take(spec));
-    let view = View { spec: Some(&wrapped) };
+    let view = ServiceView { spec: Some(&wrapped) };
     let (is_accessible, is_load_balancer) = (view.is_externally_accessible(), view.is_load_balancer());
     let is_internal = matches!(view.service_type(), "NodePort" | "LoadBalancer" | "ClusterIP");
     *spec = wrapped.into_object().unwrap_or_default();
@@ -235,7 +235,7 @@ fn default_ip_modes(object: &mut Map) {
 
 fn warn(object: &Value, warnings: &mut Vec<String>) {
     const OLD_HINTS: &str = "service.kubernetes.io/topology-aware-hints";
-    let (root, view) = (Cursor::root(object), View::of_value(object));
+    let (root, view) = (Cursor::root(object), ServiceView::of_value(object));
     let spec = root.field("spec");
     if object.at(["metadata", "annotations", OLD_HINTS]).is_some() {
         warnings.push(format!(

@@ -65,7 +65,7 @@ impl BuiltinKind for NetworkPolicy {
     fn validate(&self, object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
         let root = Cursor::root(object);
         let spec = root.field("spec");
-        let stored = Stored::of(write.old());
+        let stored = StoredViolations::new(write.old());
         labels::selector_with(&spec.field("podSelector"), stored.values, errors);
         for (direction, peers) in DIRECTIONS {
             for rule in spec.field(direction).items() {
@@ -103,15 +103,15 @@ impl BuiltinKind for NetworkPolicy {
 }
 
 /// Violations of the stored policy that an update may keep.
-struct Stored<'v> {
+struct StoredViolations<'v> {
     cidrs: BTreeSet<&'v str>,
     values: Values,
 }
 
-impl<'v> Stored<'v> {
-    fn of(old: Option<&'v Value>) -> Self {
+impl<'v> StoredViolations<'v> {
+    fn new(old: Option<&'v Value>) -> Self {
         let Some(old) = old else {
-            return Stored {
+            return StoredViolations {
                 cidrs: BTreeSet::new(),
                 values: Values::Checked,
             };
@@ -133,7 +133,7 @@ impl<'v> Stored<'v> {
         } else {
             Values::Unchecked
         };
-        Stored { cidrs, values }
+        StoredViolations { cidrs, values }
     }
 }
 
@@ -164,7 +164,7 @@ fn check_port(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
     }
 }
 
-fn check_peer(at: &Cursor<'_, '_>, stored: &Stored<'_>, errors: &mut ErrorList) {
+fn check_peer(at: &Cursor<'_, '_>, stored: &StoredViolations<'_>, errors: &mut ErrorList) {
     let selectors = ["podSelector", "namespaceSelector"];
     let mut n_selectors = 0;
     for name in selectors {
@@ -185,7 +185,7 @@ fn check_peer(at: &Cursor<'_, '_>, stored: &Stored<'_>, errors: &mut ErrorList) 
     }
 }
 
-fn check_block(at: &Cursor<'_, '_>, stored: &Stored<'_>, errors: &mut ErrorList) {
+fn check_block(at: &Cursor<'_, '_>, stored: &StoredViolations<'_>, errors: &mut ErrorList) {
     let cidr = at.field("cidr");
     if cidr.str().is_empty() {
         return errors.required(&cidr, "");

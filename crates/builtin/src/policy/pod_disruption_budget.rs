@@ -27,7 +27,7 @@ const SPEC: prepare::StructName = ("policy/v1", "PodDisruptionBudgetSpec");
 const MATCH_KEY: &str = "pdb.kubernetes.io/deprecated-v1beta1-empty-selector-match";
 
 const STATUS_RULES: &[(&str, Rule)] = &[
-    ("conditions", Rule::Check(conditions::all)),
+    ("conditions", Rule::Check(conditions::check)),
     ("disruptionsAllowed", Rule::NonNegative),
     ("currentHealthy", Rule::NonNegative),
     ("desiredHealthy", Rule::NonNegative),

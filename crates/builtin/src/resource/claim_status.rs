@@ -107,7 +107,7 @@ fn check_devices(devices: &Cursor<'_, '_>, allocation: &Cursor<'_, '_>, errors: 
         }
         let list = device.field("conditions");
         check_count(&list, MAX_DEVICE_CONDITIONS, errors);
-        conditions::all(&list, errors);
+        conditions::check(&list, errors);
         claim_spec::check_raw(&device.field("data"), errors);
         check_network(&device.field("networkData"), errors);
         if !seen.insert(own) {

@@ -44,7 +44,7 @@ impl BuiltinKind for DeviceTaintRule {
         if write.subresource == Subresource::Status {
             let status = root.field("status");
             let list = status.field("conditions");
-            conditions::all(&list, errors);
+            conditions::check(&list, errors);
             claim_spec::check_count(&list, MAX_CONDITIONS, errors);
             return;
         }

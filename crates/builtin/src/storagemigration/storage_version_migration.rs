@@ -82,7 +82,7 @@ fn check_status(status: &Cursor<'_, '_>, old: &Value, errors: &mut ErrorList) {
         errors.invalid(&version, why);
     }
     let list = status.field("conditions");
-    conditions::all(&list, errors);
+    conditions::check(&list, errors);
     let stored = old.str_at(["status", "resourceVersion"]);
     if !stored.is_empty() && stored != text {
         errors.invalid(&version, IMMUTABLE);

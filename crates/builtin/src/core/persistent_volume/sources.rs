@@ -141,7 +141,7 @@ pub(super) fn first(spec: &Cursor<'_, '_>) -> Option<&'static str> {
 }
 
 /// The members of a spec that are sources.
-pub(super) fn of(spec: Option<&Value>) -> Value {
+pub(super) fn select(spec: Option<&Value>) -> Value {
     let sources = SOURCES
         .iter()
         .filter_map(|s| Some((s.field, spec?.get(s.field)?.clone())));

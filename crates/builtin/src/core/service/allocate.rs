@@ -6,7 +6,7 @@
 
 use super::cluster_ips::{self, FAMILIES, family_of};
 use super::pool::{AddressRange, pick_port};
-use super::{HEADLESS, View, node_port};
+use super::{HEADLESS, ServiceView, node_port};
 use crate::checks::ip::{self, Cidr};
 use crate::prepare::object_in;
 use scantling_value::{ErrorList, FieldError, Map, Path, Value};
@@ -81,9 +81,9 @@ pub fn allocate(
 
 /// Returns whether a service and its predecessor prefer two stacks and have the same addresses and families. Such services stay
 /// as they are when the cluster gets another stack.
-fn stays_preferred(new: View<'_>, old: Option<View<'_>>) -> bool {
+fn stays_preferred(new: ServiceView<'_>, old: Option<ServiceView<'_>>) -> bool {
     let Some(old) = old else { return false };
-    let is_preferred = |v: View<'_>| matches!(v.text("ipFamilyPolicy"), "PreferDualStack");
+    let is_preferred = |v: ServiceView<'_>| matches!(v.text("ipFamilyPolicy"), "PreferDualStack");
     is_preferred(new)
         && (is_preferred(old) || old.get("ipFamilyPolicy").is_none())
         && new.service_type() == old.service_type()
@@ -94,7 +94,7 @@ fn stays_preferred(new: View<'_>, old: Option<View<'_>>) -> bool {
 
 /// An update that omits what was allocated keeps it.
 fn keep_allocated(service: &mut Map, old: &Value) {
-    let (new, stored) = (View::of(service), View::of_value(old));
+    let (new, stored) = (ServiceView::new(service), ServiceView::of_value(old));
     let mut kept: Vec<(&str, Value)> = Vec::new();
     if !new.is_external_name() && !stored.is_external_name() {
         let is_omitted = [
@@ -125,8 +125,8 @@ fn keep_allocated(service: &mut Map, old: &Value) {
 }
 
 /// The ports of a service, with stored node ports in place of omitted ones. Ports are matched by name.
-fn kept_node_ports(new: View<'_>, stored: View<'_>) -> Option<Vec<Value>> {
-    let has_node_ports = |v: View<'_>| match v.service_type() {
+fn kept_node_ports(new: ServiceView<'_>, stored: ServiceView<'_>) -> Option<Vec<Value>> {
+    let has_node_ports = |v: ServiceView<'_>| match v.service_type() {
         "NodePort" => true,
         "LoadBalancer" => v.get("allocateLoadBalancerNodePorts") != Some(&Value::Bool(false)),
         _ => false,
@@ -158,9 +158,9 @@ fn kept_node_ports(new: View<'_>, stored: View<'_>) -> Option<Vec<Value>> {
 
 /// Derives `clusterIPs` from `clusterIP` where a client knows only the latter.
 pub(super) fn relate_cluster_ips(service: &mut Map, old: Option<&Value>) {
-    let new = View::of(service);
+    let new = ServiceView::new(service);
     let (one, all) = (new.text("clusterIP"), new.list("clusterIPs"));
-    let old = old.map(View::of_value);
+    let old = old.map(ServiceView::of_value);
     let (old_one, old_all) = old.map_or(("", &[][..]), |o| (o.text("clusterIP"), o.list("clusterIPs")));
     let derived = match old {
         None if !one.is_empty() && all.is_empty() => Some(vec![one.into()]),
@@ -205,8 +205,8 @@ impl Allocator<'_> {
 
     /// Sets `ipFamilyPolicy` and `ipFamilies`, and checks that the cluster has these families.
     fn choose_families(&self, service: &mut Map, old: Option<&Value>) -> Result<(), AllocationError> {
-        let old_view = old.map(View::of_value);
-        let view = View::of(service);
+        let old_view = old.map(ServiceView::of_value);
+        let view = ServiceView::new(service);
         if view.is_external_name() || stays_preferred(view, old_view) {
             return Ok(());
         }
@@ -235,7 +235,7 @@ impl Allocator<'_> {
         if families.is_empty() {
             families.extend(configured.first().map(|f| (*f).to_owned()));
         }
-        let is_single = View::of(service).text("ipFamilyPolicy") == "SingleStack";
+        let is_single = ServiceView::new(service).text("ipFamilyPolicy") == "SingleStack";
         if !is_single && configured.len() == 2 {
             add_other_family(&mut families);
         }
@@ -244,9 +244,9 @@ impl Allocator<'_> {
     }
 
     /// Relates the policy to the addresses and families that the client gave, and derives families from addresses.
-    fn relate_policy(&self, service: &mut Map, old: Option<View<'_>>) -> ErrorList {
+    fn relate_policy(&self, service: &mut Map, old: Option<ServiceView<'_>>) -> ErrorList {
         let mut errors = ErrorList::new();
-        let policy: Value = View::of(service).text("ipFamilyPolicy").into();
+        let policy: Value = ServiceView::new(service).text("ipFamilyPolicy").into();
         let is_single = policy.as_str() == Some("SingleStack");
         let mut refuse = |why: &str| {
             with_path("ipFamilyPolicy", |at| {
@@ -256,7 +256,7 @@ impl Allocator<'_> {
         if let Some(old) = old {
             let fields = [("clusterIPs", "cluster IP"), ("ipFamilies", "IP family")];
             for (field, name) in fields {
-                let (new, stored) = (View::of(service).list(field), old.list(field));
+                let (new, stored) = (ServiceView::new(service).list(field), old.list(field));
                 if is_single && new == stored && new.len() > 1 {
                     let first = new.iter().take(1).cloned().collect();
                     set(service, field, Value::Array(first));
@@ -267,7 +267,7 @@ impl Allocator<'_> {
         }
         if is_single {
             for (field, name) in [("clusterIPs", "cluster IPs"), ("ipFamilies", "IP families")] {
-                if View::of(service).list(field).len() == 2 {
+                if ServiceView::new(service).list(field).len() == 2 {
                     refuse(&format!(
                         "must be 'RequireDualStack' or 'PreferDualStack' when multiple {name} are specified"
                     ));
@@ -302,7 +302,7 @@ impl Allocator<'_> {
         if families.is_empty() {
             families.extend(self.families().first().map(|f| (*f).to_owned()));
         }
-        if View::of(service).text("ipFamilyPolicy") != "SingleStack" {
+        if ServiceView::new(service).text("ipFamilyPolicy") != "SingleStack" {
             add_other_family(&mut families);
         }
         set(service, "ipFamilies", families.into());
@@ -312,7 +312,7 @@ impl Allocator<'_> {
     fn check_configured(&self, service: &Map) -> Result<(), AllocationError> {
         let mut errors = ErrorList::new();
         let configured = self.families();
-        let policy = View::of(service).text("ipFamilyPolicy");
+        let policy = ServiceView::new(service).text("ipFamilyPolicy");
         if policy == "RequireDualStack" && configured.len() < 2 {
             let why = "this cluster is not configured for dual-stack services";
             with_path("ipFamilyPolicy", |at| {
@@ -332,9 +332,9 @@ impl Allocator<'_> {
 
     /// Takes the addresses that the service lacks.
     fn take_addresses(&mut self, service: &mut Map, old: Option<&Value>) -> Result<(), AllocationError> {
-        let view = View::of(service);
-        let old_view = old.map(View::of_value);
-        let is_headless = |v: View<'_>| v.texts("clusterIPs").first() == Some(&HEADLESS);
+        let view = ServiceView::new(service);
+        let old_view = old.map(ServiceView::of_value);
+        let is_headless = |v: ServiceView<'_>| v.texts("clusterIPs").first() == Some(&HEADLESS);
         if view.is_external_name() || is_headless(view) || stays_preferred(view, old_view) {
             return Ok(());
         }
@@ -421,11 +421,15 @@ impl Allocator<'_> {
 
     /// Takes node ports, and the port of health checks.
     fn take_ports(&mut self, service: &mut Map, old: Option<&Value>) -> Result<(), AllocationError> {
-        let old_view = old.map(View::of_value);
-        if matches!(View::of(service).service_type(), "NodePort" | "LoadBalancer") {
-            let allocates = View::of(service).service_type() == "NodePort"
-                || View::of(service).get("allocateLoadBalancerNodePorts") != Some(&Value::Bool(false));
-            let mut ports = View::of(service).list("ports").to_vec();
+        let old_view = old.map(ServiceView::of_value);
+        if matches!(
+            ServiceView::new(service).service_type(),
+            "NodePort" | "LoadBalancer"
+        ) {
+            let allocates = ServiceView::new(service).service_type() == "NodePort"
+                || ServiceView::new(service).get("allocateLoadBalancerNodePorts")
+                    != Some(&Value::Bool(false));
+            let mut ports = ServiceView::new(service).list("ports").to_vec();
             match old_view {
                 None => self.take_new_ports(&mut ports, allocates)?,
                 Some(old) => self.take_more_ports(&mut ports, &old.node_ports(), allocates)?,
@@ -434,9 +438,9 @@ impl Allocator<'_> {
                 set(service, "ports", Value::Array(ports));
             }
         }
-        let needs_health_check = View::of(service).needs_health_check();
-        if needs_health_check && !old_view.is_some_and(View::needs_health_check) {
-            let asked = View::of(service)
+        let needs_health_check = ServiceView::new(service).needs_health_check();
+        if needs_health_check && !old_view.is_some_and(ServiceView::needs_health_check) {
+            let asked = ServiceView::new(service)
                 .get("healthCheckNodePort")
                 .and_then(Value::as_int);
             let port = match asked.filter(|p| *p != 0) {
@@ -616,7 +620,7 @@ fn set_node_port(port: &mut Value, number: i64) {
 }
 
 fn texts(service: &Map, field: &str) -> Vec<String> {
-    let texts = View::of(service).texts(field).into_iter();
+    let texts = ServiceView::new(service).texts(field).into_iter();
     texts.map(str::to_owned).collect()
 }
 

@@ -1,6 +1,6 @@
 //! Cluster IPs, IP families and the policy that relates them.
 
-use super::{HEADLESS, View, stored_texts};
+use super::{HEADLESS, ServiceView, stored_texts};
 use crate::Cursor;
 use crate::checks::{Report, ip};
 use scantling_value::{ErrorList, Value};
@@ -28,7 +28,7 @@ fn shown(list: &Cursor<'_, '_>) -> Value {
 
 /// Checks the fields of one service against each other.
 pub(super) fn check(object: &Value, old: Option<&Value>, errors: &mut ErrorList) {
-    let view = View::of_value(object);
+    let view = ServiceView::of_value(object);
     if view.is_external_name() {
         return;
     }
@@ -53,7 +53,7 @@ pub(super) fn check(object: &Value, old: Option<&Value>, errors: &mut ErrorList)
     }
 }
 
-fn has_both_families(view: View<'_>) -> bool {
+fn has_both_families(view: ServiceView<'_>) -> bool {
     let addresses = view.texts("clusterIPs");
     FAMILIES
         .iter()
@@ -61,7 +61,7 @@ fn has_both_families(view: View<'_>) -> bool {
 }
 
 /// `clusterIP` is the first of `clusterIPs`.
-fn check_first_address(view: View<'_>, addresses: &Cursor<'_, '_>, errors: &mut ErrorList) {
+fn check_first_address(view: ServiceView<'_>, addresses: &Cursor<'_, '_>, errors: &mut ErrorList) {
     let first = addresses.list().first().and_then(Value::as_str);
     match (view.text("clusterIP"), first) {
         ("", None) => {}
@@ -136,7 +136,7 @@ fn check_families_of_addresses(
 
 /// Checks that an update keeps the first address, and says so if it gives up the second one.
 pub(super) fn check_changed_addresses(object: &Value, old: &Value, errors: &mut ErrorList) {
-    let (new_view, old_view) = (View::of_value(object), View::of_value(old));
+    let (new_view, old_view) = (ServiceView::of_value(object), ServiceView::of_value(old));
     if new_view.is_external_name() || old_view.is_external_name() {
         return;
     }
@@ -177,7 +177,7 @@ pub(super) fn check_changed_addresses(object: &Value, old: &Value, errors: &mut 
 
 /// Checks that an update keeps the first IP family, and says so if it gives up the second one.
 pub(super) fn check_changed_families(object: &Value, old: &Value, errors: &mut ErrorList) {
-    let (new_view, old_view) = (View::of_value(object), View::of_value(old));
+    let (new_view, old_view) = (ServiceView::of_value(object), ServiceView::of_value(old));
     if new_view.is_external_name() || old_view.is_external_name() {
         return;
     }

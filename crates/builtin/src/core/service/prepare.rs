@@ -1,7 +1,7 @@
 //! The fields of services that clients do not control.
 
 use super::allocate::relate_cluster_ips;
-use super::{View, node_port};
+use super::{ServiceView, node_port};
 use crate::checks::update::keep;
 use crate::prepare::{object_in, objects_in};
 use crate::{Operation, Subresource, Write};
@@ -27,7 +27,7 @@ pub(super) fn prepare(object: &mut Map, write: &Write<'_>) {
 
 /// A service without traffic has no policy for it. The client who set one still owns it, and a wrong one is an error.
 fn drop_idle_policy(object: &mut Map) {
-    let view = View::of(object);
+    let view = ServiceView::new(object);
     let is_idle =
         view.is_external_name() && matches!(view.text("internalTrafficPolicy"), "Cluster" | "Local");
     if is_idle && let Some(spec) = object_in(object, "spec") {
@@ -37,9 +37,9 @@ fn drop_idle_policy(object: &mut Map) {
 
 /// Drops fields that the new type does not have, if the client left them as they were stored.
 fn drop_fields_of_other_types(object: &mut Map, old: &Value) {
-    let dropped = fields_of_other_types(View::of(object), View::of_value(old));
-    let drops_node_ports = drops_node_ports(View::of(object), View::of_value(old));
-    let is_load_balancer = View::of(object).is_load_balancer();
+    let dropped = fields_of_other_types(ServiceView::new(object), ServiceView::of_value(old));
+    let drops_node_ports = drops_node_ports(ServiceView::new(object), ServiceView::of_value(old));
+    let is_load_balancer = ServiceView::new(object).is_load_balancer();
     if let Some(spec) = object_in(object, "spec") {
         for field in dropped {
             spec.remove(field);
@@ -55,7 +55,7 @@ fn drop_fields_of_other_types(object: &mut Map, old: &Value) {
     }
 }
 
-fn fields_of_other_types(new: View<'_>, old: View<'_>) -> Vec<&'static str> {
+fn fields_of_other_types(new: ServiceView<'_>, old: ServiceView<'_>) -> Vec<&'static str> {
     let is_kept = |field: &str| new.get(field) == old.get(field);
     let mut dropped = Vec::new();
     if !old.is_external_name() && new.is_external_name() {
@@ -84,8 +84,8 @@ fn fields_of_other_types(new: View<'_>, old: View<'_>) -> Vec<&'static str> {
 }
 
 /// Returns whether a service loses its node ports: its new type has none, and the client added none.
-fn drops_node_ports(new: View<'_>, old: View<'_>) -> bool {
-    let has_node_ports = |v: View<'_>| matches!(v.service_type(), "NodePort" | "LoadBalancer");
+fn drops_node_ports(new: ServiceView<'_>, old: ServiceView<'_>) -> bool {
+    let has_node_ports = |v: ServiceView<'_>| matches!(v.service_type(), "NodePort" | "LoadBalancer");
     let stored = old.node_ports();
     has_node_ports(old)
         && !has_node_ports(new)

@@ -1,7 +1,7 @@
 //! Validation of services.
 
 use super::cluster_ips;
-use super::{View, node_port, stored_texts};
+use super::{ServiceView, node_port, stored_texts};
 use crate::Cursor;
 use crate::checks::{Report, Rule, apply, go, ip, labels, names, numbers};
 use scantling_value::{ErrorList, Map, Value};
@@ -27,7 +27,7 @@ const PORT: &[(&str, Rule)] = &[
 
 /// Validates a service; `old` is the stored one on an update.
 pub(super) fn check(object: &Value, old: Option<&Value>, errors: &mut ErrorList) {
-    let (root, view) = (Cursor::root(object), View::of_value(object));
+    let (root, view) = (Cursor::root(object), ServiceView::of_value(object));
     let spec = root.field("spec");
     if let Some(old) = old {
         check_update(&spec, object, old, errors);
@@ -62,7 +62,7 @@ pub(super) fn check(object: &Value, old: Option<&Value>, errors: &mut ErrorList)
 fn check_update(spec: &Cursor<'_, '_>, object: &Value, old: &Value, errors: &mut ErrorList) {
     cluster_ips::check_changed_addresses(object, old, errors);
     cluster_ips::check_changed_families(object, old, errors);
-    let (new, old) = (View::of_value(object), View::of_value(old));
+    let (new, old) = (ServiceView::of_value(object), ServiceView::of_value(old));
     let class = spec.field("loadBalancerClass");
     if new.is_load_balancer() && old.is_load_balancer() && class.value() != old.get("loadBalancerClass") {
         errors.invalid_value(
@@ -98,7 +98,7 @@ fn check_topology_annotations(root: &Cursor<'_, '_>, errors: &mut ErrorList) {
     }
 }
 
-fn check_addresses_of_type(spec: &Cursor<'_, '_>, view: View<'_>, errors: &mut ErrorList) {
+fn check_addresses_of_type(spec: &Cursor<'_, '_>, view: ServiceView<'_>, errors: &mut ErrorList) {
     let addresses = spec.field("clusterIPs");
     match view.service_type() {
         service_type @ ("LoadBalancer" | "NodePort") if view.is_headless() => {
@@ -182,7 +182,7 @@ fn check_external_ips(addresses: &Cursor<'_, '_>, old: Option<&Value>, errors: &
     }
 }
 
-fn check_node_ports(ports: &Cursor<'_, '_>, view: View<'_>, errors: &mut ErrorList) {
+fn check_node_ports(ports: &Cursor<'_, '_>, view: ServiceView<'_>, errors: &mut ErrorList) {
     if view.service_type() == "ClusterIP" {
         for port in ports.items().filter(|p| p.field("nodePort").int() != 0) {
             errors.forbidden(
@@ -212,7 +212,12 @@ fn check_unique_ports(ports: &Cursor<'_, '_>, errors: &mut ErrorList) {
 }
 
 /// Source ranges are given in a field or, as a list with commas, in an annotation.
-fn check_source_ranges(root: &Cursor<'_, '_>, view: View<'_>, old: Option<&Value>, errors: &mut ErrorList) {
+fn check_source_ranges(
+    root: &Cursor<'_, '_>,
+    view: ServiceView<'_>,
+    old: Option<&Value>,
+    errors: &mut ErrorList,
+) {
     const ANNOTATION: &str = "service.beta.kubernetes.io/load-balancer-source-ranges";
     let ranges = view.texts("loadBalancerSourceRanges");
     if !ranges.is_empty() {
@@ -254,7 +259,7 @@ fn check_source_ranges(root: &Cursor<'_, '_>, view: View<'_>, old: Option<&Value
     }
 }
 
-fn check_load_balancer(root: &Cursor<'_, '_>, view: View<'_>, errors: &mut ErrorList) {
+fn check_load_balancer(root: &Cursor<'_, '_>, view: ServiceView<'_>, errors: &mut ErrorList) {
     let spec = root.field("spec");
     let allocates = spec.field("allocateLoadBalancerNodePorts");
     if allocates.is_set() && !view.is_load_balancer() {
@@ -267,7 +272,7 @@ fn check_load_balancer(root: &Cursor<'_, '_>, view: View<'_>, errors: &mut Error
     check_load_balancer_class(&spec, view, errors);
 }
 
-fn check_load_balancer_class(spec: &Cursor<'_, '_>, view: View<'_>, errors: &mut ErrorList) {
+fn check_load_balancer_class(spec: &Cursor<'_, '_>, view: ServiceView<'_>, errors: &mut ErrorList) {
     let class = spec.field("loadBalancerClass");
     match view.is_load_balancer() {
         true => Rule::FormIfSet(names::label_key).check(&class, errors),
@@ -275,7 +280,7 @@ fn check_load_balancer_class(spec: &Cursor<'_, '_>, view: View<'_>, errors: &mut
     }
 }
 
-fn check_external_traffic(spec: &Cursor<'_, '_>, view: View<'_>, errors: &mut ErrorList) {
+fn check_external_traffic(spec: &Cursor<'_, '_>, view: ServiceView<'_>, errors: &mut ErrorList) {
     let policy = spec.field("externalTrafficPolicy");
     if view.is_externally_accessible() {
         Rule::RequiredOneOf(TRAFFIC_POLICIES).check(&policy, errors);
@@ -301,7 +306,7 @@ pub(super) fn check_status(object: &Value, old: Option<&Value>, errors: &mut Err
     let status = root.field("status");
     let balancer = status.field("loadBalancer");
     let ingress = balancer.field("ingress");
-    if !View::of_value(object).is_load_balancer() && !ingress.list().is_empty() {
+    if !ServiceView::of_value(object).is_load_balancer() && !ingress.list().is_empty() {
         return errors.forbidden(&ingress, "may only be used when `spec.type` is 'LoadBalancer'");
     }
     let stored = old.map_or(&[][..], |o| o.list_at(INGRESS)).iter();

@@ -118,7 +118,7 @@ impl CatalogEntry {
 
 /// A catalog's choice to keep the texts of CRDs, for locations, or to drop them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Texts {
+pub(crate) enum CrdTexts {
     Kept,
     Dropped,
 }
@@ -127,7 +127,7 @@ pub(crate) enum Texts {
 #[derive(Debug)]
 pub(crate) struct Catalog {
     target: TargetFlags,
-    texts: Texts,
+    texts: CrdTexts,
     environments: Environments,
     entries: Vec<CatalogEntry>,
     /// By `apiVersion` and kind: the definition and its version.
@@ -154,7 +154,7 @@ impl CatalogMatch<'_> {
 
 impl Catalog {
     /// Returns an empty catalog.
-    pub(crate) fn new(target: TargetFlags, texts: Texts) -> Self {
+    pub(crate) fn new(target: TargetFlags, texts: CrdTexts) -> Self {
         Catalog {
             environments: Environments::for_version(target.kubernetes_version),
             target,
@@ -448,7 +448,7 @@ fn definitions(
     document: &Document<'_>,
     target: TargetFlags,
     other: OtherObjects,
-    texts: Texts,
+    texts: CrdTexts,
     is_named: bool,
 ) -> Definitions {
     let mut found = Definitions::default();
@@ -462,7 +462,7 @@ fn definitions(
             return found;
         }
     };
-    let text = (texts == Texts::Kept).then(|| Arc::from(document.text));
+    let text = (texts == CrdTexts::Kept).then(|| Arc::from(document.text));
     for object in objects {
         // A patch that the user names is meant as a CRD, and its errors are reported.
         if !object.is_definition() || object.is_definition_patch() && !is_named {

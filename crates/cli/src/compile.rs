@@ -1,7 +1,7 @@
 //! `scantling compile`: turns extensions that only Scantling has into rules that every cluster accepts.
 
 use crate::args::{self, TargetFlags};
-use crate::catalog::{self, Catalog, Texts};
+use crate::catalog::{self, Catalog, CrdTexts};
 use crate::files;
 use crate::input::{Document, InputObject};
 use crate::problem::{ExitStatus, Problem, note};
@@ -195,7 +195,7 @@ fn invalid(file: &Arc<str>, crd: Value, target: TargetFlags) -> Result<Vec<Strin
         index: Vec::new(),
     };
     let entry = catalog::entry(file, object, target)?;
-    let mut catalog = Catalog::new(target, Texts::Dropped);
+    let mut catalog = Catalog::new(target, CrdTexts::Dropped);
     catalog.add(entry);
     let errors = catalog.entries().iter().flat_map(|entry| catalog.refused(entry));
     Ok(errors.map(ToString::to_string).collect())
@@ -211,7 +211,7 @@ fn costs(
     let definition = Definition::decode(crd.clone(), ApiVersion::V1, target.feature_gates)
         .map_err(|e| e.to_string())?
         .definition;
-    let catalog = Catalog::new(target, Texts::Dropped);
+    let catalog = Catalog::new(target, CrdTexts::Dropped);
     let mut lines = Vec::new();
     // Every version of a valid CRD in v1 has a schema, so both lists run in parallel.
     for (version, (version_name, lowering)) in definition.spec.versions().iter().zip(lowerings) {

@@ -3,7 +3,7 @@
 mod measure;
 
 use crate::args;
-use crate::catalog::{Catalog, CatalogEntry, OtherObjects, Texts};
+use crate::catalog::{Catalog, CatalogEntry, CrdTexts, OtherObjects};
 use crate::cluster;
 use crate::files;
 use crate::locate::Location;
@@ -28,7 +28,7 @@ pub(crate) fn run(flags: &args::Cost) -> Result<ExitStatus, Problem> {
     let begun = Instant::now();
     let (sources, mut problems) =
         files::find_schemas(flags.definitions.iter().chain(&flags.crds), &flags.read);
-    let mut catalog = Catalog::new(flags.target, Texts::Kept);
+    let mut catalog = Catalog::new(flags.target, CrdTexts::Kept);
     problems.extend(catalog.load(&sources, OtherObjects::Listed));
     let (objects, more) = files::find(&flags.filename, &flags.read);
     problems.extend(more);
@@ -43,7 +43,7 @@ pub(crate) fn run(flags: &args::Cost) -> Result<ExitStatus, Problem> {
         let (sources, more) = files::find_schemas(&flags.from, &flags.read);
         problems.extend(more);
         // Texts are kept only for locations, and earlier CRDs get none.
-        let mut earlier = Catalog::new(flags.target, Texts::Dropped);
+        let mut earlier = Catalog::new(flags.target, CrdTexts::Dropped);
         problems.extend(earlier.load(&sources, OtherObjects::Listed));
         compare(&mut items, &mut schemas, &estimate(&earlier));
     }

@@ -3,7 +3,7 @@
 mod kinds;
 
 use crate::args;
-use crate::catalog::{Catalog, OtherObjects, Texts};
+use crate::catalog::{Catalog, CrdTexts, OtherObjects};
 use crate::files;
 use crate::problem::{ExitStatus, Problem};
 use crate::render;
@@ -18,7 +18,7 @@ use serde::Serialize;
 /// Explains a field.
 pub(crate) fn run(flags: &args::Explain) -> Result<ExitStatus, Problem> {
     let (sources, mut problems) = files::find_schemas(&flags.crds, &flags.read);
-    let mut catalog = Catalog::new(flags.target, Texts::Dropped);
+    let mut catalog = Catalog::new(flags.target, CrdTexts::Dropped);
     if !sources.is_empty() {
         problems.extend(catalog.load(&sources, OtherObjects::Listed));
     }

@@ -4,7 +4,7 @@ mod generate;
 mod write;
 
 use crate::args;
-use crate::catalog::{Catalog, CatalogEntry, OtherObjects, Texts};
+use crate::catalog::{Catalog, CatalogEntry, CrdTexts, OtherObjects};
 use crate::files;
 use crate::problem::{ExitStatus, Problem};
 use crate::render;
@@ -18,7 +18,7 @@ pub(crate) use write::facts;
 /// Prints a sample of each CRD.
 pub(crate) fn run(flags: &args::Sample) -> Result<ExitStatus, Problem> {
     let (sources, mut problems) = files::find_schemas(&flags.paths, &flags.read);
-    let mut catalog = Catalog::new(flags.target, Texts::Dropped);
+    let mut catalog = Catalog::new(flags.target, CrdTexts::Dropped);
     problems.extend(catalog.load(&sources, OtherObjects::Listed));
     let mut samples = Vec::new();
     for entry in catalog.entries() {

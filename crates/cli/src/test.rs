@@ -9,7 +9,7 @@ mod update;
 mod watch;
 
 use crate::args;
-use crate::catalog::{self, Catalog, OtherObjects, Texts};
+use crate::catalog::{self, Catalog, CrdTexts, OtherObjects};
 use crate::files::{self, InputSource};
 use crate::input::{Document, InputObject};
 use crate::locate::{DocumentLocator, Location};
@@ -53,7 +53,7 @@ fn run_suites(
 ) -> Result<RunOutcome, Problem> {
     let (crds, more) = files::find_schemas(&flags.crds, &flags.read);
     problems.extend(more);
-    let mut shared = Catalog::new(flags.target, Texts::Dropped);
+    let mut shared = Catalog::new(flags.target, CrdTexts::Dropped);
     if !crds.is_empty() {
         problems.extend(shared.load(&crds, OtherObjects::Listed));
     }
@@ -248,7 +248,7 @@ impl Tests<'_> {
             .collect();
         let (sources, mut problems) = files::find(&paths, &self.flags.read);
         crds.extend(sources.iter().map(|source| PathBuf::from(&*source.name)));
-        let mut catalog = Catalog::new(self.flags.target, Texts::Dropped);
+        let mut catalog = Catalog::new(self.flags.target, CrdTexts::Dropped);
         problems.extend(catalog.load(&sources, OtherObjects::Listed));
         // A suite with a broken CRD does not run: its failures would only repeat the problem.
         match problems.is_empty() {
@@ -299,7 +299,7 @@ impl Tests<'_> {
             index: Vec::new(),
         };
         let entry = catalog::entry(&file.into(), object, self.flags.target)?;
-        let mut catalog = Catalog::new(self.flags.target, Texts::Dropped);
+        let mut catalog = Catalog::new(self.flags.target, CrdTexts::Dropped);
         catalog.add(entry);
         Ok(catalog)
     }

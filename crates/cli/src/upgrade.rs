@@ -9,7 +9,7 @@ mod schemas;
 mod tests;
 
 use crate::args;
-use crate::catalog::{Catalog, OtherObjects, Texts};
+use crate::catalog::{Catalog, CrdTexts, OtherObjects};
 use crate::cluster;
 use crate::files;
 use crate::policy::{self, Fingerprint, Policy};
@@ -34,8 +34,8 @@ pub(crate) fn run(flags: &args::Upgrade) -> Result<ExitStatus, Problem> {
     problems.extend(more);
     let cluster = cluster::asked_for(&flags.cluster)?;
     let (mut before, mut after) = (
-        Catalog::new(flags.target_before(), Texts::Kept),
-        Catalog::new(flags.target, Texts::Kept),
+        Catalog::new(flags.target_before(), CrdTexts::Kept),
+        Catalog::new(flags.target, CrdTexts::Kept),
     );
     problems.extend(after.load(&to, OtherObjects::Listed));
     match &cluster {

@@ -6,7 +6,7 @@ pub(crate) mod validator;
 mod write;
 
 use crate::args;
-use crate::catalog::{Catalog, OtherObjects, StoredObjects, Texts};
+use crate::catalog::{Catalog, CrdTexts, OtherObjects, StoredObjects};
 use crate::cluster;
 use crate::files;
 use crate::json_schemas::JsonSchemas;
@@ -48,7 +48,7 @@ pub(crate) fn run(flags: &args::Validate) -> Result<ExitStatus, Problem> {
     problems.extend(more);
     let (olds, more) = files::find(&flags.old, &flags.read);
     problems.extend(more);
-    let mut catalog = Catalog::new(flags.target, Texts::Kept);
+    let mut catalog = Catalog::new(flags.target, CrdTexts::Kept);
     let cluster = cluster::asked_for(&flags.cluster)?;
     match &cluster {
         // CRDs of the cluster come first: of several for one kind, the last one is used, so files override the cluster.

@@ -1,7 +1,7 @@
 //! The value that an expression is evaluated for.
 
 use crate::args;
-use crate::catalog::{Catalog, OtherObjects, Texts};
+use crate::catalog::{Catalog, CrdTexts, OtherObjects};
 use crate::files;
 use crate::problem::Problem;
 use crate::split;
@@ -103,7 +103,7 @@ fn first_document(file: &Path, read: &args::ReadFlags) -> Result<Value, Problem>
 /// Returns the version of the CRD that the flags name.
 fn resource(crd: &Path, flags: &args::Eval) -> Result<Arc<Resource>, Problem> {
     let (sources, problems) = files::find([crd], &flags.read);
-    let mut catalog = Catalog::new(flags.target, Texts::Dropped);
+    let mut catalog = Catalog::new(flags.target, CrdTexts::Dropped);
     let more = catalog.load(&sources, OtherObjects::Listed);
     if let Some(problem) = problems.into_iter().chain(more).next() {
         return Err(problem);

@@ -6,7 +6,7 @@
 
 use super::coverage::{Constraint, KindKey, join};
 use crate::args::TargetFlags;
-use crate::catalog::{self, Catalog, Texts};
+use crate::catalog::{self, Catalog, CrdTexts};
 use crate::input::InputObject;
 use scantling_cel::syntax::{BranchKind, branches};
 use scantling_schema::definition::ApiVersion;
@@ -33,7 +33,7 @@ impl BranchCatalog {
     /// Adds variants to the rules of a catalog; `None` if no rule has branches.
     pub(crate) fn new(original: &Catalog, target: TargetFlags) -> Result<Option<Self>, String> {
         let mut variants = Variants::default();
-        let mut catalog = Catalog::new(target, Texts::Dropped);
+        let mut catalog = Catalog::new(target, CrdTexts::Dropped);
         for entry in original.entries() {
             let mut value = entry.definition.encode(ApiVersion::V1);
             let versions = value

@@ -224,7 +224,7 @@ fn has_gates(crd: &Value, wanted: &[String], gates: &FeatureGates<'_>) -> Result
     let Some(profile) = profiles(crd).next() else {
         return Ok(true);
     };
-    let gates = gates.of(profile, &sets, annotation(crd, MAJOR_VERSION))?;
+    let gates = gates.states(profile, &sets, annotation(crd, MAJOR_VERSION))?;
     for gate in wanted {
         let (name, enabled) = match gate.strip_prefix('-') {
             Some(name) => (name, false),
@@ -286,7 +286,7 @@ impl<'a> FeatureGates<'a> {
     }
 
     /// The gates of a cluster profile and feature set, with their state.
-    fn of(&self, profile: &str, sets: &[&str], versions: &str) -> Result<BTreeMap<String, bool>, String> {
+    fn states(&self, profile: &str, sets: &[&str], versions: &str) -> Result<BTreeMap<String, bool>, String> {
         let lists = self.lists.get_or_init(|| self.read_lists()).as_ref();
         let numbers =
             |text: &str| -> Vec<u64> { text.split(',').filter_map(|n| n.trim().parse().ok()).collect() };

@@ -42,7 +42,7 @@ pub(super) fn mistakes(
         bound: Vec::new(),
         found: Vec::new(),
     };
-    reads.visit(rule, &Facts::new());
+    reads.visit(rule, &KnownFields::new());
     let text = |path: ReadPath| {
         let name = field_path(&path.steps);
         let name = format!("{}.{name}", path.root);
@@ -65,7 +65,7 @@ struct ReadPath {
 }
 
 /// The fields that exist wherever an expression is evaluated.
-type Facts = BTreeSet<ReadPath>;
+type KnownFields = BTreeSet<ReadPath>;
 
 /// Finds reads of optional fields that nothing guards.
 struct Reads<'s> {
@@ -77,7 +77,7 @@ struct Reads<'s> {
 }
 
 impl Reads<'_> {
-    fn visit(&mut self, expression: &Expr, facts: &Facts) {
+    fn visit(&mut self, expression: &Expr, facts: &KnownFields) {
         match &expression.kind {
             ExprKind::Literal(_) | ExprKind::Ident(_) => {}
             ExprKind::Select { operand, test, .. } => {
@@ -94,17 +94,17 @@ impl Reads<'_> {
             } => match (&**function, args.as_slice()) {
                 // An error in one operand does not matter if the other one decides, on either side.
                 ("_&&_", [a, b]) => {
-                    self.visit(a, &with(facts, self.facts(b, true)));
-                    self.visit(b, &with(facts, self.facts(a, true)));
+                    self.visit(a, &union(facts, self.facts(b, true)));
+                    self.visit(b, &union(facts, self.facts(a, true)));
                 }
                 ("_||_", [a, b]) => {
-                    self.visit(a, &with(facts, self.facts(b, false)));
-                    self.visit(b, &with(facts, self.facts(a, false)));
+                    self.visit(a, &union(facts, self.facts(b, false)));
+                    self.visit(b, &union(facts, self.facts(a, false)));
                 }
                 ("_?_:_", [condition, then, otherwise]) => {
                     self.visit(condition, facts);
-                    self.visit(then, &with(facts, self.facts(condition, true)));
-                    self.visit(otherwise, &with(facts, self.facts(condition, false)));
+                    self.visit(then, &union(facts, self.facts(condition, true)));
+                    self.visit(otherwise, &union(facts, self.facts(condition, false)));
                 }
                 // Other calls evaluate all of their arguments.
                 (_, args) => target
@@ -122,7 +122,7 @@ impl Reads<'_> {
         }
     }
 
-    fn fold(&mut self, fold: &Comprehension, facts: &Facts) {
+    fn fold(&mut self, fold: &Comprehension, facts: &KnownFields) {
         // The range is evaluated outside, where the variables are not yet bound.
         self.visit(&fold.range, facts);
         self.visit(&fold.accu_init, facts);
@@ -196,7 +196,7 @@ impl Reads<'_> {
             .try_fold(self.schema, |schema, step| step.below(schema))
     }
 
-    fn check(&mut self, path: &ReadPath, facts: &Facts) {
+    fn check(&mut self, path: &ReadPath, facts: &KnownFields) {
         let Some((SchemaStep::Property(name), above)) = path.steps.split_last() else {
             return;
         };
@@ -226,11 +226,11 @@ impl Reads<'_> {
     }
 
     /// Returns the fields that exist if an expression has a value.
-    fn facts(&self, expression: &Expr, value: bool) -> Facts {
+    fn facts(&self, expression: &Expr, value: bool) -> KnownFields {
         match &expression.kind {
             ExprKind::Select { test: true, .. } if value => {
                 // A test of `self.a.b` that is true has also found `self.a`.
-                let mut facts = Facts::new();
+                let mut facts = KnownFields::new();
                 let mut here = Some(expression);
                 while let Some(read) = here {
                     facts.extend(self.path(read));
@@ -248,20 +248,20 @@ impl Reads<'_> {
                     // If `a && b` is true, both operands are. If it is false, one of them is, so only what both imply
                     // is known.
                     if (&**function == "_&&_") == value {
-                        with(&a, b)
+                        union(&a, b)
                     } else {
                         a.intersection(&b).cloned().collect()
                     }
                 }
                 // A comparison of a field that has a value has read the field.
-                _ => Facts::new(),
+                _ => KnownFields::new(),
             },
-            _ => Facts::new(),
+            _ => KnownFields::new(),
         }
     }
 }
 
-fn with(facts: &Facts, more: Facts) -> Facts {
+fn union(facts: &KnownFields, more: KnownFields) -> KnownFields {
     let mut all = more;
     all.extend(facts.iter().cloned());
     all

@@ -27,7 +27,7 @@ use crate::http::compute::{self, Class, FlowKey};
 use crate::http::connection::Connection;
 use crate::http::memory::Memory;
 use crate::http::reply::{Content, Reply};
-use crate::http::send::{Held, ResponseBody};
+use crate::http::send::{HeldUntilSent, ResponseBody};
 use crate::http::transport;
 use crate::http::websocket::{self, Upgrade};
 use crate::kinds::definitions::GROUP;
@@ -137,7 +137,7 @@ impl Api {
         let id = uuid::Uuid::new_v4().to_string();
         let (mut parts, body) = request.into_parts();
         if let Some(refusal) = transport::refusal(&parts) {
-            return refusal.map(|body| ResponseBody::new(body, Held::default(), active));
+            return refusal.map(|body| ResponseBody::new(body, HeldUntilSent::default(), active));
         }
         let mut upgrade = Upgrade::asked(&mut parts);
         let text = |name: HeaderName| header_text(&parts.headers, name);
@@ -213,12 +213,12 @@ impl Api {
                     connection: connection.id(),
                 };
                 let work = self.guarded(&head, target, body, &label, when_full, &flow);
-                let (reply, place) = work.await;
-                self.held(&head, reply, place, gzip)
+                let (reply, permit) = work.await;
+                self.held(&head, reply, permit, gzip)
             }
             Err(e) => (
                 access::refusal(e, Reply::error(e, head.accept())),
-                Held::default(),
+                HeldUntilSent::default(),
             ),
         };
         if indents {
@@ -272,16 +272,19 @@ impl Api {
         &self,
         head: &RequestMeta,
         reply: Reply,
-        place: Option<OwnedSemaphorePermit>,
+        permit: Option<OwnedSemaphorePermit>,
         gzip: bool,
-    ) -> (Reply, Held) {
+    ) -> (Reply, HeldUntilSent) {
         match reply.charge(&self.memory.responses, gzip) {
-            None => (refusal(&too_many_requests(), head.accept()), Held::default()),
+            None => (
+                refusal(&too_many_requests(), head.accept()),
+                HeldUntilSent::default(),
+            ),
             // The permit stays with the response until its body ends, so that slow readers count as requests in flight.
             memory => {
                 // Watches do not count among the requests in flight.
-                let place = place.filter(|_| !matches!(reply.body, Content::Events(_)));
-                (reply, Held { place, memory })
+                let permit = permit.filter(|_| !matches!(reply.body, Content::Events(_)));
+                (reply, HeldUntilSent { permit, memory })
             }
         }
     }
@@ -308,8 +311,8 @@ impl Api {
         flow: &FlowKey,
     ) -> (Reply, Option<OwnedSemaphorePermit>) {
         let refuse = |e: &ApiError| refusal(e, head.accept());
-        let place = Arc::clone(&self.in_flight).try_acquire_owned().ok();
-        if place.is_none() && when_full == WhenFull::Refuse {
+        let permit = Arc::clone(&self.in_flight).try_acquire_owned().ok();
+        if permit.is_none() && when_full == WhenFull::Refuse {
             return (refuse(&too_many_requests()), None);
         }
         // For a watch this bounds only its start; `timeout` in its query is not its duration, and is not even parsed.
@@ -351,7 +354,7 @@ impl Api {
                 refuse(&ApiError::new(504, "Timeout", message).details(Map::new()))
             }
         };
-        (reply, place)
+        (reply, permit)
     }
 }
 

@@ -22,7 +22,7 @@ use crate::status::{ApiError, ApiResult};
 use bytes::Bytes;
 use hyper::header;
 use models::ModelRenderer;
-use parts::{Form, Parts};
+use parts::{DocumentFormat, V2Parts};
 use scantling_schema::publish::OpenApiVersion;
 use scantling_value::{Limits, Map, Str, Value, json};
 use sha2::Digest as _;
@@ -69,7 +69,7 @@ fn parameter(name: &str, kind: &str) -> Value {
 #[derive(Debug, Default)]
 pub(crate) struct Documents {
     written: Mutex<BTreeMap<String, (String, Bytes)>>,
-    parts: Parts,
+    parts: V2Parts,
     /// OpenAPI v2 documents that are being sent, by their entity tag.
     sent: SharedListings,
 }
@@ -168,10 +168,10 @@ impl Documents {
 
     /// `/openapi/v3/apis/<group>/<version>`
     pub(crate) fn v3(&self, kinds: &Kinds, name: &str, head: &RequestMeta) -> ApiResult<Reply> {
-        let Some(subject) = Subject::find(kinds, name) else {
+        let Some(subject) = V3Subject::find(kinds, name) else {
             return Ok(nothing());
         };
-        let Some(form) = form_of(head, &V3_PROTOBUF) else {
+        let Some(format) = form_of(head, &V3_PROTOBUF) else {
             return Ok(Reply::bytes(406, "", Bytes::new()).with(header::VARY, "Accept"));
         };
         let hash = subject.hash(kinds);
@@ -183,11 +183,11 @@ impl Documents {
             let reply = reply.with(header::ETAG, &tag).with(header::VARY, "Accept");
             reply.with(header::LOCATION, &format!("/openapi/v3/{name}?hash={hash}"))
         } else {
-            let key = match form {
-                Form::Json => name.to_owned(),
-                Form::Protobuf => format!("{name} as protobuf"),
+            let key = match format {
+                DocumentFormat::Json => name.to_owned(),
+                DocumentFormat::Protobuf => format!("{name} as protobuf"),
             };
-            let write = || Ok(form.write(&subject.document(kinds)?));
+            let write = || Ok(format.write(&subject.document(kinds)?));
             let text = self.written(&key, &hash, write).map_err(unwritten)?;
             let reply = conditional(head, &tag, text);
             match asked {
@@ -195,7 +195,7 @@ impl Documents {
                 None => reply,
             }
         };
-        reply.content_type = form.content_type(&V3_PROTOBUF);
+        reply.content_type = format.content_type(&V3_PROTOBUF);
         Ok(reply)
     }
 
@@ -227,13 +227,13 @@ impl Documents {
     /// `/openapi/v2`
     pub(crate) fn v2(&self, kinds: &Kinds, head: &RequestMeta) -> ApiResult<Reply> {
         let hash = kinds.cache.hash.get_or_init(|| hash_of_all(kinds));
-        let Some(form) = form_of(head, &V2_PROTOBUF) else {
+        let Some(format) = form_of(head, &V2_PROTOBUF) else {
             return Ok(Reply::bytes(406, "", Bytes::new()));
         };
-        let tag = match form {
-            Form::Json => format!("\"{hash}\""),
+        let tag = match format {
+            DocumentFormat::Json => format!("\"{hash}\""),
             // The two formats have one address, so their tags must differ.
-            Form::Protobuf => format!("\"{hash}P\""),
+            DocumentFormat::Protobuf => format!("\"{hash}P\""),
         };
         // The body is set below, so that a 304 renders nothing.
         let mut reply = conditional(head, &tag, Bytes::new());
@@ -241,13 +241,13 @@ impl Documents {
             let list = match self.sent.get(&tag) {
                 Some(list) => list,
                 None => {
-                    let list = self.parts.document(kinds, form).map_err(unwritten)?;
+                    let list = self.parts.document(kinds, format).map_err(unwritten)?;
                     self.sent.share(tag, list)
                 }
             };
             reply.body = Reply::list(list).body;
         }
-        reply.content_type = form.content_type(&V2_PROTOBUF);
+        reply.content_type = format.content_type(&V2_PROTOBUF);
         Ok(reply)
     }
 }
@@ -259,68 +259,73 @@ fn unwritten(why: String) -> ApiError {
 }
 
 /// The subject of an OpenAPI v3 document.
-enum Subject<'n> {
+enum V3Subject<'n> {
     /// The kinds of a group and version.
     Kinds(&'n str, &'n str),
     /// A route without a kind.
     Route(&'n str),
 }
 
-impl<'n> Subject<'n> {
+impl<'n> V3Subject<'n> {
     /// The subject of a document's name, if there is one.
-    fn find(kinds: &Kinds, name: &'n str) -> Option<Subject<'n>> {
+    fn find(kinds: &Kinds, name: &'n str) -> Option<V3Subject<'n>> {
         let (group, version) = match name.split('/').collect::<Vec<_>>().as_slice() {
             ["api", version] => ("", *version),
             ["apis", group, version] => (*group, *version),
             _ => {
                 return routes::names(kinds)
                     .any(|n| n == name)
-                    .then_some(Subject::Route(name));
+                    .then_some(V3Subject::Route(name));
             }
         };
         kinds_of(kinds, group, version).next()?;
-        Some(Subject::Kinds(group, version))
+        Some(V3Subject::Kinds(group, version))
     }
 
     fn hash(&self, kinds: &Kinds) -> String {
         match self {
-            Subject::Kinds(group, version) => hash_of(kinds, group, version),
-            Subject::Route(_) => route_hash(),
+            V3Subject::Kinds(group, version) => hash_of(kinds, group, version),
+            V3Subject::Route(_) => route_hash(),
         }
     }
 
     fn document(&self, kinds: &Kinds) -> Result<Value, String> {
         match self {
-            Subject::Kinds(group, version) => document(kinds, group, version),
-            Subject::Route(name) => routes::document(kinds, name),
+            V3Subject::Kinds(group, version) => document(kinds, group, version),
+            V3Subject::Route(name) => routes::document(kinds, name),
         }
     }
 }
 
-impl Form {
+impl DocumentFormat {
     /// The media type of a document, given those of its protobuf format.
     fn content_type(self, protobuf: &[&'static str; 2]) -> &'static str {
         match self {
-            Form::Json => "application/json",
-            Form::Protobuf => protobuf[0],
+            DocumentFormat::Json => "application/json",
+            DocumentFormat::Protobuf => protobuf[0],
         }
     }
 
     /// A document of OpenAPI v3.
     fn write(self, document: &Value) -> Bytes {
         match self {
-            Form::Json => document.to_json().into(),
-            Form::Protobuf => gnostic::v3::document(document).into(),
+            DocumentFormat::Json => document.to_json().into(),
+            DocumentFormat::Protobuf => gnostic::v3::document(document).into(),
         }
     }
 }
 
 /// The format of a document that a client prefers, given the media types of its protobuf format.
-fn form_of(head: &RequestMeta, protobuf: &[&str; 2]) -> Option<Form> {
+fn form_of(head: &RequestMeta, protobuf: &[&str; 2]) -> Option<DocumentFormat> {
     let accept = head.accept.as_deref().filter(|accept| !accept.is_empty());
     media::clauses(accept.unwrap_or("*/*")).iter().find_map(|clause| {
-        let json = clause.takes("application/json").then_some(Form::Json);
-        json.or_else(|| protobuf.iter().any(|t| clause.takes(t)).then_some(Form::Protobuf))
+        let json = clause.takes("application/json").then_some(DocumentFormat::Json);
+        json.or_else(|| {
+            protobuf
+                .iter()
+                .any(|t| clause.takes(t))
+                .then_some(DocumentFormat::Protobuf)
+        })
     })
 }
 

@@ -7,7 +7,7 @@ use crate::http::compute;
 use crate::kinds::kind::{Kind, Protobuf, Version};
 use crate::metrics::Label;
 use crate::request::{ObjectPath, Query, no_segment};
-use crate::rest::view::Shape;
+use crate::rest::view::ViewRenderer;
 use crate::status::{ApiError, ApiResult, GroupResource};
 use std::sync::Arc;
 
@@ -126,7 +126,7 @@ impl<'a> ResourceRequest<'a> {
     }
 
     /// The renderer of the response.
-    pub(crate) fn shape(&self) -> ApiResult<Shape<'a>> {
-        Shape::new(self.wanted()?, self.query, self.kind, self.version, now())
+    pub(crate) fn shape(&self) -> ApiResult<ViewRenderer<'a>> {
+        ViewRenderer::new(self.wanted()?, self.query, self.kind, self.version, now())
     }
 }

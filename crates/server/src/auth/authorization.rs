@@ -14,12 +14,12 @@ use std::borrow::Cow;
 #[derive(Clone, Debug)]
 pub(crate) struct Attributes<'a> {
     pub(crate) verb: Cow<'a, str>,
-    pub(crate) subject: Subject<'a>,
+    pub(crate) subject: RequestTarget<'a>,
 }
 
 /// The target of an action.
 #[derive(Clone, Debug)]
-pub(crate) enum Subject<'a> {
+pub(crate) enum RequestTarget<'a> {
     /// A path outside resources.
     Path(Cow<'a, str>),
     /// A resource. Empty parts are not given.
@@ -47,7 +47,7 @@ impl<'a> Attributes<'a> {
         let Target::Object(object) = target else {
             return Attributes {
                 verb: method.as_str().to_ascii_lowercase().into(),
-                subject: Subject::Path(percent_decode_str(path).decode_utf8_lossy()),
+                subject: RequestTarget::Path(percent_decode_str(path).decode_utf8_lossy()),
             };
         };
         let name = object.name.as_deref().unwrap_or_default();
@@ -63,7 +63,7 @@ impl<'a> Attributes<'a> {
         };
         Attributes {
             verb: verb.into(),
-            subject: Subject::Resource(Resource {
+            subject: RequestTarget::Resource(Resource {
                 group: &object.gv.group,
                 resource: &object.resource,
                 subresource: object.subresource.as_deref().unwrap_or_default(),
@@ -83,7 +83,7 @@ impl<'a> Attributes<'a> {
 
     /// Returns whether the role `system:public-info-viewer`, which every user has, allows the action.
     fn is_public(&self) -> bool {
-        let Subject::Path(path) = &self.subject else {
+        let RequestTarget::Path(path) = &self.subject else {
             return false;
         };
         let public = ["/healthz", "/livez", "/readyz", "/version", "/version/"];
@@ -98,11 +98,11 @@ impl<'a> Attributes<'a> {
     pub(crate) fn forbidden(&self, user: &User, reason: &str) -> ApiError {
         let (who, verb) = (go::quote(&user.name), &self.verb);
         let (what, about, name) = match &self.subject {
-            Subject::Path(path) => {
+            RequestTarget::Path(path) => {
                 let nothing = GroupResource { group: "", kind: "" };
                 (format!("path {}", go::quote(path)), nothing, &Cow::Borrowed(""))
             }
-            Subject::Resource(r) => {
+            RequestTarget::Resource(r) => {
                 let resource = match r.subresource {
                     "" => Cow::Borrowed(r.resource),
                     subresource => format!("{}/{subresource}", r.resource).into(),

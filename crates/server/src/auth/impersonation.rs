@@ -5,7 +5,7 @@
 //! do. Either suffices.
 
 use crate::auth::authentication::{ANONYMOUS, AUTHENTICATED, MASTERS, UNAUTHENTICATED, User};
-use crate::auth::authorization::{Attributes, Resource, Subject, decide};
+use crate::auth::authorization::{Attributes, RequestTarget, Resource, decide};
 use crate::config::AuthorizationMode;
 use crate::status::{ApiError, ApiResult};
 use hyper::header::{HeaderMap, HeaderValue};
@@ -376,6 +376,6 @@ fn resource<'a>(group: &'a str, resource: &'a str, name: &'a str) -> Resource<'a
 fn attributes<'a>(verb: &'a str, target: Resource<'a>) -> Attributes<'a> {
     Attributes {
         verb: verb.into(),
-        subject: Subject::Resource(target),
+        subject: RequestTarget::Resource(target),
     }
 }

@@ -17,9 +17,9 @@ pub(crate) const MAX_FRAME: usize = 16 * 1024;
 /// Resources that a response holds until its body ends.
 #[derive(Debug, Default)]
 #[expect(dead_code, reason = "what it holds is given back when it is dropped")]
-pub(crate) struct Held {
+pub(crate) struct HeldUntilSent {
     /// Its in-flight permit.
-    pub(crate) place: Option<OwnedSemaphorePermit>,
+    pub(crate) permit: Option<OwnedSemaphorePermit>,
     /// The memory of its body.
     pub(crate) memory: Option<Charge>,
 }
@@ -30,13 +30,13 @@ pub(crate) struct ResponseBody {
     /// The rest of a frame that was too large.
     rest: Bytes,
     progress: Option<Arc<StreamProgress>>,
-    _held: Held,
+    _held: HeldUntilSent,
     _request: ActiveRequest,
 }
 
 impl ResponseBody {
     /// Must be called in the task that sends the response.
-    pub(crate) fn new(body: Body, held: Held, request: ActiveRequest) -> ResponseBody {
+    pub(crate) fn new(body: Body, held: HeldUntilSent, request: ActiveRequest) -> ResponseBody {
         ResponseBody {
             body,
             rest: Bytes::new(),

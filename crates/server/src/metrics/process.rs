@@ -15,7 +15,7 @@ pub(super) struct Process;
 impl Collector for Process {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         // A scrape must not fail because `/proc` cannot be read.
-        let Ok(facts) = Facts::now() else {
+        let Ok(facts) = ProcessFacts::now() else {
             return Ok(());
         };
         let seconds = ConstCounter::new(facts.cpu_seconds);
@@ -34,17 +34,17 @@ impl Collector for Process {
     }
 }
 
-struct Facts {
+struct ProcessFacts {
     cpu_seconds: f64,
     gauges: [(&'static str, &'static str, f64); 5],
 }
 
-impl Facts {
+impl ProcessFacts {
     #[expect(
         clippy::cast_precision_loss,
         reason = "samples are floats, whatever they count"
     )]
-    fn now() -> ProcResult<Facts> {
+    fn now() -> ProcResult<ProcessFacts> {
         let seen = Seen::myself()?;
         let stat = seen.stat()?;
         let seconds = |ticks: u64| ticks as f64 / ticks_per_second() as f64;
@@ -52,7 +52,7 @@ impl Facts {
             LimitValue::Unlimited => f64::INFINITY,
             LimitValue::Value(n) => n as f64,
         };
-        Ok(Facts {
+        Ok(ProcessFacts {
             cpu_seconds: seconds(stat.utime + stat.stime),
             gauges: [
                 (

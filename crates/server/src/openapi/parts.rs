@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// The format of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Form {
+pub(super) enum DocumentFormat {
     Json,
     Protobuf,
 }
@@ -35,13 +35,13 @@ struct Member {
     written: MaybeCompressed,
 }
 
-impl Form {
+impl DocumentFormat {
     fn part(self, paths: &Map, definitions: &Map) -> KindPart {
         let members = |all: &Map, protobuf: fn(&str, &Value) -> Vec<u8>| {
             let member = |(name, value): (&scantling_value::Str, &Value)| {
                 let mut written = match self {
-                    Form::Json => json_member(name, value),
-                    Form::Protobuf => protobuf(name, value),
+                    DocumentFormat::Json => json_member(name, value),
+                    DocumentFormat::Protobuf => protobuf(name, value),
                 };
                 // It is kept for long, so excess capacity is released.
                 written.shrink_to_fit();
@@ -69,21 +69,21 @@ fn json_member(name: &str, value: &Value) -> Vec<u8> {
 
 /// The rendered parts, by format and state of a kind; zero is the part of no kind in particular.
 #[derive(Debug, Default)]
-pub(super) struct Parts {
-    written: Mutex<BTreeMap<(Form, u32), Arc<KindPart>>>,
+pub(super) struct V2Parts {
+    written: Mutex<BTreeMap<(DocumentFormat, u32), Arc<KindPart>>>,
 }
 
-impl Parts {
+impl V2Parts {
     /// The document.
-    pub(super) fn document(&self, kinds: &Kinds, form: Form) -> Result<Listing, String> {
-        let shared = self.part(form, 0, || {
+    pub(super) fn document(&self, kinds: &Kinds, format: DocumentFormat) -> Result<Listing, String> {
+        let shared = self.part(format, 0, || {
             let (paths, definitions) = v2::shared(kinds);
-            Ok(form.part(&paths, &definitions))
+            Ok(format.part(&paths, &definitions))
         })?;
         let mut parts = vec![shared];
         let mut current = BTreeSet::from([0]);
         for kind in kinds.all() {
-            parts.push(self.of_kind(kind, form)?);
+            parts.push(self.of_kind(kind, format)?);
             current.insert(kind.serial);
             // Thousands of parts take long, so each counts towards the deadline.
             deadline::tick_by(STEPS);
@@ -94,32 +94,32 @@ impl Parts {
         drop(written);
         let paths = sorted(&parts, |p| &p.paths);
         let definitions = sorted(&parts, |p| &p.definitions);
-        Ok(match form {
-            Form::Json => json(&paths, &definitions),
-            Form::Protobuf => protobuf(&paths, &definitions),
+        Ok(match format {
+            DocumentFormat::Json => json(&paths, &definitions),
+            DocumentFormat::Protobuf => protobuf(&paths, &definitions),
         })
     }
 
-    fn of_kind(&self, kind: &Kind, form: Form) -> Result<Arc<KindPart>, String> {
-        self.part(form, kind.serial, || {
+    fn of_kind(&self, kind: &Kind, format: DocumentFormat) -> Result<Arc<KindPart>, String> {
+        self.part(format, kind.serial, || {
             let (paths, definitions) = v2::of_kind(kind)?;
-            Ok(form.part(&paths, &definitions))
+            Ok(format.part(&paths, &definitions))
         })
     }
 
     fn part(
         &self,
-        form: Form,
+        format: DocumentFormat,
         serial: u32,
         write: impl FnOnce() -> Result<KindPart, String>,
     ) -> Result<Arc<KindPart>, String> {
         let written = || self.written.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(part) = written().get(&(form, serial)) {
+        if let Some(part) = written().get(&(format, serial)) {
             return Ok(Arc::clone(part));
         }
         // Without the lock: rendering takes long, and another request may need a part that exists.
         let part = Arc::new(write()?);
-        written().insert((form, serial), Arc::clone(&part));
+        written().insert((format, serial), Arc::clone(&part));
         Ok(part)
     }
 }

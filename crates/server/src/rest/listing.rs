@@ -26,7 +26,7 @@ pub(crate) const COMPRESSOR: usize = 320 * 1024;
 
 /// A list of objects, or the parts of a document, not yet rendered. Responses with the same list share it.
 #[derive(Clone, Debug)]
-pub(crate) struct Listing(Arc<Parts>);
+pub(crate) struct Listing(Arc<ListingParts>);
 
 /// An item of a list.
 #[derive(Debug)]
@@ -37,7 +37,7 @@ pub(crate) enum ListItem {
 }
 
 #[derive(Debug)]
-struct Parts {
+struct ListingParts {
     before: Vec<u8>,
     items: Vec<ListItem>,
     /// The bytes of the first members of each text that the list leaves out.
@@ -89,7 +89,7 @@ impl Listing {
         renderer: Option<Renderer>,
         length: Option<usize>,
     ) -> Listing {
-        Listing(Arc::new(Parts {
+        Listing(Arc::new(ListingParts {
             before: frame.before,
             items,
             omitted: frame.omitted,
@@ -147,7 +147,7 @@ impl Listing {
 #[derive(Debug, Default)]
 pub(crate) struct SharedListings {
     // Weak, so that a list is freed with the last response that sends it.
-    recent: Mutex<VecDeque<(String, Weak<Parts>)>>,
+    recent: Mutex<VecDeque<(String, Weak<ListingParts>)>>,
 }
 
 /// The maximum number of lists.

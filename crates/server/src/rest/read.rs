@@ -11,7 +11,7 @@ use crate::rest::entry_cache::is_normalized;
 use crate::rest::listing::{ListItem, Listing};
 use crate::rest::options::{ListOptions, VersionMatch};
 use crate::rest::page::Continue;
-use crate::rest::render::{ListFrame, Renderer, Rows, Texts};
+use crate::rest::render::{ListFrame, ListTexts, Renderer, Rows};
 use crate::rest::selector::{FieldSelector, LabelSelector};
 use crate::rest::view::ListMeta;
 use crate::status::{ApiError, ApiResult};
@@ -265,7 +265,7 @@ pub(crate) async fn list(call: &ResourceRequest<'_>, options: &ListOptions) -> A
     let (api_version, kind) = (call.api_version(), &call.kind.list_kind);
     let shape = call.shape()?;
     if shape.is_plain() {
-        let mut texts = Texts::new(call);
+        let mut texts = ListTexts::new(call);
         let take =
             |c: &ResourceRequest<'_>, s: &Selection, e: &Arc<Entry>, v: &Converted| texts.take(c, s, e, v);
         let found = find(call, options, &selection, take).await?;

@@ -15,7 +15,7 @@ use crate::request::{ObjectPath, Query};
 use crate::rest::conversion::Converted;
 use crate::rest::listing::{ListItem, Listing};
 use crate::rest::read::{SelectedItems, Selection, is_selected, object_if_selected, text_if_selected};
-use crate::rest::view::{ListMeta, RowObject, Shape};
+use crate::rest::view::{ListMeta, RowObject, ViewRenderer};
 use crate::status::{ApiError, ApiResult};
 use scantling_store::{Entry, MaybeCompressed};
 use scantling_value::{Map, Value, yaml};
@@ -64,7 +64,7 @@ pub(crate) struct Rows {
 }
 
 impl Rows {
-    pub(crate) fn new(call: &ResourceRequest<'_>, shape: &Shape<'_>) -> ApiResult<Rows> {
+    pub(crate) fn new(call: &ResourceRequest<'_>, shape: &ViewRenderer<'_>) -> ApiResult<Rows> {
         let wanted = &shape.wanted;
         let is_message = wanted.encoding == Encoding::Protobuf && wanted.view == View::Object;
         let lazy_beyond = match wanted.encoding {
@@ -137,7 +137,7 @@ impl Rows {
     pub(crate) fn reply(
         self,
         call: &ResourceRequest<'_>,
-        shape: &Shape<'_>,
+        shape: &ViewRenderer<'_>,
         found: SelectedItems<Row>,
     ) -> ApiResult<Reply> {
         let (api_version, kind) = (call.api_version(), &call.kind.list_kind);
@@ -184,7 +184,7 @@ pub(crate) fn too_large() -> ApiError {
 }
 
 /// The texts of a list in JSON.
-pub(crate) struct Texts {
+pub(crate) struct ListTexts {
     /// True if entries can be decoded again without a webhook.
     is_lazy: bool,
     /// The memory of the texts that are not those of the store.
@@ -192,9 +192,9 @@ pub(crate) struct Texts {
     charge: Charge,
 }
 
-impl Texts {
-    pub(crate) fn new(call: &ResourceRequest<'_>) -> Texts {
-        Texts {
+impl ListTexts {
+    pub(crate) fn new(call: &ResourceRequest<'_>) -> ListTexts {
+        ListTexts {
             is_lazy: call.kind.codec.webhook().is_none(),
             held: 0,
             charge: call.api.memory.responses.empty(),
@@ -304,7 +304,7 @@ impl fmt::Debug for Renderer {
 }
 
 impl Renderer {
-    pub(crate) fn new(call: &ResourceRequest<'_>, shape: &Shape<'_>) -> ApiResult<Renderer> {
+    pub(crate) fn new(call: &ResourceRequest<'_>, shape: &ViewRenderer<'_>) -> ApiResult<Renderer> {
         let mut versions = call.kind.versions.iter();
         let version = versions.position(|v| v.name == call.version.name);
         Ok(Renderer {
@@ -361,7 +361,7 @@ impl Renderer {
     fn write_object(&self, object: Value, out: &mut Vec<u8>) -> ApiResult<()> {
         let version = self.kind.versions.get(self.version);
         let version = version.ok_or_else(|| ApiError::internal_error("a kind lacks its version"))?;
-        let shape = Shape {
+        let shape = ViewRenderer {
             wanted: self.wanted.clone(),
             row_object: self.row_object,
             kind: &self.kind,

@@ -2,7 +2,7 @@
 
 use crate::api::ResourceRequest;
 use crate::auth::authentication::{Credential, User};
-use crate::auth::authorization::{self, Attributes, Resource, Subject};
+use crate::auth::authorization::{self, Attributes, RequestTarget, Resource};
 use crate::auth::service_accounts::ISSUER;
 use crate::codec::media::{self, View};
 use crate::codec::order;
@@ -301,12 +301,12 @@ fn asked(object: &Value) -> Attributes<'_> {
     if object.at(["spec", "nonResourceAttributes"]).is_some() {
         return Attributes {
             verb: path("verb").into(),
-            subject: Subject::Path(path("path").into()),
+            subject: RequestTarget::Path(path("path").into()),
         };
     }
     Attributes {
         verb: resource("verb").into(),
-        subject: Subject::Resource(Resource {
+        subject: RequestTarget::Resource(Resource {
             group: resource("group"),
             resource: resource("resource"),
             subresource: resource("subresource"),

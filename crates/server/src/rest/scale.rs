@@ -11,7 +11,7 @@ use crate::rest::conversion::Memo;
 use crate::rest::managed_fields::SCALE_VERSION;
 use crate::rest::options::{WriteKind, WriteOptions};
 use crate::rest::read;
-use crate::rest::view::Shape;
+use crate::rest::view::ViewRenderer;
 use crate::rest::write::{
     Change, Edit, ObjectSource, Ownership, Part, WriteRequest, check_name_matches_path,
     check_namespace_matches_path, metadata_mut, metadata_str,
@@ -258,7 +258,7 @@ fn check_type(document: &Value) -> Result<(), String> {
 }
 
 /// The response with a scale, whose tables have their own columns.
-pub(crate) fn reply(shape: Shape<'_>, scale: Value) -> ApiResult<Reply> {
+pub(crate) fn reply(shape: ViewRenderer<'_>, scale: Value) -> ApiResult<Reply> {
     static COLUMNS: LazyLock<Columns> = LazyLock::new(|| {
         let number = |name: &str, description: &str, path: &str| Column {
             name: name.to_owned(),
@@ -283,7 +283,7 @@ pub(crate) fn reply(shape: Shape<'_>, scale: Value) -> ApiResult<Reply> {
             "you requested PartialObjectMetadataList, but the requested object is not a list (*v1.Scale)";
         return Err(ApiError::not_acceptable(why));
     }
-    let shape = Shape {
+    let shape = ViewRenderer {
         columns: match shape.kind.built_in {
             true => &BUILTIN_COLUMNS,
             false => &COLUMNS,

@@ -22,7 +22,7 @@ pub(crate) enum RowObject {
 
 /// Renders the objects of a response.
 #[derive(Debug)]
-pub(crate) struct Shape<'a> {
+pub(crate) struct ViewRenderer<'a> {
     pub(crate) wanted: Negotiated,
     pub(crate) row_object: RowObject,
     pub(crate) kind: &'a Kind,
@@ -60,7 +60,7 @@ impl ListMeta {
     }
 }
 
-impl<'a> Shape<'a> {
+impl<'a> ViewRenderer<'a> {
     /// Returns the renderer that a request asks for.
     pub(crate) fn new(
         wanted: Negotiated,
@@ -68,7 +68,7 @@ impl<'a> Shape<'a> {
         kind: &'a Kind,
         version: &'a Version,
         now: i64,
-    ) -> ApiResult<Shape<'a>> {
+    ) -> ApiResult<ViewRenderer<'a>> {
         let asked = query.get_or_empty("includeObject");
         let row_object = match asked {
             // `includeObject` is an option of tables; elsewhere, any value is ignored.
@@ -84,7 +84,7 @@ impl<'a> Shape<'a> {
                 )));
             }
         };
-        Ok(Shape {
+        Ok(ViewRenderer {
             wanted,
             row_object,
             kind,

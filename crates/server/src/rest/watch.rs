@@ -19,12 +19,12 @@ use crate::rest::lines::{WatchEventType, Which};
 use crate::rest::options::ListOptions;
 use crate::rest::read::{self, Selection};
 use crate::rest::render::{MAX_DECODED, too_large};
-use crate::rest::view::{RowObject, Shape};
+use crate::rest::view::{RowObject, ViewRenderer};
 use crate::status::{ApiError, ApiResult};
 use bytes::Bytes;
 use http_body_util::{BodyExt, StreamBody};
 use hyper::body::Frame;
-use recent::Form;
+use recent::ServedForm;
 use scantling_store::{Entry, Event, StoreError, Watch};
 use scantling_value::{Map, Value};
 use std::convert::Infallible;
@@ -118,7 +118,7 @@ enum Item {
 pub(crate) async fn watch(call: &ResourceRequest<'_>, options: &ListOptions) -> ApiResult<Reply> {
     let selection = Selection::new(call, options)?;
     let version = read::watch_version(&options.resource_version)?;
-    let Shape {
+    let ViewRenderer {
         wanted, row_object, ..
     } = call.shape()?;
     let content_type = match (wanted.encoding, wanted.encoding.stream_type()) {
@@ -349,8 +349,8 @@ impl Stream {
         })
     }
 
-    fn shape(&self) -> Result<Shape<'_>, Option<ApiError>> {
-        Ok(Shape {
+    fn shape(&self) -> Result<ViewRenderer<'_>, Option<ApiError>> {
+        Ok(ViewRenderer {
             wanted: self.wanted.clone(),
             row_object: self.row_object,
             kind: &self.kind,
@@ -369,7 +369,7 @@ impl Stream {
         let unwritten: usize = unwritten.map(|entry| entry.value.len()).sum();
         call.offload(unwritten + self.selection.work()).await;
         let converted = Converted::for_entries(&call, before.into_iter().chain(after)).await;
-        let form = Form {
+        let form = ServedForm {
             serial: self.kind.serial,
             version: self.version,
         };

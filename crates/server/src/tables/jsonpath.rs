@@ -82,9 +82,9 @@ const MOST: usize = 1 << 20;
 
 /// The values that a step has selected.
 #[derive(Default)]
-struct Found<'a>(Vec<&'a Value>);
+struct SelectedValues<'a>(Vec<&'a Value>);
 
-impl<'a> Found<'a> {
+impl<'a> SelectedValues<'a> {
     fn push(&mut self, value: &'a Value) -> Result<(), String> {
         deadline::tick();
         if self.0.len() >= MOST {
@@ -106,7 +106,7 @@ fn follow<'a>(path: &'a [JsonPathStep], from: Vec<&'a Value>) -> Result<Vec<&'a 
 
 impl JsonPathStep {
     fn from<'a>(&'a self, found: Vec<&'a Value>) -> Result<Vec<&'a Value>, String> {
-        let mut out = Found::default();
+        let mut out = SelectedValues::default();
         match self {
             JsonPathStep::Field(name) => out.extend(found.iter().filter_map(|v| v.get(name)))?,
             JsonPathStep::Wildcard => {
@@ -153,7 +153,7 @@ impl JsonPathStep {
 }
 
 /// A value and everything below it that is not empty, the value itself first. Strings contain bytes.
-fn descend<'a>(value: &'a Value, out: &mut Found<'a>) -> Result<(), String> {
+fn descend<'a>(value: &'a Value, out: &mut SelectedValues<'a>) -> Result<(), String> {
     // A stack instead of recursion: objects may be as deep as the limit of the decoder.
     let mut open = vec![value];
     while let Some(value) = open.pop() {
@@ -176,7 +176,7 @@ fn descend<'a>(value: &'a Value, out: &mut Found<'a>) -> Result<(), String> {
 
 impl Slice {
     /// Selects elements of a list. Returns whether the path continues: an empty slice ends it.
-    fn eval<'a>(&self, value: &'a Value, out: &mut Found<'a>) -> Result<bool, String> {
+    fn eval<'a>(&self, value: &'a Value, out: &mut SelectedValues<'a>) -> Result<bool, String> {
         let items = match value {
             Value::Null => return Ok(true),
             Value::Array(items) => items,
@@ -222,7 +222,7 @@ impl Slice {
 }
 
 impl Filter {
-    fn eval<'a>(&'a self, value: &'a Value, out: &mut Found<'a>) -> Result<(), String> {
+    fn eval<'a>(&'a self, value: &'a Value, out: &mut SelectedValues<'a>) -> Result<(), String> {
         let Value::Array(items) = value else {
             return Err("value is not array or slice and cannot be filtered".to_owned());
         };

@@ -1,4 +1,4 @@
-//! Deletes a CRD: deletes its objects, and then removes the finalizer that held it.
+//! Deletes a CRD: deletes its objects, and then removes the finalizer that remaining it.
 
 use super::{PAUSE, write};
 use crate::api::Api;
@@ -113,11 +113,11 @@ async fn step(api: &Arc<Api>, name: &str) -> Result<CleanupProgress, StoreError>
         .metadata
         .get_mut("finalizers")
         .and_then(Value::as_array_mut);
-    let held = finalizers.is_some_and(|f| {
+    let remaining = finalizers.is_some_and(|f| {
         f.retain(|f| f.as_str() != Some(CLEANUP));
         !f.is_empty()
     });
-    if held {
+    if remaining {
         write(api, &definition, before, expected).await?;
     } else {
         api.store.write(&key, Write::Delete { expected }).await?;
@@ -138,7 +138,7 @@ pub(crate) fn terminating(status: &str, reason: &str, message: &str) -> Conditio
 
 /// The objects that could not be deleted at once.
 #[derive(Debug, Default)]
-pub(crate) struct Held {
+pub(crate) struct RemainingObjects {
     /// The number of objects.
     pub(crate) objects: usize,
     /// The number of objects that each finalizer holds.
@@ -146,25 +146,25 @@ pub(crate) struct Held {
 }
 
 /// Deletes or marks every object below a prefix; returns the remaining ones.
-pub(crate) async fn delete_all(api: &Arc<Api>, prefix: &str) -> Result<Held, StoreError> {
+pub(crate) async fn delete_all(api: &Arc<Api>, prefix: &str) -> Result<RemainingObjects, StoreError> {
     let request = ListRequest {
         prefix: prefix.to_owned(),
         at: ReadAt::Latest,
         ..ListRequest::default()
     };
     let page = api.store.list(request).await?;
-    let mut held = Held::default();
+    let mut remaining = RemainingObjects::default();
     for entry in &page.entries {
-        // Objects that are held already are only decoded, which may take long without waiting for anything.
+        // Objects that are remaining already are only decoded, which may take long without waiting for anything.
         tokio::task::consume_budget().await;
         if let Some(finalizers) = delete_one(api, entry).await? {
-            held.objects += 1;
+            remaining.objects += 1;
             for finalizer in finalizers {
-                *held.finalizers.entry(finalizer).or_default() += 1;
+                *remaining.finalizers.entry(finalizer).or_default() += 1;
             }
         }
     }
-    Ok(held)
+    Ok(remaining)
 }
 
 /// Deletes an object, or marks it if finalizers hold it; returns the finalizers.
@@ -198,7 +198,7 @@ async fn delete_one(api: &Arc<Api>, entry: &Arc<Entry>) -> Result<Option<Vec<Str
     };
     match api.store.write(&entry.key, write).await {
         Ok(_) => Ok(Some(finalizers).filter(|f| !f.is_empty())),
-        // The object counts as held, so another round looks at its new state.
+        // The object counts as remaining, so another round looks at its new state.
         Err(StoreError::Conflict { .. }) => Ok(Some(finalizers)),
         Err(StoreError::NotFound { .. }) => Ok(None),
         Err(e) => Err(e),

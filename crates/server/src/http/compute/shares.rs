@@ -31,17 +31,17 @@ impl FlowKey {
 pub(super) struct Shares {
     /// The maximum number of permits of one user with several requests.
     max_per_user: u32,
-    state: Mutex<State>,
+    state: Mutex<SharesState>,
 }
 
 #[derive(Debug)]
-struct State {
+struct SharesState {
     free: u32,
     /// In the order of their arrival.
     waiting: Vec<Waiting>,
     /// The users and connections that hold permits or wait.
-    users: HashMap<String, Record>,
-    connections: HashMap<u64, Record>,
+    users: HashMap<String, ClientRecord>,
+    connections: HashMap<u64, ClientRecord>,
     /// The number of permits granted so far.
     granted: u64,
 }
@@ -54,7 +54,7 @@ struct Waiting {
 }
 
 #[derive(Debug, Default)]
-struct Record {
+struct ClientRecord {
     /// The requests that hold permits or wait.
     requests: usize,
     held: u32,
@@ -101,7 +101,7 @@ impl Shares {
     pub(super) fn new(permits: u32, max_per_user: u32) -> Arc<Shares> {
         Arc::new(Shares {
             max_per_user,
-            state: Mutex::new(State {
+            state: Mutex::new(SharesState {
                 free: permits,
                 waiting: Vec::new(),
                 users: HashMap::new(),
@@ -133,12 +133,12 @@ impl Shares {
         self.state().free
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, SharesState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Grants free permits to waiting requests.
-    fn grant(self: &Arc<Self>, mut state: MutexGuard<'_, State>) {
+    fn grant(self: &Arc<Self>, mut state: MutexGuard<'_, SharesState>) {
         state.forget_withdrawn();
         let mut granted = Vec::new();
         while let Some(next) = state.next(self.max_per_user) {
@@ -158,14 +158,14 @@ impl Shares {
     }
 }
 
-impl State {
+impl SharesState {
     fn count(&mut self, flow: &FlowKey) {
         match self.users.get_mut(flow.name()) {
             Some(record) => record.requests += 1,
             None => {
-                let first = Record {
+                let first = ClientRecord {
                     requests: 1,
-                    ..Record::default()
+                    ..ClientRecord::default()
                 };
                 self.users.insert(flow.name().to_owned(), first);
             }
@@ -183,7 +183,7 @@ impl State {
 
     /// Forgets a request that is over.
     fn uncount(&mut self, flow: &FlowKey) {
-        let is_last = |record: &mut Record| {
+        let is_last = |record: &mut ClientRecord| {
             record.requests -= 1;
             record.requests == 0
         };

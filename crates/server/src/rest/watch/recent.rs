@@ -21,13 +21,13 @@ pub(crate) struct RecentObjects {
 #[derive(Debug)]
 struct CachedObject {
     entry: Arc<Entry>,
-    form: Form,
+    form: ServedForm,
     object: Arc<Value>,
 }
 
 /// The form of an object: a version of one state of its kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Form {
+pub(super) struct ServedForm {
     pub(super) serial: u32,
     pub(super) version: usize,
 }
@@ -37,7 +37,7 @@ impl RecentObjects {
     pub(super) fn object(
         &self,
         entry: &Arc<Entry>,
-        form: Form,
+        form: ServedForm,
         decode: impl FnOnce() -> ApiResult<Value>,
     ) -> ApiResult<Arc<Value>> {
         let kept = || self.kept.lock().unwrap_or_else(PoisonError::into_inner);
@@ -87,7 +87,7 @@ mod tests {
         let recent = RecentObjects::default();
         let mut decoded = 0;
         let mut ask = |entry: &Arc<Entry>, version| {
-            let form = Form { serial: 1, version };
+            let form = ServedForm { serial: 1, version };
             let object = recent.object(entry, form, || {
                 decoded += 1;
                 Ok(Value::Null)

@@ -61,7 +61,7 @@ pub(crate) struct Api {
     pub(crate) keys: KeySpace,
     pub(crate) kinds: ArcSwap<Kinds>,
     pub(crate) documents: openapi::Documents,
-    pub(crate) lines: crate::rest::lines::Lines,
+    pub(crate) event_encodings: crate::rest::event_encoding_cache::EventEncodingCache,
     pub(crate) tokens: Tokens,
     /// Signs the tokens of service accounts.
     pub(crate) issuer: TokenIssuer,
@@ -90,7 +90,7 @@ pub(crate) struct Api {
     pub(crate) compiler: crate::kinds::custom::Compiler,
     pub(crate) crds: CrdBarrier,
     /// Objects that writes of other objects depend on.
-    pub(crate) decoded: crate::rest::decoded::DecodedCache,
+    pub(crate) related_objects: crate::rest::related_objects_cache::RelatedObjectsCache,
     /// The admission plugins that are enabled, in their order.
     pub(crate) plugins: Vec<&'static dyn scantling_builtin::admission::Plugin>,
     /// Held while a write is counted against quotas.

@@ -7,10 +7,10 @@ mod gnostic;
 pub(crate) mod models;
 mod names;
 mod operations;
-mod parts;
 mod paths;
 mod routes;
 mod v2;
+mod v2_parts;
 
 use crate::api::RequestMeta;
 use crate::codec::media;
@@ -22,12 +22,12 @@ use crate::status::{ApiError, ApiResult};
 use bytes::Bytes;
 use hyper::header;
 use models::ModelRenderer;
-use parts::{DocumentFormat, V2Parts};
 use scantling_schema::publish::OpenApiVersion;
 use scantling_value::{Limits, Map, Str, Value, json};
 use sha2::Digest as _;
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock, Mutex};
+use v2_parts::{DocumentFormat, V2Parts};
 
 const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1";
 const SCALE: &str = "io.k8s.api.autoscaling.v1.Scale";

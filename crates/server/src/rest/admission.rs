@@ -207,7 +207,7 @@ impl Api {
 
     /// Decodes entries, unless they are cached. If there is much to decode, the request becomes heavy.
     async fn decode_all(&self, entries: &[Arc<Entry>]) -> ApiResult<Vec<Arc<Value>>> {
-        let cached = self.decoded.get(entries);
+        let cached = self.related_objects.get(entries);
         let missing = entries.iter().zip(&cached).filter(|(_, object)| object.is_none());
         let bytes = missing.map(|(entry, _)| entry.value.len()).sum();
         if compute::is_heavy(bytes, 1) {
@@ -222,13 +222,18 @@ impl Api {
 
     fn decode_new(&self, entry: &Arc<Entry>) -> ApiResult<Arc<Value>> {
         let object = Arc::new(read::stored(entry)?);
-        self.decoded.insert(entry, &object);
+        self.related_objects.insert(entry, &object);
         Ok(object)
     }
 
     /// Decodes an entry outside of a request, unless it is cached.
     pub(crate) fn decode(&self, entry: &Arc<Entry>) -> ApiResult<Arc<Value>> {
-        match self.decoded.get(std::slice::from_ref(entry)).pop().flatten() {
+        match self
+            .related_objects
+            .get(std::slice::from_ref(entry))
+            .pop()
+            .flatten()
+        {
             Some(object) => Ok(object),
             None => compute::in_place(entry.value.len(), || self.decode_new(entry)),
         }

@@ -6,12 +6,12 @@
 
 mod client;
 mod memo;
-mod recent;
+mod recent_conversions;
 mod review;
 mod trust;
 
 pub(crate) use memo::{Memo, with_conversions};
-pub(crate) use recent::RecentConversions;
+pub(crate) use recent_conversions::RecentConversions;
 pub(crate) use review::group_version_kind;
 
 use crate::api::ResourceRequest;
@@ -27,7 +27,7 @@ use crate::status::{ApiError, ApiResult};
 use base64::Engine as _;
 use client::WebhookCaller;
 use futures_util::future::join_all;
-use recent::RecentOf;
+use recent_conversions::RecentOf;
 use review::{ConversionRequest, ReviewVersion, WebhookError};
 use scantling_schema::definition::{Definition, WebhookClient};
 use scantling_schema::names::group_version;

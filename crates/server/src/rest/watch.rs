@@ -1,9 +1,9 @@
 //! Watch streams: existing objects, then changes, each event once and in order.
 
 mod backlog;
-mod recent;
+mod recent_objects;
 
-pub(crate) use recent::RecentObjects;
+pub(crate) use recent_objects::RecentObjects;
 
 use crate::api::{Api, ResourceRequest};
 use crate::codec::media::{Accept, Encoding, Negotiated};
@@ -15,7 +15,7 @@ use crate::kinds::kind::{Kind, Version};
 use crate::metrics::{self, Label, Running};
 use crate::request::{ObjectPath, Query};
 use crate::rest::conversion::Converted;
-use crate::rest::lines::{WatchEventType, Which};
+use crate::rest::event_encoding_cache::{EventKey, WatchEventType};
 use crate::rest::options::ListOptions;
 use crate::rest::read::{self, Selection};
 use crate::rest::render::{MAX_DECODED, too_large};
@@ -24,7 +24,7 @@ use crate::status::{ApiError, ApiResult};
 use bytes::Bytes;
 use http_body_util::{BodyExt, StreamBody};
 use hyper::body::Frame;
-use recent::ServedForm;
+use recent_objects::ServedForm;
 use scantling_store::{Entry, Event, StoreError, Watch};
 use scantling_value::{Map, Value};
 use std::convert::Infallible;
@@ -381,7 +381,7 @@ impl Stream {
             };
             entry.map_or(Ok(false), |e| selects(e).map_err(Some))
         };
-        let (happened, entry) = match (selected(before)?, selected(after)?) {
+        let (event_type, entry) = match (selected(before)?, selected(after)?) {
             (false, false) => return Ok(()),
             (false, true) => (WatchEventType::Added, after),
             (true, true) => (WatchEventType::Modified, after),
@@ -390,19 +390,19 @@ impl Stream {
         };
         let entry = entry.ok_or(None)?;
         if self.shape()?.is_plain() {
-            let which = Which {
+            let key = EventKey {
                 revision: event.revision,
                 serial: self.kind.serial,
                 version: self.version,
-                happened,
+                event_type,
             };
             // All watchers of a kind send the same line, so it is rendered for the first of them.
-            let line = self.api.lines.line(which, || {
+            let line = self.api.event_encodings.line(key, || {
                 // The last state of an object has the revision of its deletion.
                 let text = Text::of_converted(&call, entry, &converted).map_err(Some)?;
                 let text = text.at_revision(event.revision);
                 let mut line = Vec::with_capacity(text.len() + 32);
-                happened.write(&mut line, |out| text.write(out));
+                event_type.write(&mut line, |out| text.write(out));
                 Ok::<_, Option<ApiError>>(line)
             })?;
             return self.push(line);
@@ -410,7 +410,7 @@ impl Stream {
         let mut object = Value::clone(&*shown(entry).map_err(Some)?);
         crate::rest::write::set_version(&mut object, event.revision);
         let mut line = Vec::new();
-        self.write(happened, Item::Object(object), &mut line)?;
+        self.write(event_type, Item::Object(object), &mut line)?;
         self.push(line.into())
     }
 
@@ -439,17 +439,17 @@ impl Stream {
     /// Appends an event in the requested view and encoding.
     fn write(
         &mut self,
-        happened: WatchEventType,
+        event_type: WatchEventType,
         item: Item,
         out: &mut Vec<u8>,
     ) -> Result<(), Option<ApiError>> {
         match item {
-            Item::Text(text) => happened.write(out, |out| text.write_without(0, out)),
+            Item::Text(text) => event_type.write(out, |out| text.write_without(0, out)),
             Item::Object(object) => {
                 let shown = self.shape()?.event(object, self.first).map_err(Some)?;
                 let shown = shown.ok_or(None)?;
                 self.first = false;
-                happened.write_object(out, &shown, self.wanted.encoding);
+                event_type.write_object(out, &shown, self.wanted.encoding);
             }
             Item::Entry(entry) => {
                 let call = self.call()?;
@@ -458,7 +458,7 @@ impl Stream {
                     true => Item::Text(Listed::of_object(&call, &entry, &object)),
                     false => Item::Object(object),
                 };
-                self.write(happened, item, out)?;
+                self.write(event_type, item, out)?;
             }
         }
         Ok(())

@@ -8,17 +8,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// The maximum size of stored text whose decoded objects are kept.
 const MAX_BYTES: usize = 4 << 20;
 
-/// Decoded objects by the revision that wrote them. A new revision is another entry, so nothing is ever stale.
+/// DecodedObjects objects by the revision that wrote them. A new revision is another entry, so nothing is ever stale.
 #[derive(Debug, Default)]
-pub(crate) struct DecodedCache(Mutex<Decoded>);
+pub(crate) struct RelatedObjectsCache(Mutex<DecodedObjects>);
 
 #[derive(Debug, Default)]
-struct Decoded {
+struct DecodedObjects {
     objects: BTreeMap<Revision, (Arc<str>, Arc<Value>)>,
     bytes: usize,
 }
 
-impl DecodedCache {
+impl RelatedObjectsCache {
     /// Returns the objects of entries, each `None` if it must be decoded.
     pub(crate) fn get(&self, entries: &[Arc<Entry>]) -> Vec<Option<Arc<Value>>> {
         let cache = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -40,7 +40,7 @@ impl DecodedCache {
         let mut cache = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         // Clearing is cheaper than tracking the order of use, and few objects are in use at once.
         if cache.bytes + size > MAX_BYTES {
-            *cache = Decoded::default();
+            *cache = DecodedObjects::default();
         }
         let kept = (Arc::clone(&entry.key), Arc::clone(object));
         if cache.objects.insert(entry.mod_revision, kept).is_none() {

@@ -1,4 +1,4 @@
-//! The lines of recent events, rendered once for all watchers.
+//! A cache of recent events in their encoding, so that each is encoded once for all watchers.
 
 use crate::codec::cbor;
 use crate::codec::media::Encoding;
@@ -56,43 +56,43 @@ impl WatchEventType {
 
 /// The key of a line: a write, in one version of one state of a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Which {
+pub(crate) struct EventKey {
     pub(crate) revision: u64,
     pub(crate) serial: u32,
     pub(crate) version: usize,
-    pub(crate) happened: WatchEventType,
+    pub(crate) event_type: WatchEventType,
 }
 
 /// The bytes of lines that are kept. Watchers that lag behind render theirs again.
 const KEPT: usize = 4 << 20;
 
-/// The lines of recent events, of all kinds together.
+/// The encoded lines of recent events, of all kinds together.
 #[derive(Debug, Default)]
-pub(crate) struct Lines {
-    kept: Mutex<CachedLine>,
+pub(crate) struct EventEncodingCache {
+    kept: Mutex<CachedLines>,
 }
 
 #[derive(Debug, Default)]
-struct CachedLine {
-    lines: BTreeMap<Which, Bytes>,
+struct CachedLines {
+    lines: BTreeMap<EventKey, Bytes>,
     bytes: usize,
 }
 
-impl Lines {
-    /// Returns a line, which is rendered on first use.
+impl EventEncodingCache {
+    /// Returns a line, key is rendered on first use.
     pub(crate) fn line<E>(
         &self,
-        which: Which,
+        key: EventKey,
         write: impl FnOnce() -> Result<Vec<u8>, E>,
     ) -> Result<Bytes, E> {
         let kept = || self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(line) = kept().lines.get(&which) {
+        if let Some(line) = kept().lines.get(&key) {
             return Ok(line.clone());
         }
         // Rendered without the lock. Two watchers may render the same line; the result is the same.
         let line = Bytes::from(write()?);
         let mut kept = kept();
-        if kept.lines.insert(which, line.clone()).is_none() {
+        if kept.lines.insert(key, line.clone()).is_none() {
             kept.bytes += line.len();
         }
         while kept.bytes > KEPT {
@@ -112,17 +112,17 @@ mod tests {
 
     #[test]
     fn watch_lines_are_cached_and_evicted() {
-        let lines = Lines::default();
-        let which = |revision| Which {
+        let lines = EventEncodingCache::default();
+        let key = |revision| EventKey {
             revision,
             serial: 1,
             version: 0,
-            happened: WatchEventType::Added,
+            event_type: WatchEventType::Added,
         };
         let mut written = 0;
         for revision in [1, 1, 2, 3, 1] {
             let size = if revision == 3 { KEPT } else { 10 };
-            let line = lines.line(which(revision), || {
+            let line = lines.line(key(revision), || {
                 written += 1;
                 Ok::<_, ()>(vec![b'x'; size])
             });

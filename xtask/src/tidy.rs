@@ -7,6 +7,7 @@ mod dependencies;
 mod layers;
 mod names;
 mod prose;
+mod references;
 mod sources;
 
 use crate::run::{cargo, output, root};
@@ -24,6 +25,7 @@ pub(crate) fn tidy(bless: bool) -> Result<(), String> {
     findings.extend(sources::check(&files));
     findings.extend(sources::check_fuzz_list(&root)?);
     findings.extend(sources::check_test_map(&root, &files)?);
+    findings.extend(references::check(&root, &files)?);
     findings.extend(names::check(&files));
     findings.extend(prose::check(&root)?);
     findings.extend(api::check(&root, &files, bless)?);

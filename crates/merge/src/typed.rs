@@ -1,17 +1,17 @@
 //! Schema-driven comparison and merging of objects.
 
+mod builtin_types;
 mod compare;
 mod merge;
-mod model;
+mod object_type;
 mod owned;
 mod reconcile;
 mod remove;
-mod ty;
 mod validate;
 
+pub use builtin_types::merge_schema;
 pub use compare::Comparison;
-pub use model::merge_schema;
-pub use ty::ObjectType;
+pub use object_type::ObjectType;
 pub use validate::{Duplicates, TypeErrors, ValidatedSibling};
 
 pub(crate) use reconcile::reconcile;

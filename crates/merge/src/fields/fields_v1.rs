@@ -1,7 +1,7 @@
 //! Field sets in the encoding of `managedFields`. A write changes a few paths of large sets, so sets are
 //! edited in their encoded form and decoded only if the whole set matters.
 
-use super::v1::{SELF, document, element_key, parse_element, reread};
+use super::codec::{SELF, document, element_key, parse_element, reread};
 use super::{Element, FieldsError, Set, SetBuilder};
 use scantling_value::{Map, Value};
 use std::collections::BTreeSet;

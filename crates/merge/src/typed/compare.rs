@@ -1,7 +1,7 @@
 //! Type-driven comparison of two objects.
 
 use super::SHARED_DEPTH;
-use super::ty::{ChosenType, ListSchema, MapSchema, TypeRef};
+use super::object_type::{ChosenType, ListSchema, MapSchema, TypeRef};
 use crate::fields::{Element, Set, SetBuilder, equal};
 use itertools::{EitherOrBoth, Itertools};
 use scantling_value::{Map, Value, deadline};

@@ -1,6 +1,6 @@
 //! Merges an applied value into a live one.
 
-use super::ty::{ChosenType, ListSchema, MapSchema, TypeRef};
+use super::object_type::{ChosenType, ListSchema, MapSchema, TypeRef};
 use itertools::{EitherOrBoth, Itertools};
 use scantling_value::{Map, Str, Value, deadline};
 

@@ -1,6 +1,6 @@
 //! The fields that an object sets.
 
-use super::ty::{ChosenType, ListSchema, MapSchema, TypeRef};
+use super::object_type::{ChosenType, ListSchema, MapSchema, TypeRef};
 use crate::fields::{Element, Set, SetBuilder};
 use scantling_value::{Map, Value, deadline};
 

@@ -1,6 +1,6 @@
 //! Reconciles field sets with a schema that changed.
 
-use super::ty::{ChosenType, TypeRef};
+use super::object_type::{ChosenType, TypeRef};
 use crate::fields::{Element, FieldsKey, FieldsNode, FieldsV1, Set};
 use scantling_value::deadline;
 

@@ -2,8 +2,8 @@
 //!
 //! A set names a field if it contains its path or, for a declared field, a path through it.
 
+use super::object_type::{ChosenType, ListSchema, MapSchema, TypeRef};
 use super::owned::sets_member;
-use super::ty::{ChosenType, ListSchema, MapSchema, TypeRef};
 use crate::fields::{Element, Set};
 use scantling_value::{Map, Value, deadline};
 

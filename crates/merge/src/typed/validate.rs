@@ -1,7 +1,7 @@
 //! Validation of values against a type.
 
 use super::SHARED_DEPTH;
-use super::ty::{ChosenType, ListSchema, MapSchema, ScalarType, TypeRef};
+use super::object_type::{ChosenType, ListSchema, MapSchema, ScalarType, TypeRef};
 use scantling_value::{Map, TextList, Value, deadline, go};
 use std::fmt;
 

@@ -1,6 +1,6 @@
 //! Types for field ownership: a view of a structural schema.
 
-use super::model::merge_schema;
+use super::builtin_types::merge_schema;
 use crate::fields::Element;
 use scantling_apitypes::TypeTable;
 use scantling_schema::structural::{Additional, ListType, MapType, Structural, Type};

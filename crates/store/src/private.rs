@@ -1,6 +1,6 @@
 //! Files and directories that only their owner may access: they contain Secrets and private keys.
 
-use std::fs::{DirBuilder, Permissions};
+use std::fs::{DirBuilder, File, Permissions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -90,29 +90,25 @@ impl NewFile {
         let mut prefix = std::ffi::OsString::from(".");
         prefix.push(name);
         prefix.push(".");
-        let directory = match path.parent() {
-            // The parent of a bare file name is empty.
-            Some(parent) if !parent.as_os_str().is_empty() => parent,
-            _ => Path::new("."),
-        };
         // Renaming is atomic only within one file system.
         let file = tempfile::Builder::new()
             .prefix(&prefix)
             .suffix(".tmp")
             .permissions(Permissions::from_mode(FILE_MODE))
-            .tempfile_in(directory)?;
+            .tempfile_in(directory_of(path))?;
         Ok(Self {
             file,
             path: path.to_owned(),
         })
     }
 
-    /// Makes the contents durable and renames the file.
+    /// Renames the file and makes it durable.
     pub fn commit(self) -> io::Result<()> {
         // Without this, a crash after the rename could leave an empty file.
         self.file.as_file().sync_all()?;
-        self.file.persist(self.path).map_err(|error| error.error)?;
-        Ok(())
+        self.file.persist(&self.path).map_err(|error| error.error)?;
+        // Without this, a crash could undo the rename.
+        flush_directory(directory_of(&self.path))
     }
 }
 
@@ -131,6 +127,20 @@ pub fn write(path: &Path, contents: &[u8]) -> io::Result<()> {
     let mut file = NewFile::create(path)?;
     file.write_all(contents)?;
     file.commit()
+}
+
+/// The directory of a file.
+fn directory_of(path: &Path) -> &Path {
+    match path.parent() {
+        // The parent of a bare file name is empty.
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
+}
+
+/// Flushes a directory, so that created and renamed files are durable.
+pub(crate) fn flush_directory(path: &Path) -> io::Result<()> {
+    File::open(path).and_then(|directory| directory.sync_all())
 }
 
 fn refused(why: &str) -> io::Error {

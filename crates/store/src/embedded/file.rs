@@ -394,7 +394,5 @@ pub(crate) fn io_error(action: &'static str, path: &Path, source: io::Error) -> 
 
 /// Flushes a directory, so that created and renamed files are durable.
 pub(crate) fn flush_directory(path: &Path) -> Result<(), StoreError> {
-    File::open(path)
-        .and_then(|directory| directory.sync_all())
-        .map_err(|source| io_error("flush directory", path, source))
+    private::flush_directory(path).map_err(|source| io_error("flush directory", path, source))
 }

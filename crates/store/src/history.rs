@@ -77,6 +77,11 @@ impl Topic {
             wake: watch::Sender::new(()),
         }
     }
+
+    /// Returns whether nothing refers to the ring: neither events nor the positions of watches.
+    fn is_unused(&self) -> bool {
+        self.ring.events.is_empty() && self.wake.is_closed()
+    }
 }
 
 /// All events, and the events by collection, so that a watch never reads events of other collections.
@@ -197,8 +202,7 @@ impl History {
         if let Some(topic) = self.topics.get_mut(name) {
             // INVARIANT: a topic holds its events in the order of `all`, so this one is its front.
             topic.ring.pop();
-            // A topic with watches stays even if it is empty: their positions refer to its ring.
-            if topic.ring.events.is_empty() && topic.wake.is_closed() {
+            if topic.is_unused() {
                 self.topics.remove(name);
             }
         }
@@ -242,11 +246,9 @@ impl History {
         (&topic.ring, topic.wake.subscribe())
     }
 
-    /// Removes a topic without events and subscribers; the caller has dropped its receiver.
+    /// Removes a topic if it is unused. The caller has dropped its receiver.
     pub(crate) fn unsubscribe(&mut self, name: &str) {
-        // The watch that is being dropped still holds its own receiver.
-        let last = |topic: &Topic| topic.ring.events.is_empty() && topic.wake.receiver_count() <= 1;
-        if self.topics.get(name).is_some_and(last) {
+        if self.topics.get(name).is_some_and(Topic::is_unused) {
             self.topics.remove(name);
         }
     }
@@ -257,5 +259,26 @@ impl History {
             None => Some(&self.all.ring),
             Some(name) => self.topics.get(name).map(|topic| &topic.ring),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn topics_without_events_and_watches_are_removed() {
+        let mut history = History::new(HistoryLimits::default(), 0);
+        let name: Arc<str> = "/registry/example.com/widgets/".into();
+        let (_, first) = history.subscribe(Some(&name));
+        let (_, second) = history.subscribe(Some(&name));
+        drop(first);
+        history.unsubscribe(&name);
+        assert_eq!(history.topics.len(), 1, "a watch is left");
+        // Two watches may drop their receivers before either unsubscribes.
+        let (_, third) = history.subscribe(Some(&name));
+        drop((second, third));
+        history.unsubscribe(&name);
+        assert!(history.topics.is_empty());
     }
 }

@@ -44,6 +44,8 @@ impl fmt::Debug for Watch {
 
 impl Drop for Watch {
     fn drop(&mut self) {
+        // Of two watches that are dropped at once, the later one must find the topic without receivers.
+        self.wake = watch::channel(()).1;
         self.cache.unwatch(&self.position);
     }
 }

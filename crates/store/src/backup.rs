@@ -1,4 +1,4 @@
-//! Backups: exports a store as JSON Lines, and imports it.
+//! Backups: a store as JSON Lines.
 //!
 //! The first line is a header and every further line an entry. The last line holds the number of entries and
 //! a checksum, so a truncated file is not taken for a backup.
@@ -134,36 +134,6 @@ pub async fn export(
 
 fn json(line: &impl Serialize) -> std::io::Result<String> {
     serde_json::to_string(line).map_err(std::io::Error::other)
-}
-
-/// Creates all entries of a backup in a store. Fails before it writes anything if a key already exists. The
-/// entries get new revisions; to keep theirs, create a store with
-/// [`EmbeddedStore::restore`](crate::EmbeddedStore::restore).
-///
-/// All entries are held in memory, because only the last line of a backup proves that it is complete.
-pub async fn import(store: &dyn Store, input: impl BufRead + Send) -> Result<BackupSummary, BackupError> {
-    let mut reader = BackupReader::begin(input)?;
-    let entries: Vec<Arc<Entry>> = reader.collect::<Result<_, _>>()?;
-    let summary = BackupSummary {
-        revision: reader.revision(),
-        entries: entries.len() as u64,
-    };
-    for entry in &entries {
-        if let Some(current) = store.get(&entry.key, ReadAt::Latest).await? {
-            return Err(StoreError::AlreadyExists { current }.into());
-        }
-    }
-    for entry in &entries {
-        store
-            .write(
-                &entry.key,
-                crate::Write::Create {
-                    value: entry.value.clone(),
-                },
-            )
-            .await?;
-    }
-    Ok(summary)
 }
 
 /// The maximum length of a line: every byte of the largest key and value may take six characters.

@@ -18,7 +18,7 @@ mod store;
 mod types;
 mod watch;
 
-pub use backup::{BackupError, BackupSummary, export, import};
+pub use backup::{BackupError, BackupSummary, export};
 pub use compressed::MaybeCompressed;
 pub use embedded::{CheckReport, EmbeddedConfig, EmbeddedStore, FaultInjector, FaultKind, FileOperation};
 pub use error::{Remedy, StoreError};

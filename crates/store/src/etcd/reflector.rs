@@ -108,7 +108,7 @@ pub(crate) async fn state(client: &EtcdClient, prefix: &str, at: Revision) -> Re
     }
 }
 
-/// Lists the initial state: at a revision `window` before the latest, or the oldest that etcd still has.
+/// Lists the initial state: at a revision `window` before the latest, or at a later one that etcd still has.
 pub(crate) async fn begin(client: &EtcdClient, prefix: &str, window: u64) -> Result<Snapshot, StoreError> {
     let probe = |at: Revision| {
         let request = RangeRequest {

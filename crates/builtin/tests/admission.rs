@@ -115,6 +115,27 @@ fn limit_ranges_default_and_limit_resources() {
 }
 
 #[test]
+fn ratios_are_compared_in_thousandths() {
+    let pod = |request: &str, limit: &str| {
+        format!(
+            r#"{{"spec":{{"containers":[{{"name":"c","resources":{{"requests":{{"cpu":"{request}"}},
+            "limits":{{"cpu":"{limit}"}}}}}}]}}}}"#
+        )
+    };
+    let range = r#"{"kind":"LimitRange","metadata":{"name":"l"},"spec":{"limits":[{"type":"Container",
+        "maxLimitRequestRatio":{"cpu":"1500m"}}]}}"#;
+    let refused = |request: &str, limit: &str| {
+        let answer = create("pods", &pod(request, limit), &[range]);
+        answer.starts_with("LimitRanger: ").then_some(answer)
+    };
+    assert_eq!(refused("2", "3"), None);
+    // Less than a thousandth counts as one.
+    assert_eq!(refused("1m", "1100u"), Some("LimitRanger: 403 pods \"x\" is forbidden: cpu max limit to request ratio per Container is 1500m, but provided ratio is 2.000000".to_owned()));
+    assert_eq!(refused("1u", "1m"), None);
+    assert_eq!(refused("0", "1"), Some("LimitRanger: 403 pods \"x\" is forbidden: cpu max limit to request ratio per Container is 1500m, but no request is specified or request is 0".to_owned()));
+}
+
+#[test]
 fn quotas_count_and_limit() {
     let quota = |used: &str| {
         format!(

@@ -240,10 +240,39 @@ fn check_claim(claim: &Value, limit: &Value, errors: &mut Errors) {
         let start = format!("maximum {name} usage per {kind} is {}", most.canonical());
         match requests.get(&name) {
             None => errors.push(format!("{start}.  No request is specified")),
-            Some(request) if *request > most => {
-                errors.push(format!("{start}, but request is {}", request.canonical()));
+            Some(request) => {
+                let amounts = Comparable::new(Some(request), None, &most);
+                if amounts.request > amounts.bound {
+                    errors.push(format!("{start}, but request is {}", request.canonical()));
+                }
             }
-            Some(_) => {}
+        }
+    }
+}
+
+/// The greatest integer that has thousandths in 64 bits.
+const MAX_MILLI: i64 = i64::MAX / 1000;
+
+/// Amounts as integers of the same unit: thousandths, or whole ones if an amount is too large. Absent amounts are 0.
+struct Comparable {
+    request: i64,
+    limit: i64,
+    bound: i64,
+}
+
+impl Comparable {
+    fn new(request: Option<&Quantity>, limit: Option<&Quantity>, bound: &Quantity) -> Comparable {
+        let units = |exponent| {
+            let scaled = |amount: Option<&Quantity>| amount.map_or(0, |amount| amount.scaled(exponent));
+            [scaled(request), scaled(limit), bound.scaled(exponent)]
+        };
+        let whole = units(0);
+        let is_small = whole.iter().all(|amount| *amount <= MAX_MILLI);
+        let [request, limit, bound] = if is_small { units(-3) } else { whole };
+        Comparable {
+            request,
+            limit,
+            bound,
         }
     }
 }
@@ -256,12 +285,15 @@ fn check_least(
     limit: Option<&Quantity>,
 ) -> Option<String> {
     let start = || format!("minimum {name} usage per {kind} is {}", least.canonical());
+    let amounts = Comparable::new(request, limit, least);
     match (request, limit) {
         (None, _) => Some(format!("{}.  No request is specified", start())),
-        (Some(request), _) if request < least => {
+        (Some(request), _) if amounts.request < amounts.bound => {
             Some(format!("{}, but request is {}", start(), request.canonical()))
         }
-        (_, Some(limit)) if limit < least => Some(format!("{}, but limit is {}", start(), limit.canonical())),
+        (_, Some(limit)) if amounts.limit < amounts.bound => {
+            Some(format!("{}, but limit is {}", start(), limit.canonical()))
+        }
         _ => None,
     }
 }
@@ -274,10 +306,13 @@ fn check_most(
     limit: Option<&Quantity>,
 ) -> Option<String> {
     let start = || format!("maximum {name} usage per {kind} is {}", most.canonical());
+    let amounts = Comparable::new(request, limit, most);
     match (request, limit) {
         (_, None) => Some(format!("{}.  No limit is specified", start())),
-        (_, Some(limit)) if limit > most => Some(format!("{}, but limit is {}", start(), limit.canonical())),
-        (Some(request), _) if request > most => {
+        (_, Some(limit)) if amounts.limit > amounts.bound => {
+            Some(format!("{}, but limit is {}", start(), limit.canonical()))
+        }
+        (Some(request), _) if amounts.request > amounts.bound => {
             Some(format!("{}, but request is {}", start(), request.canonical()))
         }
         _ => None,
@@ -295,18 +330,25 @@ fn check_ratio(
         let most = most.canonical();
         format!("{name} max limit to request ratio per {kind} is {most}")
     };
+    let amounts = Comparable::new(request, limit, most);
     // A ratio with 0 does not exist, so that 0 is reported as if the amount were absent.
-    let given = |amount: Option<&Quantity>| amount.map(Quantity::as_approximate_float).filter(|a| *a != 0.0);
-    let Some(request) = given(request) else {
+    if amounts.request == 0 {
         return Some(format!(
             "{}, but no request is specified or request is 0",
             start()
         ));
-    };
-    let Some(limit) = given(limit) else {
+    }
+    if amounts.limit == 0 {
         return Some(format!("{}, but no limit is specified or limit is 0", start()));
-    };
+    }
+    #[expect(clippy::cast_precision_loss, reason = "kube-apiserver compares floats")]
+    let [request, limit, whole, milli] =
+        [amounts.request, amounts.limit, most.scaled(0), most.scaled(-3)].map(|n| n as f64);
     let ratio = limit / request;
+    let is_over = match most.scaled(0) <= MAX_MILLI {
+        true => ratio * 1000.0 > milli,
+        false => ratio > whole,
+    };
     // Go's `%f` prints six decimals.
-    (ratio > most.as_approximate_float()).then(|| format!("{}, but provided ratio is {ratio:.6}", start()))
+    is_over.then(|| format!("{}, but provided ratio is {ratio:.6}", start()))
 }

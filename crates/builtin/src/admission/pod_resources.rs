@@ -3,6 +3,7 @@
 use crate::checks::resources::{is_huge_pages, quantity, sum};
 use scantling_notation::quantity::Quantity;
 use scantling_value::{Map, Value};
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 /// Amounts of resources by name.
@@ -55,15 +56,72 @@ impl AmountList {
 /// The amounts of a pod without its overhead: the sum of its containers, or what an init container needs if that is
 /// more. Amounts of the pod itself take precedence.
 pub(super) fn of_containers(pod: &Value, bound: AmountList) -> Amounts {
+    let total = aggregate(pod, |container| {
+        amounts(container.at(["resources", bound.field()]))
+    });
+    with_pod_level(pod, bound, total)
+}
+
+/// The amounts of a pod with its overhead.
+pub(super) fn with_overhead(pod: &Value, bound: AmountList) -> Amounts {
+    add_overhead(pod, bound, of_containers(pod, bound))
+}
+
+/// The amounts that a pod uses, with its overhead: while it is resized, the greater of what its containers have and of
+/// what they shall get.
+pub(super) fn in_use(pod: &Value, bound: AmountList) -> Amounts {
+    let mut statuses: BTreeMap<&str, &Value> = BTreeMap::new();
+    let lists = ["containerStatuses", "initContainerStatuses"].into_iter();
+    for status in lists.flat_map(|list| pod.list_at(["status", list])) {
+        statuses.entry(status.get_str("name")).or_insert(status);
+    }
+    let pending = pod
+        .list_at(["status", "conditions"])
+        .iter()
+        .find(|condition| condition.get_str("type") == "PodResizePending");
+    // The containers will never get what the spec says.
+    let is_infeasible = pending.is_some_and(|condition| condition.get_str("reason") == "Infeasible");
     let path = ["resources", bound.field()];
+    let of_spec = |container: &Value| amounts(container.at(path));
+    let of_status = |container: &Value, fields: &[&[&str]]| {
+        let status = statuses.get(container.get_str("name"));
+        let mut known = fields
+            .iter()
+            .filter_map(|field| status?.at(field.iter().copied()))
+            .filter(|list| !list.is_null());
+        match known.next() {
+            Some(list) => amounts(Some(list)),
+            None if is_infeasible => Amounts::new(),
+            None => of_spec(container),
+        }
+    };
+    let sources: &[&[&[&str]]] = match bound {
+        AmountList::Requests => &[&[&path, &["allocatedResources"]], &[&["allocatedResources"]]],
+        AmountList::Limits => &[&[&path]],
+    };
+    let mut total = match is_infeasible {
+        true => Amounts::new(),
+        false => aggregate(pod, of_spec),
+    };
+    for fields in sources {
+        raise(
+            &mut total,
+            &aggregate(pod, |container| of_status(container, fields)),
+        );
+    }
+    add_overhead(pod, bound, with_pod_level(pod, bound, total))
+}
+
+/// The sum of the containers, or what an init container needs if that is more.
+fn aggregate(pod: &Value, of_container: impl Fn(&Value) -> Amounts) -> Amounts {
     let mut total = Amounts::new();
     for container in pod.list_at(["spec", "containers"]) {
-        add(&mut total, &amounts(container.at(path)));
+        add(&mut total, &of_container(container));
     }
     let mut sidecars = Amounts::new();
     let mut highest = Amounts::new();
     for container in pod.list_at(["spec", "initContainers"]) {
-        let mut own = amounts(container.at(path));
+        let mut own = of_container(container);
         if container.get_str("restartPolicy") == "Always" {
             // A sidecar runs beside the containers and beside all init containers after it.
             add(&mut total, &own);
@@ -75,19 +133,26 @@ pub(super) fn of_containers(pod: &Value, bound: AmountList) -> Amounts {
         raise(&mut highest, &own);
     }
     raise(&mut total, &highest);
+    total
+}
+
+fn with_pod_level(pod: &Value, bound: AmountList, mut total: Amounts) -> Amounts {
     let of_pod = amounts(pod.at(["spec", "resources", bound.field()]));
     let is_settable = |name: &str| matches!(name, "cpu" | "memory") || is_huge_pages(name);
     total.extend(of_pod.into_iter().filter(|(name, _)| is_settable(name)));
     total
 }
 
-/// The amounts of a pod with its overhead.
-pub(super) fn with_overhead(pod: &Value, bound: AmountList) -> Amounts {
-    let mut total = of_containers(pod, bound);
+fn add_overhead(pod: &Value, bound: AmountList, mut total: Amounts) -> Amounts {
     let mut overhead = amounts(pod.at(["spec", "overhead"]));
     if bound == AmountList::Limits {
         // Overhead raises limits, but does not limit a resource that was unlimited.
-        overhead.retain(|name, _| total.contains_key(name));
+        let is_limited = |name: &String| {
+            total
+                .get(name)
+                .is_some_and(|limit| limit.sign() != Ordering::Equal)
+        };
+        overhead.retain(|name, _| is_limited(name));
     }
     add(&mut total, &overhead);
     total

@@ -3,13 +3,14 @@
 //! A quota takes part once a controller has written its status: `status.hard` says what is limited, `status.used` what is
 //! used. The plugin adds to `used`; only a controller subtracts.
 
-use super::pod_resources::{AmountList, Amounts, amounts, with_overhead};
+use super::pod_resources::{AmountList, Amounts, amounts, in_use};
 use super::{Action, Denial, Effects, Found, Lookup, Plugin, Request, RequestSubresource};
 use crate::Subresource;
 use crate::checks::resources::{is_huge_pages, is_native, quantity, sum};
 use crate::core::persistent_volume_claim::class_name;
 use crate::prepare::object_in;
 use scantling_notation::quantity::Quantity;
+use scantling_notation::timestamp;
 use scantling_value::{Map, Value};
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
@@ -71,7 +72,16 @@ impl Plugin for ResourceQuota {
                     Action::Delete => false,
                 }
             }
-            ("", "services" | "persistentvolumeclaims") => is_object && request.action != Action::Delete,
+            ("", "services") => is_object && request.action != Action::Delete,
+            ("", "persistentvolumeclaims") => {
+                let is_status = request.subresource == RequestSubresource::Of(Subresource::Status);
+                match request.action {
+                    Action::Create => is_object,
+                    // The status says how large a claim is while it grows, and which class it has.
+                    Action::Update => is_object || is_status,
+                    Action::Delete => false,
+                }
+            }
             _ => is_object && request.action == Action::Create,
         }
     }
@@ -229,14 +239,12 @@ fn counts_pods(name: &str) -> bool {
 fn usage(object: &Value, request: &Request<'_>) -> Amounts {
     let mut usage = Amounts::from([(object_count(request), Quantity::from_int(1))]);
     match (request.group, request.resource) {
-        // A pod that has ended uses no resources, but is still counted as a stored object.
-        ("", "pods") if has_ended(object) => {}
+        // Such a pod uses no resources, but is still counted as a stored object.
+        ("", "pods") if has_ended(object) || is_overdue(object, request.context.now) => {}
         ("", "pods") => {
-            let requests = with_overhead(object, AmountList::Requests);
-            usage.extend(compute_usage(
-                &requests,
-                &with_overhead(object, AmountList::Limits),
-            ));
+            let [requests, limits] =
+                [AmountList::Requests, AmountList::Limits].map(|bound| in_use(object, bound));
+            usage.extend(compute_usage(&requests, &limits));
         }
         ("", "services") => usage.extend(service_usage(object)),
         ("", "persistentvolumeclaims") => usage.extend(claim_usage(object)),
@@ -250,6 +258,17 @@ fn usage(object: &Value, request: &Request<'_>) -> Amounts {
 
 fn has_ended(pod: &Value) -> bool {
     matches!(pod.str_at(["status", "phase"]), "Failed" | "Succeeded")
+}
+
+/// Returns whether a pod should have been deleted by now. Its node is probably lost, and its user needs a new pod.
+fn is_overdue(pod: &Value, now: &str) -> bool {
+    let seconds = |text: &str| timestamp::parse(text).map(|moment| moment.seconds);
+    let grace = pod.at(["metadata", "deletionGracePeriodSeconds"]);
+    let deleted = seconds(pod.str_at(["metadata", "deletionTimestamp"]));
+    match (seconds(now), deleted, grace.and_then(Value::as_int)) {
+        (Some(now), Some(deleted), Some(grace)) => now > deleted.saturating_add(grace),
+        _ => false,
+    }
 }
 
 fn compute_usage(requests: &Amounts, limits: &Amounts) -> Amounts {
@@ -460,4 +479,70 @@ fn crosses_namespaces(pod: &Value) -> bool {
                 .filter_map(|p| p.get("podAffinityTerm"))
                 .any(crosses)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::User;
+    use scantling_value::{Limits, json};
+
+    /// The CPU that pods use for quotas.
+    #[test]
+    fn pods_use_what_they_have_or_shall_get() {
+        let cases = [
+            // A pod that is resized uses the greatest of spec, allocation and actual resources.
+            (r#""status":{}"#, "requests.cpu=2,limits.cpu=3"),
+            (
+                r#""status":{"containerStatuses":[{"name":"c","allocatedResources":{"cpu":"4"}}]}"#,
+                "requests.cpu=4,limits.cpu=3",
+            ),
+            (
+                r#""status":{"containerStatuses":[{"name":"c","allocatedResources":{"cpu":"1"},
+                    "resources":{"requests":{"cpu":"5"},"limits":{"cpu":"6"}}}]}"#,
+                "requests.cpu=5,limits.cpu=6",
+            ),
+            // The spec of an infeasible resize does not count.
+            (
+                r#""status":{"conditions":[{"type":"PodResizePending","reason":"Infeasible"}],
+                    "containerStatuses":[{"name":"c","allocatedResources":{"cpu":"1"}}]}"#,
+                "requests.cpu=1",
+            ),
+            // A pod that has ended, and one that should have been deleted by now.
+            (r#""status":{"phase":"Failed"}"#, ""),
+            (
+                r#""metadata":{"deletionTimestamp":"2026-11-17T23:59:00Z","deletionGracePeriodSeconds":30}"#,
+                "",
+            ),
+            (
+                r#""metadata":{"deletionTimestamp":"2026-11-17T23:59:45Z","deletionGracePeriodSeconds":30}"#,
+                "requests.cpu=2,limits.cpu=3",
+            ),
+        ];
+        let request = Request {
+            action: Action::Update,
+            group: "",
+            resource: "pods",
+            subresource: RequestSubresource::Of(Subresource::Resize),
+            namespace: "n",
+            name: "x",
+            old: None,
+            context: crate::Context {
+                enabled: |_| true,
+                now: "2026-11-18T00:00:00Z",
+                user: User::default(),
+            },
+        };
+        for (members, expected) in cases {
+            let text = format!(
+                r#"{{"spec":{{"containers":[{{"name":"c","resources":{{"requests":{{"cpu":"2"}},"limits":{{"cpu":"3"}}}}}}]}},
+                    {members}}}"#
+            );
+            let pod = json::decode(text.as_bytes(), Limits::SERVER).unwrap();
+            let usage = usage(&pod, &request);
+            let shown = ["requests.cpu", "limits.cpu"].into_iter();
+            let shown = shown.filter_map(|name| Some(format!("{name}={}", usage.get(name)?.canonical())));
+            assert_eq!(shown.collect::<Vec<_>>().join(","), expected, "{members}");
+        }
+    }
 }

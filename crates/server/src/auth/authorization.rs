@@ -14,7 +14,7 @@ use std::borrow::Cow;
 #[derive(Clone, Debug)]
 pub(crate) struct Attributes<'a> {
     pub(crate) verb: Cow<'a, str>,
-    pub(crate) subject: RequestTarget<'a>,
+    pub(crate) target: RequestTarget<'a>,
 }
 
 /// The target of an action.
@@ -47,7 +47,7 @@ impl<'a> Attributes<'a> {
         let Target::Object(object) = target else {
             return Attributes {
                 verb: method.as_str().to_ascii_lowercase().into(),
-                subject: RequestTarget::Path(percent_decode_str(path).decode_utf8_lossy()),
+                target: RequestTarget::Path(percent_decode_str(path).decode_utf8_lossy()),
             };
         };
         let name = object.name.as_deref().unwrap_or_default();
@@ -63,7 +63,7 @@ impl<'a> Attributes<'a> {
         };
         Attributes {
             verb: verb.into(),
-            subject: RequestTarget::Resource(Resource {
+            target: RequestTarget::Resource(Resource {
                 group: &object.gv.group,
                 resource: &object.resource,
                 subresource: object.subresource.as_deref().unwrap_or_default(),
@@ -77,13 +77,13 @@ impl<'a> Attributes<'a> {
     pub(crate) fn with_verb(&self, verb: String) -> Self {
         Attributes {
             verb: verb.into(),
-            subject: self.subject.clone(),
+            target: self.target.clone(),
         }
     }
 
     /// Returns whether the role `system:public-info-viewer`, which every user has, allows the action.
     fn is_public(&self) -> bool {
-        let RequestTarget::Path(path) = &self.subject else {
+        let RequestTarget::Path(path) = &self.target else {
             return false;
         };
         let public = ["/healthz", "/livez", "/readyz", "/version", "/version/"];
@@ -97,7 +97,7 @@ impl<'a> Attributes<'a> {
     /// The 403 error for a user.
     pub(crate) fn forbidden(&self, user: &User, reason: &str) -> ApiError {
         let (who, verb) = (go::quote(&user.name), &self.verb);
-        let (what, about, name) = match &self.subject {
+        let (what, about, name) = match &self.target {
             RequestTarget::Path(path) => {
                 let nothing = GroupResource { group: "", kind: "" };
                 (format!("path {}", go::quote(path)), nothing, &Cow::Borrowed(""))

@@ -376,6 +376,6 @@ fn resource<'a>(group: &'a str, resource: &'a str, name: &'a str) -> Resource<'a
 fn attributes<'a>(verb: &'a str, target: Resource<'a>) -> Attributes<'a> {
     Attributes {
         verb: verb.into(),
-        subject: RequestTarget::Resource(target),
+        target: RequestTarget::Resource(target),
     }
 }

@@ -301,12 +301,12 @@ fn asked(object: &Value) -> Attributes<'_> {
     if object.at(["spec", "nonResourceAttributes"]).is_some() {
         return Attributes {
             verb: path("verb").into(),
-            subject: RequestTarget::Path(path("path").into()),
+            target: RequestTarget::Path(path("path").into()),
         };
     }
     Attributes {
         verb: resource("verb").into(),
-        subject: RequestTarget::Resource(Resource {
+        target: RequestTarget::Resource(Resource {
             group: resource("group"),
             resource: resource("resource"),
             subresource: resource("subresource"),

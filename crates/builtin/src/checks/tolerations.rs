@@ -12,10 +12,10 @@ pub(crate) const EFFECT: Rule = Rule::RequiredOneOf(EFFECTS);
 
 /// Checks a list of tolerations. `compares` says whether the operators `Lt` and `Gt` may be used.
 pub(crate) fn tolerations(at: &Cursor<'_, '_>, compares: bool, errors: &mut ErrorList) {
-    at.items().for_each(|t| toleration(&t, compares, errors));
+    at.items().for_each(|t| check_toleration(&t, compares, errors));
 }
 
-fn toleration(at: &Cursor<'_, '_>, compares: bool, errors: &mut ErrorList) {
+fn check_toleration(at: &Cursor<'_, '_>, compares: bool, errors: &mut ErrorList) {
     let [key, operator, value, effect] = ["key", "operator", "value", "effect"].map(|name| at.field(name));
     Rule::Form(names::label_key).check(&key, errors);
     if key.str().is_empty() && operator.str() != "Exists" {

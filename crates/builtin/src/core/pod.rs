@@ -95,7 +95,7 @@ impl BuiltinKind for Pod {
         let old_annotations = old.and_then(|old| old.at(["metadata", "annotations"]));
         let rules = Rules::new(&write.context, old.and_then(|old| old.get("spec")), true);
         let check_annotations = |errors: &mut ErrorList| {
-            annotations::annotations(&annotations, &at, old_annotations, &rules, errors);
+            annotations::check(&annotations, &at, old_annotations, &rules, errors);
         };
         let check_all = |errors: &mut ErrorList| {
             check_annotations(errors);
@@ -115,14 +115,14 @@ impl BuiltinKind for Pod {
                 annotations::match_fields(&annotations, &at, errors);
             }
             (Operation::Update(old), Subresource::Status) => {
-                annotations::updates(&annotations, old_annotations, errors);
+                annotations::check_updates(&annotations, old_annotations, errors);
                 check_annotations(errors);
                 status::validate(object, old, &rules, errors);
             }
             (Operation::Update(old), Subresource::EphemeralContainers) => {
                 check_all(errors);
-                annotations::updates(&annotations, old_annotations, errors);
-                update::ephemeral_containers(&at, old, errors);
+                annotations::check_updates(&annotations, old_annotations, errors);
+                update::check_ephemeral_containers(&at, old, errors);
             }
             (Operation::Update(old), Subresource::Resize) => {
                 check_all(errors);
@@ -130,9 +130,9 @@ impl BuiltinKind for Pod {
             }
             (Operation::Update(old), _) => {
                 check_all(errors);
-                annotations::updates(&annotations, old_annotations, errors);
+                annotations::check_updates(&annotations, old_annotations, errors);
                 if let Some(old) = old.get("spec") {
-                    update::spec(&at, old, rules.compares_taints(), errors);
+                    update::check_spec(&at, old, rules.compares_taints(), errors);
                 }
             }
         }
@@ -227,7 +227,7 @@ pub(in crate::core) fn validate_template(
     labels::annotations(&annotations, errors);
     let rules = Rules::new(context, old.and_then(|old| old.get("spec")), false);
     let old_annotations = old.and_then(|old| old.at(["metadata", "annotations"]));
-    annotations::annotations(&annotations, &spec, old_annotations, &rules, errors);
+    annotations::check(&annotations, &spec, old_annotations, &rules, errors);
     spec::validate(&spec, Owner::default(), &rules, errors);
     annotations::match_fields(&annotations, &spec, errors);
     let ephemeral = spec.field("ephemeralContainers");

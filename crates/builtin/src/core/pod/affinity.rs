@@ -12,7 +12,7 @@ const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
 
 /// Checks the affinities of a pod.
-pub(super) fn affinity(at: &Cursor<'_, '_>, rules: &Rules<'_>, errors: &mut ErrorList) {
+pub(super) fn check(at: &Cursor<'_, '_>, rules: &Rules<'_>, errors: &mut ErrorList) {
     if !at.is_set() {
         return;
     }
@@ -22,29 +22,29 @@ pub(super) fn affinity(at: &Cursor<'_, '_>, rules: &Rules<'_>, errors: &mut Erro
         nodes::selector(&required, rules.node_affinity_values(), errors);
     }
     for term in node.field(PREFERRED).items() {
-        weight(&term.field("weight"), errors);
+        check_weight(&term.field("weight"), errors);
         nodes::term(&term.field("preference"), Values::Unchecked, errors);
     }
     let values = rules.affinity_values();
     for kind in ["podAffinity", "podAntiAffinity"] {
         let affinity = at.field(kind);
         for term in affinity.field(REQUIRED).items() {
-            pod_term(&term, values, errors);
+            check_pod_term(&term, values, errors);
         }
         for term in affinity.field(PREFERRED).items() {
-            weight(&term.field("weight"), errors);
-            pod_term(&term.field("podAffinityTerm"), values, errors);
+            check_weight(&term.field("weight"), errors);
+            check_pod_term(&term.field("podAffinityTerm"), values, errors);
         }
     }
 }
 
-fn weight(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
+fn check_weight(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
     if !(1..=100).contains(&at.int()) {
         errors.invalid_value(at, at.int(), "must be in the range 1-100");
     }
 }
 
-fn pod_term(at: &Cursor<'_, '_>, values: Values, errors: &mut ErrorList) {
+fn check_pod_term(at: &Cursor<'_, '_>, values: Values, errors: &mut ErrorList) {
     let selector = at.field("labelSelector");
     labels::selector_with(&selector, values, errors);
     labels::selector_with(&at.field("namespaceSelector"), values, errors);
@@ -102,7 +102,7 @@ fn match_label_keys(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
 }
 
 /// Checks topology spread constraints.
-pub(super) fn spread_constraints(at: &Cursor<'_, '_>, rules: &Rules<'_>, errors: &mut ErrorList) {
+pub(super) fn check_spread_constraints(at: &Cursor<'_, '_>, rules: &Rules<'_>, errors: &mut ErrorList) {
     const POLICY: Rule = Rule::OneOf(&["Honor", "Ignore"]);
     const ACTIONS: &[&str] = &["DoNotSchedule", "ScheduleAnyway"];
     let pair = |constraint: &'_ Value| -> (String, String) {
@@ -129,7 +129,7 @@ pub(super) fn spread_constraints(at: &Cursor<'_, '_>, rules: &Rules<'_>, errors:
             let shown = format!("{{{}, {}}}", topology.str(), action.str());
             errors.duplicate(&constraint.field("{topologyKey, whenUnsatisfiable}"), shown);
         }
-        min_domains(&constraint.field("minDomains"), action.str(), errors);
+        check_min_domains(&constraint.field("minDomains"), action.str(), errors);
         POLICY.check(&constraint.field("nodeAffinityPolicy"), errors);
         POLICY.check(&constraint.field("nodeTaintsPolicy"), errors);
         if !constraint.field("matchLabelKeys").list().is_empty() {
@@ -145,7 +145,7 @@ pub(super) fn spread_constraints(at: &Cursor<'_, '_>, rules: &Rules<'_>, errors:
     }
 }
 
-fn min_domains(at: &Cursor<'_, '_>, action: &str, errors: &mut ErrorList) {
+fn check_min_domains(at: &Cursor<'_, '_>, action: &str, errors: &mut ErrorList) {
     if !at.is_set() {
         return;
     }

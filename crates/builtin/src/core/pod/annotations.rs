@@ -21,7 +21,7 @@ pub(super) const SECCOMP_CONTAINER: &str = "container.seccomp.security.alpha.kub
 pub(super) const APP_ARMOR: &str = "container.apparmor.security.beta.kubernetes.io/";
 
 /// Checks the annotations of a pod or a template.
-pub(super) fn annotations(
+pub(super) fn check(
     at: &Cursor<'_, '_>,
     spec: &Cursor<'_, '_>,
     old: Option<&Value>,
@@ -108,7 +108,7 @@ fn check_app_armor(name: &str, at: &Cursor<'_, '_>, spec: &Cursor<'_, '_>, error
 }
 
 /// Checks changes of annotations that are fixed when a pod is created.
-pub(super) fn updates(at: &Cursor<'_, '_>, old: Option<&Value>, errors: &mut ErrorList) {
+pub(super) fn check_updates(at: &Cursor<'_, '_>, old: Option<&Value>, errors: &mut ErrorList) {
     let mut check = |key: &str, did: [&str; 2]| {
         let at = at.with_path(at.path().key(key));
         if key.starts_with(APP_ARMOR) {

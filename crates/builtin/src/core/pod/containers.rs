@@ -31,7 +31,7 @@ pub(super) struct PodFacts<'a> {
 }
 
 /// Checks the regular containers of a pod.
-pub(super) fn containers(at: &Cursor<'_, '_>, pod: &PodFacts<'_>, errors: &mut ErrorList) {
+pub(super) fn check_containers(at: &Cursor<'_, '_>, pod: &PodFacts<'_>, errors: &mut ErrorList) {
     if at.list().is_empty() {
         return errors.required(at, "");
     }
@@ -43,13 +43,13 @@ pub(super) fn containers(at: &Cursor<'_, '_>, pod: &PodFacts<'_>, errors: &mut E
             errors.duplicate(&name, name.str());
         }
         let lifecycle = container.field("lifecycle");
-        probes::lifecycle(&lifecycle, pod.grace, pod.os, errors);
-        probes::probes(&container, errors);
+        probes::check_lifecycle(&lifecycle, pod.grace, pod.os, errors);
+        probes::check_probes(&container, errors);
         let policy = container.field("restartPolicy");
         let rules = container.field("restartPolicyRules");
         if policy.is_set() || !rules.list().is_empty() {
             if pod.rules.has_restart_rules() {
-                restart_policy(&container, pod.rules, errors);
+                check_restart_policy(&container, pod.rules, errors);
             } else if policy.is_set() {
                 errors.forbidden(&policy, "may not be set for non-init containers");
             }
@@ -59,7 +59,7 @@ pub(super) fn containers(at: &Cursor<'_, '_>, pod: &PodFacts<'_>, errors: &mut E
 }
 
 /// Checks the init containers of a pod.
-pub(super) fn init_containers(
+pub(super) fn check_init_containers(
     at: &Cursor<'_, '_>,
     regular: &Cursor<'_, '_>,
     pod: &PodFacts<'_>,
@@ -83,8 +83,8 @@ pub(super) fn init_containers(
         check_host_ports(at.list().get(i..=i).unwrap_or(&[]), at, errors);
         if is_sidecar {
             let lifecycle = container.field("lifecycle");
-            probes::lifecycle(&lifecycle, pod.grace, pod.os, errors);
-            probes::probes(&container, errors);
+            probes::check_lifecycle(&lifecycle, pod.grace, pod.os, errors);
+            probes::check_probes(&container, errors);
         } else {
             const WHY: &str = "may not be set for init containers without restartPolicy=Always";
             for field in ["lifecycle", "livenessProbe", "readinessProbe", "startupProbe"] {
@@ -134,7 +134,7 @@ const FORBIDDEN_EPHEMERAL: [&str; 9] = [
 ];
 
 /// Checks the ephemeral containers of a pod.
-pub(super) fn ephemeral_containers(
+pub(super) fn check_ephemeral_containers(
     at: &Cursor<'_, '_>,
     spec: &Cursor<'_, '_>,
     pod: &PodFacts<'_>,
@@ -186,10 +186,10 @@ fn check_common(at: &Cursor<'_, '_>, pod: &PodFacts<'_>, errors: &mut ErrorList)
     Rule::Required.check(&at.field("image"), errors);
     MESSAGE_POLICY.check(&at.field("terminationMessagePolicy"), errors);
     check_ports(&at.field("ports"), errors);
-    environment::variables(&at.field("env"), pod.rules, errors);
-    environment::sources(&at.field("envFrom"), pod.rules, errors);
-    mounts::mounts(at, pod.volumes, errors);
-    mounts::devices(at, pod.volumes, errors);
+    environment::check_variables(&at.field("env"), pod.rules, errors);
+    environment::check_sources(&at.field("envFrom"), pod.rules, errors);
+    mounts::check_mounts(at, pod.volumes, errors);
+    mounts::check_devices(at, pod.volumes, errors);
     PULL_POLICY.check(&at.field("imagePullPolicy"), errors);
     let resources = at.field("resources");
     requirements(
@@ -202,7 +202,7 @@ fn check_common(at: &Cursor<'_, '_>, pod: &PodFacts<'_>, errors: &mut ErrorList)
     check_resize_policy(&at.field("resizePolicy"), pod.restart_policy, errors);
     let context = at.field("securityContext");
     if context.is_set() {
-        security::container(&context, pod.has_host_users, pod.rules, errors);
+        security::check_container(&context, pod.has_host_users, pod.rules, errors);
     }
 }
 
@@ -295,21 +295,21 @@ fn check_init_restart_policy(at: &Cursor<'_, '_>, rules: &Rules<'_>, errors: &mu
     } else if policy.str() == "Always" {
         if !list.list().is_empty() && rules.has_restart_rules() {
             if rules.has_restart_all() {
-                restart_policy(at, rules, errors);
+                check_restart_policy(at, rules, errors);
             } else {
                 let why = "restartPolicyRules are not allowed for init containers with restart policy Always";
                 errors.forbidden(&list, why);
             }
         }
     } else if rules.has_restart_rules() {
-        restart_policy(at, rules, errors);
+        check_restart_policy(at, rules, errors);
     } else {
         errors.not_supported(&policy, &["Always"]);
     }
 }
 
 /// Checks the restart policy of a container and its rules.
-fn restart_policy(at: &Cursor<'_, '_>, rules: &Rules<'_>, errors: &mut ErrorList) {
+fn check_restart_policy(at: &Cursor<'_, '_>, rules: &Rules<'_>, errors: &mut ErrorList) {
     const MAX_RULES: usize = 20;
     const MAX_CODES: usize = 255;
     let (policy, list) = (at.field("restartPolicy"), at.field("restartPolicyRules"));

@@ -49,7 +49,7 @@ fn object_name(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
 }
 
 /// Checks the variables of a container.
-pub(super) fn variables(at: &Cursor<'_, '_>, rules: &Rules<'_>, errors: &mut ErrorList) {
+pub(super) fn check_variables(at: &Cursor<'_, '_>, rules: &Rules<'_>, errors: &mut ErrorList) {
     for variable in at.items() {
         let name = variable.field("name");
         if name.str().is_empty() {
@@ -227,7 +227,7 @@ fn check_divisor(at: &Cursor<'_, '_>, resource: &str, is_huge_pages: bool, error
 }
 
 /// Checks the objects that a container takes variables from.
-pub(super) fn sources(at: &Cursor<'_, '_>, rules: &Rules<'_>, errors: &mut ErrorList) {
+pub(super) fn check_sources(at: &Cursor<'_, '_>, rules: &Rules<'_>, errors: &mut ErrorList) {
     for source in at.items() {
         let prefix = source.field("prefix");
         if !prefix.str().is_empty() {

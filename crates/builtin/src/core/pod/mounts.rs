@@ -29,7 +29,7 @@ fn texts<'v>(list: &Cursor<'v, '_>, field: &str) -> BTreeSet<&'v str> {
 }
 
 /// Checks the volume mounts of a container.
-pub(super) fn mounts(container: &Cursor<'_, '_>, known: &Volumes<'_>, errors: &mut ErrorList) {
+pub(super) fn check_mounts(container: &Cursor<'_, '_>, known: &Volumes<'_>, errors: &mut ErrorList) {
     let at = container.field("volumeMounts");
     let devices = container.field("volumeDevices");
     let [device_names, device_paths] = ["name", "devicePath"].map(|field| texts(&devices, field));
@@ -125,7 +125,7 @@ fn check_bind_options(at: &Cursor<'_, '_>, volume: Option<&Value>, errors: &mut 
 }
 
 /// Checks the block devices of a container.
-pub(super) fn devices(container: &Cursor<'_, '_>, known: &Volumes<'_>, errors: &mut ErrorList) {
+pub(super) fn check_devices(container: &Cursor<'_, '_>, known: &Volumes<'_>, errors: &mut ErrorList) {
     let mounts = container.field("volumeMounts");
     if container.field("volumeDevices").list().is_empty() {
         return;
@@ -173,7 +173,11 @@ pub(super) fn devices(container: &Cursor<'_, '_>, known: &Volumes<'_>, errors: &
 }
 
 /// Variables from files need a volume that is an empty directory.
-pub(super) fn file_variables(spec: &Cursor<'_, '_>, container: &Cursor<'_, '_>, errors: &mut ErrorList) {
+pub(super) fn check_file_variables(
+    spec: &Cursor<'_, '_>,
+    container: &Cursor<'_, '_>,
+    errors: &mut ErrorList,
+) {
     for variable in container.field("env").items() {
         let file = variable.field("valueFrom");
         let file = file.field("fileKeyRef");

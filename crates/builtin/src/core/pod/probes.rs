@@ -29,7 +29,7 @@ const HANDLERS: [(&str, Check); 5] = [
 ];
 
 /// Checks the probes of a container.
-pub(super) fn probes(container: &Cursor<'_, '_>, errors: &mut ErrorList) {
+pub(super) fn check_probes(container: &Cursor<'_, '_>, errors: &mut ErrorList) {
     for name in super::defaults::PROBES {
         let at = container.field(name);
         if !at.is_set() {
@@ -53,7 +53,12 @@ pub(super) fn probes(container: &Cursor<'_, '_>, errors: &mut ErrorList) {
 }
 
 /// Checks the hooks of a container. `grace` is the grace period of the pod, `os` its operating system.
-pub(super) fn lifecycle(at: &Cursor<'_, '_>, grace: Option<i64>, os: Option<&str>, errors: &mut ErrorList) {
+pub(super) fn check_lifecycle(
+    at: &Cursor<'_, '_>,
+    grace: Option<i64>,
+    os: Option<&str>,
+    errors: &mut ErrorList,
+) {
     for hook in ["postStart", "preStop"] {
         let hook = at.field(hook);
         if hook.is_set() {

@@ -24,7 +24,7 @@ impl<'v> Paths<'v, '_> {
 }
 
 /// Checks the sources of a projected volume.
-pub(super) fn sources(volume: &Cursor<'_, '_>, rules: &Rules<'_>, errors: &mut ErrorList) {
+pub(super) fn check_sources(volume: &Cursor<'_, '_>, rules: &Rules<'_>, errors: &mut ErrorList) {
     let mut paths = Paths {
         volume: *volume,
         seen: BTreeSet::new(),

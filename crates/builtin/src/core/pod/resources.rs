@@ -65,7 +65,7 @@ fn aggregate<'v>(spec: &'v Value, list: &str) -> Amounts<'v> {
 }
 
 /// Checks the resources of a pod as a whole.
-pub(super) fn pod_level(spec: &Cursor<'_, '_>, pod: &PodFacts<'_>, errors: &mut ErrorList) {
+pub(super) fn check_pod_level(spec: &Cursor<'_, '_>, pod: &PodFacts<'_>, errors: &mut ErrorList) {
     let at = spec.field("resources");
     if !at.is_set() || !pod.rules.enabled("PodLevelResources") {
         return;

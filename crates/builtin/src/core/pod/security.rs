@@ -11,7 +11,12 @@ const PROFILES: &[&str] = &["Localhost", "RuntimeDefault", "Unconfined"];
 const ID: Rule = Rule::IfSet(numbers::id);
 
 /// Checks the security context of a pod.
-pub(super) fn pod(at: &Cursor<'_, '_>, spec: &Cursor<'_, '_>, rules: &Rules<'_>, errors: &mut ErrorList) {
+pub(super) fn check_pod(
+    at: &Cursor<'_, '_>,
+    spec: &Cursor<'_, '_>,
+    rules: &Rules<'_>,
+    errors: &mut ErrorList,
+) {
     const IDS: &[(&str, Rule)] = &[
         ("fsGroup", ID),
         ("runAsUser", ID),
@@ -21,7 +26,7 @@ pub(super) fn pod(at: &Cursor<'_, '_>, spec: &Cursor<'_, '_>, rules: &Rules<'_>,
     const POLICIES: &[(&str, Rule)] = &[
         ("fsGroupChangePolicy", Rule::OneOf(&["Always", "OnRootMismatch"])),
         ("seccompProfile", Rule::IfSet(seccomp)),
-        ("windowsOptions", Rule::IfSet(windows::options)),
+        ("windowsOptions", Rule::IfSet(windows::check_options)),
         ("appArmorProfile", Rule::IfSet(app_armor)),
         ("supplementalGroupsPolicy", Rule::OneOf(&["Merge", "Strict"])),
     ];
@@ -120,7 +125,7 @@ pub(super) fn host_sysctl(name: &str, spec: &Value) -> Option<&'static str> {
 }
 
 /// Checks the security context of a container.
-pub(super) fn container(
+pub(super) fn check_container(
     at: &Cursor<'_, '_>,
     has_host_users: bool,
     rules: &Rules<'_>,
@@ -138,7 +143,7 @@ pub(super) fn container(
     }
     Rule::IfSet(seccomp).check(&at.field("seccompProfile"), errors);
     check_escalation(at, rules, errors);
-    Rule::IfSet(windows::options).check(&at.field("windowsOptions"), errors);
+    Rule::IfSet(windows::check_options).check(&at.field("windowsOptions"), errors);
     Rule::IfSet(app_armor).check(&at.field("appArmorProfile"), errors);
 }
 
@@ -209,7 +214,7 @@ pub(super) fn app_armor(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
 }
 
 /// Checks what pods of one operating system may not set.
-pub(super) fn operating_system(spec: &Cursor<'_, '_>, errors: &mut ErrorList) {
+pub(super) fn check_operating_system(spec: &Cursor<'_, '_>, errors: &mut ErrorList) {
     let os = spec.field("os");
     let name = os.field("name");
     match name.str() {

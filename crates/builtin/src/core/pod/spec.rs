@@ -25,7 +25,7 @@ pub(super) fn validate(at: &Cursor<'_, '_>, owner: Owner<'_>, rules: &Rules<'_>,
         errors.required(&grace, "");
     }
     let users = at.field("hostUsers");
-    let valid_volumes = volumes::volumes(&at.field("volumes"), owner.name, rules, errors);
+    let valid_volumes = volumes::check(&at.field("volumes"), owner.name, rules, errors);
     let claims = at.field("resourceClaims");
     let claim_names = claims
         .list()
@@ -33,7 +33,7 @@ pub(super) fn validate(at: &Cursor<'_, '_>, owner: Owner<'_>, rules: &Rules<'_>,
         .map(|c| c.get_str("name"))
         .filter(|n| !n.is_empty());
     let claim_names: BTreeSet<&str> = claim_names.collect();
-    resource_claims(&claims, owner.is_mirror, errors);
+    check_resource_claims(&claims, owner.is_mirror, errors);
     let os = at.field("os");
     let pod = PodFacts {
         rules,
@@ -46,27 +46,27 @@ pub(super) fn validate(at: &Cursor<'_, '_>, owner: Owner<'_>, rules: &Rules<'_>,
     };
     // The order of the checks is that of kube-apiserver, which is the order of the errors in the response.
     let regular = at.field("containers");
-    containers::containers(&regular, &pod, errors);
-    containers::init_containers(&at.field("initContainers"), &regular, &pod, errors);
-    containers::ephemeral_containers(&at.field("ephemeralContainers"), at, &pod, errors);
-    resources::pod_level(at, &pod, errors);
-    host_ports(at, rules.is_pod, errors);
+    containers::check_containers(&regular, &pod, errors);
+    containers::check_init_containers(&at.field("initContainers"), &regular, &pod, errors);
+    containers::check_ephemeral_containers(&at.field("ephemeralContainers"), at, &pod, errors);
+    resources::check_pod_level(at, &pod, errors);
+    check_host_ports(at, rules.is_pod, errors);
     Rule::RequiredOneOf(&["Always", "OnFailure", "Never"]).check(&at.field("restartPolicy"), errors);
     Rule::RequiredOneOf(DNS_POLICIES).check(&at.field("dnsPolicy"), errors);
     labels::labels(&at.field("nodeSelector"), errors);
-    security::pod(&at.field("securityContext"), at, rules, errors);
-    shared_processes(at, errors);
-    affinity::affinity(&at.field("affinity"), rules, errors);
-    dns(at, errors);
+    security::check_pod(&at.field("securityContext"), at, rules, errors);
+    check_shared_processes(at, errors);
+    affinity::check(&at.field("affinity"), rules, errors);
+    check_dns(at, errors);
     for gate in at.field("readinessGates").items() {
         let condition = gate.field("conditionType");
         errors.invalid_for(&condition, names::label_key(condition.str()));
     }
-    scheduling_gates(&at.field("schedulingGates"), errors);
-    affinity::spread_constraints(&at.field("topologySpreadConstraints"), rules, errors);
-    windows::host_processes(at, errors);
-    user_namespace(at, rules, errors);
-    hostname_override(at, errors);
+    check_scheduling_gates(&at.field("schedulingGates"), errors);
+    affinity::check_spread_constraints(&at.field("topologySpreadConstraints"), rules, errors);
+    windows::check_host_processes(at, errors);
+    check_user_namespace(at, rules, errors);
+    check_hostname_override(at, errors);
     apply(NAMES_OF_ACCOUNT, at, errors);
     let (account, deprecated) = (at.field("serviceAccountName"), at.field("serviceAccount"));
     if deprecated.str() != account.str() {
@@ -90,12 +90,14 @@ pub(super) fn validate(at: &Cursor<'_, '_>, owner: Owner<'_>, rules: &Rules<'_>,
         tolerations::tolerations(&taints, uses && compares(), errors);
     }
     apply(HOSTS_AND_CLASSES, at, errors);
-    overhead(&at.field("overhead"), rules, errors);
+    check_overhead(&at.field("overhead"), rules, errors);
     if os.is_set() {
-        security::operating_system(at, errors);
+        security::check_operating_system(at, errors);
     }
-    scheduling_group(at, errors);
-    containers_at(at, |container| mounts::file_variables(at, container, errors));
+    check_scheduling_group(at, errors);
+    containers_at(at, |container| {
+        mounts::check_file_variables(at, container, errors)
+    });
 }
 
 const DNS_POLICIES: &[&str] = &["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"];
@@ -128,7 +130,7 @@ fn host_alias(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
 }
 
 /// Checks the resource claims of a pod. Static pods have none.
-fn resource_claims(at: &Cursor<'_, '_>, is_mirror: bool, errors: &mut ErrorList) {
+fn check_resource_claims(at: &Cursor<'_, '_>, is_mirror: bool, errors: &mut ErrorList) {
     let mut seen = BTreeSet::new();
     for claim in at.items() {
         if is_mirror {
@@ -168,7 +170,7 @@ fn resource_claims(at: &Cursor<'_, '_>, is_mirror: bool, errors: &mut ErrorList)
 }
 
 /// In the network of the host, ports of containers are ports of the host.
-fn host_ports(at: &Cursor<'_, '_>, is_pod: bool, errors: &mut ErrorList) {
+fn check_host_ports(at: &Cursor<'_, '_>, is_pod: bool, errors: &mut ErrorList) {
     if !at.field("hostNetwork").bool() {
         return;
     }
@@ -184,7 +186,7 @@ fn host_ports(at: &Cursor<'_, '_>, is_pod: bool, errors: &mut ErrorList) {
     }
 }
 
-fn shared_processes(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
+fn check_shared_processes(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
     let shared = at.field("shareProcessNamespace");
     if shared.bool() && at.field("hostPID").bool() {
         errors.invalid(
@@ -194,7 +196,7 @@ fn shared_processes(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
     }
 }
 
-fn dns(spec: &Cursor<'_, '_>, errors: &mut ErrorList) {
+fn check_dns(spec: &Cursor<'_, '_>, errors: &mut ErrorList) {
     const MAX_SERVERS: usize = 3;
     const MAX_PATHS: usize = 32;
     const MAX_CHARACTERS: usize = 2048;
@@ -248,7 +250,7 @@ fn dns(spec: &Cursor<'_, '_>, errors: &mut ErrorList) {
     }
 }
 
-fn scheduling_gates(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
+fn check_scheduling_gates(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
     let mut seen = BTreeSet::new();
     for gate in at.items() {
         let name = gate.field("name").str();
@@ -262,7 +264,7 @@ fn scheduling_gates(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
 }
 
 /// A pod with a user namespace of its own shares no other namespace with the host.
-fn user_namespace(at: &Cursor<'_, '_>, rules: &Rules<'_>, errors: &mut ErrorList) {
+fn check_user_namespace(at: &Cursor<'_, '_>, rules: &Rules<'_>, errors: &mut ErrorList) {
     const WHY: &str = "when `hostUsers` is false";
     let users = at.field("hostUsers");
     if !users.is_set() || users.bool() {
@@ -287,7 +289,7 @@ fn user_namespace(at: &Cursor<'_, '_>, rules: &Rules<'_>, errors: &mut ErrorList
     });
 }
 
-fn hostname_override(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
+fn check_hostname_override(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
     const MAX: usize = 64;
     let name = at.field("hostnameOverride");
     if !name.is_set() {
@@ -306,7 +308,7 @@ fn hostname_override(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
 }
 
 /// Checks the overhead of a pod, which follows the rules for limits of containers.
-fn overhead(at: &Cursor<'_, '_>, rules: &Rules<'_>, errors: &mut ErrorList) {
+fn check_overhead(at: &Cursor<'_, '_>, rules: &Rules<'_>, errors: &mut ErrorList) {
     if let Some(amounts) = at.value() {
         let limits = scantling_value::Map::from_iter([("limits", amounts.clone())]);
         let limits = Value::Object(limits);
@@ -316,7 +318,7 @@ fn overhead(at: &Cursor<'_, '_>, rules: &Rules<'_>, errors: &mut ErrorList) {
     }
 }
 
-fn scheduling_group(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
+fn check_scheduling_group(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
     let group = at.field("schedulingGroup");
     if !group.is_set() {
         return;

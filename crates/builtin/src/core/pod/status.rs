@@ -14,8 +14,8 @@ pub(super) fn validate(pod: &Value, old: &Value, rules: &Rules<'_>, errors: &mut
     let root = Cursor::root(pod);
     let (spec, at) = (root.field("spec"), root.field("status"));
     let stored = old.get("status").cloned().unwrap_or_default();
-    conditions(&at.field("conditions"), errors);
-    nominated_node(&at.field("nominatedNodeName"), old, &stored, rules, errors);
+    check_conditions(&at.field("conditions"), errors);
+    check_nominated_node(&at.field("nominatedNodeName"), old, &stored, rules, errors);
     let observed = at.field("observedGeneration");
     if observed.int() < 0 {
         errors.invalid(&observed, "must be a non-negative integer");
@@ -26,18 +26,18 @@ pub(super) fn validate(pod: &Value, old: &Value, rules: &Rules<'_>, errors: &mut
     }
     let old_spec = old.get("spec").cloned().unwrap_or_default();
     for list in STATUSES {
-        transitions(&at.field(list), stored.list(list), list, &old_spec, rules, errors);
+        check_transitions(&at.field(list), stored.list(list), list, &old_spec, rules, errors);
     }
-    claim_statuses(&at.field("resourceClaimStatuses"), &spec, errors);
-    extended_claims(&at.field("extendedResourceClaimStatus"), &spec, errors);
-    allocatable_claims(&at, &spec, errors);
-    volume_health(&at.field("volumeHealth"), &spec, errors);
-    pod_addresses(&at, &stored, errors);
-    host_addresses(&at, &stored, errors);
+    check_claim_statuses(&at.field("resourceClaimStatuses"), &spec, errors);
+    check_extended_claims(&at.field("extendedResourceClaimStatus"), &spec, errors);
+    check_allocatable_claims(&at, &spec, errors);
+    check_volume_health(&at.field("volumeHealth"), &spec, errors);
+    check_pod_addresses(&at, &stored, errors);
+    check_host_addresses(&at, &stored, errors);
     let is_windows = spec.field("os").field("name").str() == "windows";
     for list in STATUSES {
         for status in at.field(list).items() {
-            user(&status.field("user"), is_windows, errors);
+            check_user(&status.field("user"), is_windows, errors);
         }
     }
     for (list, containers) in [
@@ -49,7 +49,7 @@ pub(super) fn validate(pod: &Value, old: &Value, rules: &Rules<'_>, errors: &mut
         let by_name = containers.list().iter().rev().map(|c| (c.get_str("name"), c));
         let by_name: BTreeMap<&str, &Value> = by_name.collect();
         for status in at.field(list).items() {
-            allocated_resources(&status, &by_name, &at, errors);
+            check_allocated_resources(&status, &by_name, &at, errors);
         }
     }
     for status in at.field("ephemeralContainerStatuses").items() {
@@ -61,11 +61,11 @@ pub(super) fn validate(pod: &Value, old: &Value, rules: &Rules<'_>, errors: &mut
     if rules.enabled("ImageVolumeWithDigest") {
         STATUSES
             .iter()
-            .for_each(|list| image_volumes(&at.field(list), errors));
+            .for_each(|list| check_image_volumes(&at.field(list), errors));
     }
 }
 
-fn conditions(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
+fn check_conditions(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
     for condition in at.items() {
         let (observed, kind) = (condition.field("observedGeneration"), condition.field("type"));
         if observed.int() < 0 {
@@ -79,7 +79,7 @@ fn conditions(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
     }
 }
 
-fn nominated_node(
+fn check_nominated_node(
     at: &Cursor<'_, '_>,
     old: &Value,
     stored: &Value,
@@ -98,7 +98,7 @@ fn nominated_node(
 }
 
 /// A container that has ended starts again only if its restart policy says so.
-fn transitions(
+fn check_transitions(
     at: &Cursor<'_, '_>,
     stored: &[Value],
     list: &str,
@@ -177,7 +177,7 @@ fn may_restart(list: &str, name: &str, code: i64, spec: &Value, rules: &Rules<'_
     }
 }
 
-fn claim_statuses(at: &Cursor<'_, '_>, spec: &Cursor<'_, '_>, errors: &mut ErrorList) {
+fn check_claim_statuses(at: &Cursor<'_, '_>, spec: &Cursor<'_, '_>, errors: &mut ErrorList) {
     let claims = spec.field("resourceClaims");
     let claims: BTreeSet<&str> = claims.list().iter().map(|claim| claim.get_str("name")).collect();
     let mut seen = BTreeSet::new();
@@ -193,7 +193,7 @@ fn claim_statuses(at: &Cursor<'_, '_>, spec: &Cursor<'_, '_>, errors: &mut Error
     }
 }
 
-fn extended_claims(at: &Cursor<'_, '_>, spec: &Cursor<'_, '_>, errors: &mut ErrorList) {
+fn check_extended_claims(at: &Cursor<'_, '_>, spec: &Cursor<'_, '_>, errors: &mut ErrorList) {
     if !at.is_set() {
         return;
     }
@@ -236,7 +236,7 @@ fn extended_claims(at: &Cursor<'_, '_>, spec: &Cursor<'_, '_>, errors: &mut Erro
     Rule::RequiredForm(names::dns1123_subdomain).check(&at.field("resourceClaimName"), errors);
 }
 
-fn allocatable_claims(at: &Cursor<'_, '_>, spec: &Cursor<'_, '_>, errors: &mut ErrorList) {
+fn check_allocatable_claims(at: &Cursor<'_, '_>, spec: &Cursor<'_, '_>, errors: &mut ErrorList) {
     let own = [spec.field("resourceClaims"), at.field("resourceClaimStatuses")];
     for status in at.field("nodeAllocatableResourceClaimStatuses").items() {
         let name = status.field("resourceClaimName");
@@ -248,14 +248,16 @@ fn allocatable_claims(at: &Cursor<'_, '_>, spec: &Cursor<'_, '_>, errors: &mut E
             errors.invalid(&name, "no mapping found in pod reference");
         }
         for mapped in status.field("mapping").items() {
-            allocatable_name(&mapped.field("name"), errors);
-            not_negative(&mapped.field("quantity"), errors);
+            check_allocatable_name(&mapped.field("name"), errors);
+            check_not_negative(&mapped.field("quantity"), errors);
         }
         for overhead in status.field("overhead").items() {
-            allocatable_name(&overhead.field("name"), errors);
+            check_allocatable_name(&overhead.field("name"), errors);
             let amounts = ["perPod", "perContainer"].map(|field| overhead.field(field));
             if amounts.iter().any(Cursor::is_set) {
-                amounts.iter().for_each(|amount| not_negative(amount, errors));
+                amounts
+                    .iter()
+                    .for_each(|amount| check_not_negative(amount, errors));
             } else {
                 let why = "at least one of perPod or perContainer must be set";
                 errors.invalid_value(&overhead, "", why);
@@ -264,19 +266,19 @@ fn allocatable_claims(at: &Cursor<'_, '_>, spec: &Cursor<'_, '_>, errors: &mut E
     }
 }
 
-fn allocatable_name(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
+fn check_allocatable_name(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
     if !crate::checks::resources::is_pod_level(at.str()) {
         errors.invalid(at, "must be a node allocatable resource name");
     }
 }
 
-fn not_negative(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
+fn check_not_negative(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
     if quantity(at.value()).sign() == Ordering::Less {
         errors.invalid(at, "must be non-negative");
     }
 }
 
-fn volume_health(at: &Cursor<'_, '_>, spec: &Cursor<'_, '_>, errors: &mut ErrorList) {
+fn check_volume_health(at: &Cursor<'_, '_>, spec: &Cursor<'_, '_>, errors: &mut ErrorList) {
     let volumes = spec.field("volumes");
     let known: BTreeSet<&str> = volumes.list().iter().map(|v| v.get_str("name")).collect();
     for health in at.items() {
@@ -296,7 +298,7 @@ fn addresses<'v>(status: &'v Value, list: &str) -> BTreeSet<&'v str> {
         .collect()
 }
 
-fn pod_addresses(at: &Cursor<'_, '_>, stored: &Value, errors: &mut ErrorList) {
+fn check_pod_addresses(at: &Cursor<'_, '_>, stored: &Value, errors: &mut ErrorList) {
     let (single, list) = (at.field("podIP"), at.field("podIPs"));
     check_addresses(&list, &addresses(stored, "podIPs"), "PodIP", errors);
     let first = list.list().first().map(|ip| ip.get_str("ip"));
@@ -311,7 +313,7 @@ fn pod_addresses(at: &Cursor<'_, '_>, stored: &Value, errors: &mut ErrorList) {
     }
 }
 
-fn host_addresses(at: &Cursor<'_, '_>, stored: &Value, errors: &mut ErrorList) {
+fn check_host_addresses(at: &Cursor<'_, '_>, stored: &Value, errors: &mut ErrorList) {
     let list = at.field("hostIPs");
     let Some(first) = list.list().first().map(|ip| ip.get_str("ip")) else {
         return;
@@ -351,7 +353,7 @@ fn check_addresses(list: &Cursor<'_, '_>, stored: &BTreeSet<&str>, name: &str, e
     }
 }
 
-fn user(at: &Cursor<'_, '_>, is_windows: bool, errors: &mut ErrorList) {
+fn check_user(at: &Cursor<'_, '_>, is_windows: bool, errors: &mut ErrorList) {
     let linux = at.field("linux");
     if !linux.is_set() {
         return;
@@ -368,7 +370,7 @@ fn user(at: &Cursor<'_, '_>, is_windows: bool, errors: &mut ErrorList) {
         .for_each(|group| numbers::id(&group, errors));
 }
 
-fn allocated_resources(
+fn check_allocated_resources(
     status: &Cursor<'_, '_>,
     containers: &BTreeMap<&str, &Value>,
     pod: &Cursor<'_, '_>,
@@ -436,7 +438,7 @@ fn allocation_fault(resource: &str, container: &Value, pod: &Cursor<'_, '_>) -> 
     (!is_claimed && !is_extended).then_some(why)
 }
 
-fn image_volumes(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
+fn check_image_volumes(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
     const MAX: usize = 256;
     for status in at.items() {
         for mount in status.field("volumeMounts").items() {

@@ -13,7 +13,7 @@ const UPDATABLE: &str = "`spec.containers[*].image`,`spec.initContainers[*].imag
                          `spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";
 
 /// Checks a change of the spec of a pod.
-pub(super) fn spec(new: &Cursor<'_, '_>, old: &Value, compares_taints: bool, errors: &mut ErrorList) {
+pub(super) fn check_spec(new: &Cursor<'_, '_>, old: &Value, compares_taints: bool, errors: &mut ErrorList) {
     for list in ["containers", "initContainers"] {
         // kube-apiserver stops here, because later checks compare containers by position.
         if !check_images(&new.field(list), old.list(list), errors) {
@@ -215,7 +215,7 @@ fn has_only_additions(new: &Cursor<'_, '_>, old: &Value) -> bool {
 }
 
 /// Checks a change of the ephemeral containers: they may be added, never changed or removed.
-pub(super) fn ephemeral_containers(new: &Cursor<'_, '_>, old: &Value, errors: &mut ErrorList) {
+pub(super) fn check_ephemeral_containers(new: &Cursor<'_, '_>, old: &Value, errors: &mut ErrorList) {
     let annotations = old.at(["metadata", "annotations"]);
     if annotations.is_some_and(|annotations| annotations.get(MIRROR).is_some()) {
         *errors = refused("static pods do not support ephemeral containers");

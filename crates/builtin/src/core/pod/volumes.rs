@@ -160,7 +160,7 @@ const SOURCES: &[Source] = &[
 ];
 
 /// Checks the volumes of a pod. `pod` is its name, empty for templates. Returns the volumes that are valid.
-pub(super) fn volumes<'v>(
+pub(super) fn check<'v>(
     at: &Cursor<'v, '_>,
     pod: &str,
     rules: &Rules<'_>,
@@ -238,14 +238,14 @@ fn check_source(volume: &Cursor<'_, '_>, name: &str, pod: &str, rules: &Rules<'_
 /// Checks the rules of a source that span fields or depend on feature gates.
 fn check_other(field: &str, at: &Cursor<'_, '_>, rules: &Rules<'_>, errors: &mut ErrorList) {
     match field {
-        "emptyDir" => empty_dir(at, errors),
-        "iscsi" => iscsi_authentication(at, errors),
+        "emptyDir" => check_empty_dir(at, errors),
+        "iscsi" => check_iscsi_authentication(at, errors),
         "downwardAPI" => {
             let items = at.field("items");
             items.items().for_each(|file| downward_file(&file, at, errors));
         }
-        "projected" => projected::sources(at, rules, errors),
-        "csi" => csi_secret(at, errors),
+        "projected" => projected::check_sources(at, rules, errors),
+        "csi" => check_csi_secret(at, errors),
         "ephemeral" => {
             let template = at.field("volumeClaimTemplate");
             match template.is_set() {
@@ -275,16 +275,16 @@ pub(in crate::core) fn check_shared_source(field: &str, at: &Cursor<'_, '_>, err
 /// Checks the rules of a shared source that span fields.
 fn check_across_fields(field: &str, at: &Cursor<'_, '_>, errors: &mut ErrorList) {
     match field {
-        "hostPath" => host_path(at, errors),
-        "flocker" => flocker(at, errors),
-        "quobyte" => quobyte(at, errors),
-        "fc" => fibre_channel(at, errors),
-        "azureDisk" => azure_disk(at, errors),
+        "hostPath" => check_host_path(at, errors),
+        "flocker" => check_flocker(at, errors),
+        "quobyte" => check_quobyte(at, errors),
+        "fc" => check_fibre_channel(at, errors),
+        "azureDisk" => check_azure_disk(at, errors),
         _ => {}
     }
 }
 
-fn empty_dir(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
+fn check_empty_dir(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
     let (limit, mode) = (at.field("sizeLimit"), at.field("mode"));
     if limit.is_set() && quantity(limit.value()).sign() == Ordering::Less {
         errors.forbidden(&limit, "SizeLimit field must be a valid resource quantity");
@@ -295,7 +295,7 @@ fn empty_dir(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
     }
 }
 
-fn host_path(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
+fn check_host_path(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
     const TYPES: &[&str] = &[
         "",
         "BlockDevice",
@@ -456,7 +456,7 @@ fn is_qualified_name(name: &str) -> bool {
     })
 }
 
-fn iscsi_authentication(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
+fn check_iscsi_authentication(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
     let secret = at.field("secretRef");
     let authenticates = at.field("chapAuthDiscovery").bool() || at.field("chapAuthSession").bool();
     if authenticates && !secret.is_set() {
@@ -479,7 +479,7 @@ fn check_portal_length(volume: &Cursor<'_, '_>, name: &str, errors: &mut ErrorLi
     }
 }
 
-fn flocker(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
+fn check_flocker(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
     let (name, uuid) = (at.field("datasetName"), at.field("datasetUUID"));
     match (name.str().is_empty(), uuid.str().is_empty()) {
         (true, true) => errors.required(at, "one of datasetName and datasetUUID is required"),
@@ -494,7 +494,7 @@ fn flocker(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
     }
 }
 
-fn quobyte(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
+fn check_quobyte(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
     const PAIRS: &str = "must be a host:port pair or multiple pairs separated by commas";
     let (registry, tenant) = (at.field("registry"), at.field("tenant"));
     if registry.str().is_empty() {
@@ -530,7 +530,7 @@ fn is_host_and_port(text: &str) -> bool {
     !inner.contains(['[', ']']) && !port.contains(['[', ']'])
 }
 
-fn fibre_channel(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
+fn check_fibre_channel(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
     let (targets, ids, lun) = (at.field("targetWWNs"), at.field("wwids"), at.field("lun"));
     match (targets.list().is_empty(), ids.list().is_empty()) {
         (true, true) => {
@@ -562,7 +562,7 @@ fn flex_options(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
     }
 }
 
-fn azure_disk(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
+fn check_azure_disk(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
     const MANAGED: &str =
         "/subscriptions/{sub-id}/resourcegroups/{group-name}/providers/microsoft.compute/disks/{disk-id}";
     const BLOB: &str = "https://{account-name}.blob.core.windows.net/{container-name}/{disk-name}.vhd";
@@ -591,7 +591,7 @@ pub(crate) fn csi_driver(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
     errors.invalid_for(at, names::dns1123_subdomain(&at.str().to_lowercase()));
 }
 
-fn csi_secret(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
+fn check_csi_secret(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
     let secret = at.field("nodePublishSecretRef");
     if !secret.is_set() {
         return;

@@ -57,7 +57,7 @@ pub(super) fn forbidden(spec: &Cursor<'_, '_>, errors: &mut ErrorList) {
 }
 
 /// Checks the Windows options of a security context.
-pub(super) fn options(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
+pub(super) fn check_options(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
     const MAX_SPEC: usize = 64 << 10;
     Rule::FormIfSet(names::dns1123_subdomain).check(&at.field("gmsaCredentialSpecName"), errors);
     let spec = at.field("gmsaCredentialSpec");
@@ -128,7 +128,7 @@ fn is_dns_name(domain: &str) -> bool {
 }
 
 /// If one container of a pod runs as a process of the host, all do.
-pub(super) fn host_processes(spec: &Cursor<'_, '_>, errors: &mut ErrorList) {
+pub(super) fn check_host_processes(spec: &Cursor<'_, '_>, errors: &mut ErrorList) {
     let flag = |context: &Cursor<'_, '_>| {
         let options = context.field("windowsOptions");
         options.field("hostProcess").value().and_then(Value::as_bool)

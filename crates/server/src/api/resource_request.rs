@@ -126,7 +126,7 @@ impl<'a> ResourceRequest<'a> {
     }
 
     /// The renderer of the response.
-    pub(crate) fn shape(&self) -> ApiResult<ViewRenderer<'a>> {
+    pub(crate) fn view_renderer(&self) -> ApiResult<ViewRenderer<'a>> {
         ViewRenderer::new(self.wanted()?, self.query, self.kind, self.version, now())
     }
 }

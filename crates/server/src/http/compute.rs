@@ -124,7 +124,7 @@ impl Pool {
                 ready!(turn.poll(cx, || lane.turns.acquire(flow, 1)));
             }
             let mut poll = |turn: Option<Turn>| {
-                let stay = Stay::begin(Current {
+                let scope = CurrentScope::begin(Current {
                     end,
                     load,
                     turn,
@@ -135,7 +135,7 @@ impl Pool {
                 });
                 let polled = DEADLINE.observe(|| work.as_mut().poll(cx));
                 // The request may have become heavy during this poll; the next one then takes memory and a turn.
-                load = stay.load();
+                load = scope.load();
                 match polled {
                     Ok(Poll::Ready(done)) => Poll::Ready(Ok(done)),
                     Ok(Poll::Pending) => Poll::Pending,
@@ -312,13 +312,13 @@ fn detach(current: &mut Current) {
 }
 
 /// The time of a request on a thread.
-struct Stay {
+struct CurrentScope {
     outer: Option<Current>,
 }
 
-impl Stay {
-    fn begin(current: Current) -> Stay {
-        Stay {
+impl CurrentScope {
+    fn begin(current: Current) -> CurrentScope {
+        CurrentScope {
             outer: CURRENT.replace(Some(current)),
         }
     }
@@ -329,7 +329,7 @@ impl Stay {
     }
 }
 
-impl Drop for Stay {
+impl Drop for CurrentScope {
     fn drop(&mut self) {
         // Polls may nest on a thread: the outer request becomes the current one again.
         CURRENT.set(self.outer.take());

@@ -33,7 +33,7 @@ impl Memory {
 }
 
 /// The memory that a decoded value takes.
-pub(crate) fn of_value(value: &Value) -> usize {
+pub(crate) fn size_of_value(value: &Value) -> usize {
     let mut bytes = 0;
     // A list instead of recursion: values may be as deep as the limit of the decoder.
     let mut rest = vec![value];

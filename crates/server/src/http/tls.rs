@@ -150,7 +150,7 @@ impl Material {
     }
 
     /// The current content of the files of the certificate, its key and the authority.
-    fn again(&self, pair: Option<&(PathBuf, PathBuf)>) -> Result<Material, String> {
+    fn reload(&self, pair: Option<&(PathBuf, PathBuf)>) -> Result<Material, String> {
         let identity = match pair {
             Some((certificate, key)) => load(certificate, key)?,
             None => self.identity.clone(),
@@ -176,7 +176,7 @@ pub(crate) async fn follow(
             () = tokio::time::sleep(EVERY) => {}
             () = configs.closed() => return,
         }
-        let changed = match used.again(pair.as_ref()) {
+        let changed = match used.reload(pair.as_ref()) {
             // Contents are compared, not times: tools that replace files may keep or reset their times.
             Ok(now) if now == used => continue,
             Ok(now) => server_config(&now).map(|config| (now, config)),

@@ -236,7 +236,7 @@ impl Webhook {
         let slot = self.recent.slot(entry, &call.version.name);
         let shown = || async { read::object_in_version(call, entry).await.map(Arc::new) };
         let object = Arc::clone(slot.get_or_try_init(shown).await?);
-        let bytes = memory::of_value(&object);
+        let bytes = memory::size_of_value(&object);
         self.recent.weigh(entry, &call.version.name, bytes);
         // Each list holds its objects even after the cache has evicted them, so each is charged for them.
         let charge = call.api.memory.conversions.charge(bytes);

@@ -49,11 +49,11 @@ impl WriteRequest<'_> {
         // Kinds differ in what a finished deletion returns, because their Go strategies do: the object or a `Status`.
         match self.delete_object(name, &options).await? {
             Deleted::Gone(object) if call.kind.facts.delete_returns_object => {
-                call.shape()?.object(200, object)
+                call.view_renderer()?.object(200, object)
             }
             Deleted::Gone(object) => {
                 let done = status::success(call.group_resource(), name, metadata_str(&object, "uid"));
-                Ok(Reply::object(200, &done, call.shape()?.wanted.encoding))
+                Ok(Reply::object(200, &done, call.view_renderer()?.wanted.encoding))
             }
             Deleted::Unread => {
                 let kind = GroupResource {
@@ -64,7 +64,7 @@ impl WriteRequest<'_> {
                 if let Some(done) = done.as_object_mut() {
                     done.insert("code", Value::Int(200));
                 }
-                Ok(Reply::object(200, &done, call.shape()?.wanted.encoding))
+                Ok(Reply::object(200, &done, call.view_renderer()?.wanted.encoding))
             }
             Deleted::Held(object) => {
                 // Only the deprecated option asks for 202, as in kube-apiserver; `propagationPolicy` does not.
@@ -73,7 +73,7 @@ impl WriteRequest<'_> {
                 } else {
                     200
                 };
-                call.shape()?.object(code, object)
+                call.view_renderer()?.object(code, object)
             }
         }
     }
@@ -91,7 +91,7 @@ impl WriteRequest<'_> {
         let delete = self.delete_options()?;
         delete.check_collection()?;
         self.warn_about_orphans(&delete);
-        let shape = call.shape()?;
+        let shape = call.view_renderer()?;
         let mut rows = Rows::new(call, &shape)?;
         let take =
             |c: &ResourceRequest<'_>, s: &Selection, e: &Arc<Entry>, v: &Converted| rows.take(c, s, e, v);

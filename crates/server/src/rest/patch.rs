@@ -63,7 +63,7 @@ impl WriteRequest<'_> {
             _ => (200, self.patch_object(name, part, &options, &patch).await?),
         };
         if part == Part::Scale {
-            return scale::reply(call.shape()?, object);
+            return scale::reply(call.view_renderer()?, object);
         }
         self.reply(status, object)
     }

@@ -55,7 +55,7 @@ fn success(write: &WriteRequest<'_>) -> ApiResult<Reply> {
     Ok(Reply::object(
         201,
         &status.into(),
-        write.call.shape()?.wanted.encoding,
+        write.call.view_renderer()?.wanted.encoding,
     ))
 }
 

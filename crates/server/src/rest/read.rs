@@ -54,7 +54,7 @@ impl Selection {
     }
 
     /// An estimate of the bytes that matching one object compares.
-    pub(crate) fn work(&self) -> usize {
+    pub(crate) fn bytes_compared(&self) -> usize {
         const EACH: usize = 64;
         EACH * (self.labels.len() + self.fields.terms.len())
     }
@@ -247,7 +247,7 @@ pub(crate) async fn get(call: &ResourceRequest<'_>, name: &str) -> ApiResult<Rep
     call.wanted()?;
     let key = call.key(name)?;
     let entry = call.entry(&key, name, at).await?;
-    let shape = call.shape()?;
+    let shape = call.view_renderer()?;
     let unread = |e| by_key(call, &entry, e);
     // A text that is known to be sent as it is stored costs a copy, whatever its size.
     if Text::noted(call, &entry).is_none() || !shape.is_plain() {
@@ -263,7 +263,7 @@ pub(crate) async fn get(call: &ResourceRequest<'_>, name: &str) -> ApiResult<Rep
 pub(crate) async fn list(call: &ResourceRequest<'_>, options: &ListOptions) -> ApiResult<Reply> {
     let selection = Selection::new(call, options)?;
     let (api_version, kind) = (call.api_version(), &call.kind.list_kind);
-    let shape = call.shape()?;
+    let shape = call.view_renderer()?;
     if shape.is_plain() {
         let mut texts = ListTexts::new(call);
         let take =
@@ -427,7 +427,7 @@ pub(crate) async fn find<T>(
         })?;
         // Later pages of the store read the same revision, so the list is one snapshot.
         at = ReadAt::Exact(revision);
-        let work = |entry: &Arc<Entry>| entry.value.len() + selection.work();
+        let work = |entry: &Arc<Entry>| entry.value.len() + selection.bytes_compared();
         call.offload(entries.iter().map(work).sum()).await;
         let mut last = None;
         'page: for turn in turns(call, &entries) {

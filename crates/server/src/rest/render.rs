@@ -121,7 +121,7 @@ impl Rows {
                 .into();
         }
         // Measured after the rest was dropped: lists of metadata hold only the metadata.
-        let memory = memory::of_value(&object);
+        let memory = memory::size_of_value(&object);
         self.decoded += memory;
         if self.decoded > MAX_DECODED {
             return Err(too_large());

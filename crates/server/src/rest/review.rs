@@ -53,7 +53,7 @@ impl WriteRequest<'_> {
     /// POST of a review.
     pub(crate) async fn answer(&mut self, review: ReviewKind) -> ApiResult<Reply> {
         let call = self.call;
-        let shape = call.shape()?;
+        let shape = call.view_renderer()?;
         // In kube-apiserver, reviews have no table convertor, so a table is not acceptable.
         if matches!(shape.wanted.view, View::Table(_)) {
             return Err(media::not_acceptable(call.accept.encodings));

@@ -119,7 +119,7 @@ pub(crate) async fn get(call: &ResourceRequest<'_>, name: &str) -> ApiResult<Rep
     let object = read::object_in_version(call, &entry)
         .await
         .map_err(|e| read::by_key(call, &entry, e))?;
-    reply(call.shape()?, scale_of(call, &object)?)
+    reply(call.view_renderer()?, scale_of(call, &object)?)
 }
 
 /// PUT
@@ -138,7 +138,7 @@ pub(crate) async fn update(write: &mut WriteRequest<'_>, name: &str) -> ApiResul
     check_namespace_matches_path(call, &mut sent)?;
     check_name_matches_path(&sent, name)?;
     let scale = replace(write, name, &options, &sent).await?;
-    reply(call.shape()?, scale)
+    reply(call.view_renderer()?, scale)
 }
 
 /// A label selector in the form of the `labelSelector` parameter.

@@ -124,7 +124,7 @@ impl WriteRequest<'_> {
             }
             members.insert("status", status.into());
         }
-        call.shape()?.object(201, request)
+        call.view_renderer()?.object(201, request)
     }
 
     /// The kind, name and uid of the object that a token is bound to.

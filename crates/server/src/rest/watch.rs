@@ -120,7 +120,7 @@ pub(crate) async fn watch(call: &ResourceRequest<'_>, options: &ListOptions) -> 
     let version = read::watch_version(&options.resource_version)?;
     let ViewRenderer {
         wanted, row_object, ..
-    } = call.shape()?;
+    } = call.view_renderer()?;
     let content_type = match (wanted.encoding, wanted.encoding.stream_type()) {
         (_, None) => return Err(crate::codec::media::no_stream(call.accept.encodings)),
         (Encoding::Json, _) => Encoding::Json.content_type(),
@@ -275,7 +275,7 @@ impl Stream {
         } else {
             version.to_string()
         };
-        let is_plain = self.shape()?.is_plain();
+        let is_plain = self.view_renderer()?.is_plain();
         let is_lazy = self.kind.codec.webhook().is_none();
         let mut held = 0;
         let take = |c: &ResourceRequest<'_>, s: &Selection, e: &Arc<Entry>, v: &Converted| {
@@ -289,7 +289,7 @@ impl Stream {
             held += match &item {
                 Some(Item::Text(Listed::Text(_))) if is_lazy => return Ok(Some(Item::Entry(Arc::clone(e)))),
                 Some(Item::Text(text)) => text.held(),
-                Some(Item::Object(object)) => memory::of_value(object),
+                Some(Item::Object(object)) => memory::size_of_value(object),
                 Some(Item::Entry(_)) | None => 0,
             };
             match held > MAX_DECODED {
@@ -349,7 +349,7 @@ impl Stream {
         })
     }
 
-    fn shape(&self) -> Result<ViewRenderer<'_>, Option<ApiError>> {
+    fn view_renderer(&self) -> Result<ViewRenderer<'_>, Option<ApiError>> {
         Ok(ViewRenderer {
             wanted: self.wanted.clone(),
             row_object: self.row_object,
@@ -367,7 +367,7 @@ impl Stream {
         // A text that is sent as it is stored needs no decoding, whatever its size.
         let unwritten = states.filter(|entry| Text::noted(&call, entry).is_none());
         let unwritten: usize = unwritten.map(|entry| entry.value.len()).sum();
-        call.offload(unwritten + self.selection.work()).await;
+        call.offload(unwritten + self.selection.bytes_compared()).await;
         let converted = Converted::for_entries(&call, before.into_iter().chain(after)).await;
         let form = ServedForm {
             serial: self.kind.serial,
@@ -389,7 +389,7 @@ impl Stream {
             (true, false) => (WatchEventType::Deleted, before),
         };
         let entry = entry.ok_or(None)?;
-        if self.shape()?.is_plain() {
+        if self.view_renderer()?.is_plain() {
             let key = EventKey {
                 revision: event.revision,
                 serial: self.kind.serial,
@@ -446,7 +446,7 @@ impl Stream {
         match item {
             Item::Text(text) => event_type.write(out, |out| text.write_without(0, out)),
             Item::Object(object) => {
-                let shown = self.shape()?.event(object, self.first).map_err(Some)?;
+                let shown = self.view_renderer()?.event(object, self.first).map_err(Some)?;
                 let shown = shown.ok_or(None)?;
                 self.first = false;
                 event_type.write_object(out, &shown, self.wanted.encoding);
@@ -454,7 +454,7 @@ impl Stream {
             Item::Entry(entry) => {
                 let call = self.call()?;
                 let object = Converted::default().object(&call, &entry).map_err(Some)?;
-                let item = match self.shape()?.is_plain() {
+                let item = match self.view_renderer()?.is_plain() {
                     true => Item::Text(Listed::of_object(&call, &entry, &object)),
                     false => Item::Object(object),
                 };

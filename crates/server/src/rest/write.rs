@@ -168,7 +168,7 @@ impl WriteRequest<'_> {
 
     /// The response with an object as it was stored. An error about its table arises only now.
     pub(crate) fn reply(&self, status: u16, object: Value) -> ApiResult<Reply> {
-        let shape = self.call.shape()?;
+        let shape = self.call.view_renderer()?;
         match &self.text {
             Some(text) if shape.is_plain() => Ok(shape.text_reply(status, text)),
             _ => shape.object(status, object),

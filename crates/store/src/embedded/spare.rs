@@ -80,7 +80,7 @@ impl SpareAllocator {
         let throttle = Arc::<IoThrottle>::default();
         let granted = Arc::clone(&throttle);
         let thread = background::start("spare", move || {
-            work(&directory, segment_bytes, faults.as_ref(), &granted, &received);
+            prepare_files(&directory, segment_bytes, faults.as_ref(), &granted, &received);
         })
         .map_err(|source| io_error("start a thread for", &path, source))?;
         Ok(Self {
@@ -113,7 +113,7 @@ impl Drop for SpareAllocator {
     }
 }
 
-fn work(
+fn prepare_files(
     directory: &Path,
     segment_bytes: u64,
     faults: Option<&Arc<FaultInjector>>,

@@ -12,7 +12,7 @@ use std::sync::{Mutex, PoisonError};
 /// The conversions that a computation has asked for.
 #[derive(Debug, Default)]
 pub(crate) struct Memo {
-    made: Vec<Made>,
+    done: Vec<Converted>,
     key: Mutex<Option<ConversionKey>>,
 }
 
@@ -24,7 +24,7 @@ struct ConversionKey {
 }
 
 #[derive(Debug)]
-struct Made {
+struct Converted {
     key: ConversionKey,
     result: Result<Value, String>,
 }
@@ -32,9 +32,9 @@ struct Made {
 impl Memo {
     /// Returns an object in another version. If it has not been converted yet, the computation fails and runs again.
     pub(crate) fn convert(&self, object: &Value, api_version: &str) -> Result<Value, String> {
-        let is_it = |made: &&Made| made.key.api_version == api_version && made.key.object == *object;
-        if let Some(made) = self.made.iter().find(is_it) {
-            return made.result.clone();
+        let is_it = |done: &&Converted| done.key.api_version == api_version && done.key.object == *object;
+        if let Some(done) = self.done.iter().find(is_it) {
+            return done.result.clone();
         }
         let mut key = self.key.lock().unwrap_or_else(PoisonError::into_inner);
         // Later requests may depend on the placeholder error, so only the first one counts.
@@ -49,9 +49,9 @@ impl Memo {
         self.key.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    async fn make(&mut self, webhook: &Webhook, key: ConversionKey, memory: &Budget) {
+    async fn convert_now(&mut self, webhook: &Webhook, key: ConversionKey, memory: &Budget) {
         let result = webhook.convert(&key.object, &key.api_version, memory).await;
-        self.made.push(Made { key, result });
+        self.done.push(Converted { key, result });
     }
 }
 
@@ -67,6 +67,6 @@ pub(crate) async fn with_conversions<T>(call: &ResourceRequest<'_>, compute: imp
                 _ => return computed,
             }
         };
-        Box::pin(memo.make(webhook, key, &call.api.memory.conversions)).await;
+        Box::pin(memo.convert_now(webhook, key, &call.api.memory.conversions)).await;
     }
 }

@@ -102,7 +102,7 @@ impl ConversionRequest<'_> {
         let [object] = <[Value; 1]>::try_from(self.objects(review)?)
             .map_err(|objects| WebhookError::Count(objects.len()))?;
         let object = identified(object).map_err(WebhookError::Object)?;
-        self.fit(object)
+        self.accept(object)
             .map_err(|why| WebhookError::Object(self.failed(&why)))
     }
 
@@ -168,7 +168,7 @@ impl ConversionRequest<'_> {
 
     /// Checks that an object is the one that was sent, in the wanted version, and restores its metadata: only labels
     /// and annotations may change.
-    fn fit(&self, mut converted: Value) -> Result<Value, String> {
+    fn accept(&self, mut converted: Value) -> Result<Value, String> {
         let (original, wanted) = (self.object, self.wanted);
         let said = |object: &'_ Value, field: &str| object.get_str(field).to_owned();
         let found = said(&converted, "apiVersion");

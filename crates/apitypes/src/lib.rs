@@ -5,14 +5,12 @@
 //! `cargo xtask apitypes` and contains facts only. Everything that depends on the fields of a type interprets
 //! it:
 //!
-//! | module | what it does |
-//! | --- | --- |
-//! | [`decode`] | strict decoding of JSON, with the findings and error texts of kube-apiserver |
-//! | [`convert`] | conversion of objects that a patch or an apply produced |
-//! | [`canonical`] | the fields that kube-apiserver encodes: empty and unset ones are omitted |
-//! | [`mod@write`] | JSON with fields in the order of their declarations |
-//! | [`protobuf`] | Kubernetes' protobuf encoding |
-//! | [`openapi`] | OpenAPI schemas, which are also the merge types of patches and applies |
+//! - [`decode`]: strict decoding of JSON, with the findings and error texts of kube-apiserver.
+//! - [`convert`]: conversion of objects that a patch or an apply produced.
+//! - [`canonical`]: the fields that kube-apiserver encodes: empty and unset ones are omitted.
+//! - [`mod@write`]: JSON with fields in the order of their declarations.
+//! - [`protobuf`]: Kubernetes' protobuf encoding.
+//! - [`openapi`]: OpenAPI schemas, which are also the merge types of patches and applies.
 //!
 //! # The format of the table
 //!
@@ -35,20 +33,18 @@
 //! A package is named by the end of its import path (`apps/v1`); names without a package belong to the same
 //! one. A field has its JSON name (or `inline`), its Go type, and attributes:
 //!
-//! | fact | meaning |
-//! | --- | --- |
-//! | `#6` | the protobuf field number |
-//! | `always`, `omitzero` | no `omitempty` in the JSON tag; `omitzero` in its place |
-//! | `required` | required in OpenAPI |
-//! | `go=APIVersion` | the Go name, if it is not the capitalized JSON name |
-//! | `list=map(type)`, `map=atomic`, `struct=atomic` | how server-side apply merges it |
-//! | `patch=merge(type)` | how strategic merge patches merge it |
-//! | `enum=…`, `values=…` | the values of an enumeration; OpenAPI names only the former |
-//! | `default=…`, `nullable`, `union`, `unionDiscriminator` | as in OpenAPI |
-//! | `gate=…` | the feature gate without which the field is dropped |
-//! | `since=1.34`, `until=1.36` | the first and the last release that has it |
-//! | `message` | a list that is a protobuf message of its own |
-//! | `+maxItems=8` | a tag of Kubernetes' declarative validation (`+k8s:maxItems=8`) |
+//! - `#6`: the protobuf field number.
+//! - `always`, `omitzero`: no `omitempty` in the JSON tag; `omitzero` in its place.
+//! - `required`: required in OpenAPI.
+//! - `go=APIVersion`: the Go name, if it is not the capitalized JSON name.
+//! - `list=map(type)`, `map=atomic`, `struct=atomic`: how server-side apply merges it.
+//! - `patch=merge(type)`: how strategic merge patches merge it.
+//! - `enum=…`, `values=…`: the values of an enumeration; OpenAPI names only the former.
+//! - `default=…`, `nullable`, `union`, `unionDiscriminator`: as in OpenAPI.
+//! - `gate=…`: the feature gate without which the field is dropped.
+//! - `since=1.34`, `until=1.36`: the first and the last release that has it.
+//! - `message`: a list that is a protobuf message of its own.
+//! - `+maxItems=8`: a tag of Kubernetes' declarative validation (`+k8s:maxItems=8`).
 //!
 //! ```
 //! use scantling_apitypes::TypeTable;

@@ -3,19 +3,17 @@
 //! Each module owns one notation and reproduces the accepted syntax, the meaning and the error messages of the Go
 //! library that kube-apiserver uses for it:
 //!
-//! | module | notation | Go counterpart |
-//! | --- | --- | --- |
-//! | [`names`] | DNS labels and subdomains, label keys and values | `k8s.io/apimachinery/pkg/util/validation` |
-//! | [`mod@format`] | named string formats of CEL's `format` library | `k8s.io/apiserver/pkg/cel/library` |
-//! | [`quantity`] | resource quantities (`1.5Gi`) | `k8s.io/apimachinery/pkg/api/resource` |
-//! | [`timestamp`] | RFC 3339 timestamps, dates, time zones | `time` |
-//! | [`duration`] | durations (`1h30m`) | `time` |
-//! | [`url`] | URLs and absolute paths | `net/url` |
-//! | [`ip`] | IP addresses and CIDR ranges | `net/netip` |
-//! | [`semver`] | semantic versions | `github.com/blang/semver` |
-//! | [`regex`] | RE2 regular expressions | `regexp` |
-//! | [`number`] | floating-point numbers | `strconv` |
-//! | [`base64`] | the OpenAPI format `byte` | `encoding/base64` |
+//! - [`names`]: DNS labels and subdomains, label keys and values (`k8s.io/apimachinery/pkg/util/validation`).
+//! - [`mod@format`]: named string formats of CEL's `format` library (`k8s.io/apiserver/pkg/cel/library`).
+//! - [`quantity`]: resource quantities (`1.5Gi`) (`k8s.io/apimachinery/pkg/api/resource`).
+//! - [`timestamp`]: RFC 3339 timestamps, dates, time zones (`time`).
+//! - [`duration`]: durations (`1h30m`) (`time`).
+//! - [`url`]: URLs and absolute paths (`net/url`).
+//! - [`ip`]: IP addresses and CIDR ranges (`net/netip`).
+//! - [`semver`]: semantic versions (`github.com/blang/semver`).
+//! - [`regex`]: RE2 regular expressions (`regexp`).
+//! - [`number`]: floating-point numbers (`strconv`).
+//! - [`base64`]: the OpenAPI format `byte` (`encoding/base64`).
 //!
 //! The crate sits below CEL and the API types, which both read these notations.
 #![deny(

@@ -1,12 +1,10 @@
 //! Lowering of the extensions that only Scantling has to rules that every cluster since Kubernetes 1.29
 //! accepts.
 //!
-//! | extension | becomes |
-//! | --- | --- |
-//! | `x-kubernetes-immutable` | a transition rule that compares old and new value |
-//! | `x-kubernetes-immutable-keys`, `-addition-only`, `-deletion-only` | transition rules that compare keys |
-//! | `x-kubernetes-unions` | rules that count the fields that are set, and compare the discriminator |
-//! | `appliesOnCreate` of a rule | `optionalOldSelf`, with `oldSelf` rewritten as an optional value |
+//! - `x-kubernetes-immutable`: a transition rule that compares old and new value.
+//! - `x-kubernetes-immutable-keys`, `-addition-only`, `-deletion-only`: transition rules that compare keys.
+//! - `x-kubernetes-unions`: rules that count the fields that are set, and compare the discriminator.
+//! - `appliesOnCreate` of a rule: `optionalOldSelf`, with `oldSelf` rewritten as an optional value.
 //!
 //! A transition rule runs where both the old and the new value exist. An extension also forbids to set or to
 //! remove a field, so its rule is on the object around a field that may be unset, and on the field itself

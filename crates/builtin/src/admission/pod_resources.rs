@@ -67,8 +67,8 @@ pub(super) fn with_overhead(pod: &Value, bound: AmountList) -> Amounts {
     add_overhead(pod, bound, of_containers(pod, bound))
 }
 
-/// The amounts that a pod uses, with its overhead: while it is resized, the greater of what its containers have and of
-/// what they shall get.
+/// The amounts that a pod uses, with its overhead. While a pod is resized, the greater of the actual and the desired
+/// amount of each container counts.
 pub(super) fn in_use(pod: &Value, bound: AmountList) -> Amounts {
     let mut statuses: BTreeMap<&str, &Value> = BTreeMap::new();
     let lists = ["containerStatuses", "initContainerStatuses"].into_iter();

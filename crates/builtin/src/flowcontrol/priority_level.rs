@@ -116,7 +116,7 @@ fn check_spec(name: &str, spec: &Cursor<'_, '_>, write: &Write<'_>, errors: &mut
 }
 
 /// A member belongs to one type: it is forbidden with others, and may be required with its own. An update is checked only
-/// where it changes the type or the member.
+/// if it changes the type or the member.
 fn check_member(
     member: &Cursor<'_, '_>,
     kind: &str,

@@ -141,7 +141,7 @@ impl PlanCompiler {
         here.set(Features::UNIONS, !schema.unions().is_empty());
         here.set(
             Features::LIMITS,
-            // `additionalProperties: false` refuses members even if there is no other keyword.
+            // `additionalProperties: false` refuses members even without other keywords.
             !types.is_empty() || checks.is_some() || schema.additional.is_some(),
         );
         here.set(Features::PRESERVE, schema.preserves_unknown_fields());

@@ -319,7 +319,7 @@ fn form(clause: &Clause<'_>, encoding: Encoding, offer: Supported) -> Option<Neg
     possible.then_some(Negotiated { encoding, view })
 }
 
-/// Returns the view that a clause asks for; `None` if there is no such view.
+/// Returns the view that a clause asks for; `None` if it asks for an unknown one.
 fn view_of(clause: &Clause<'_>) -> Option<View> {
     let (target, group, version) = (clause.param("as"), clause.param("g"), clause.param("v"));
     if target.is_none() && group.is_none() && version.is_none() {

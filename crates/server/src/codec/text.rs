@@ -274,7 +274,7 @@ impl Stored {
     }
 
     /// Encodes an object in the storage version. Custom resources are stored in CBOR if it is enabled, as by
-    /// kube-apiserver; then there is no offset of the resource version.
+    /// kube-apiserver; the resource version then has no offset.
     fn encoded(call: &ResourceRequest<'_>, object: &Value) -> Stored {
         if call.kind.built_in || !call.api.encodings.contains(&Encoding::Cbor) {
             return Stored::whole(object);

@@ -17,7 +17,7 @@ pub(crate) struct EntryCache {
     serial: u32,
     /// The offset at which the resource version is inserted.
     place: u32,
-    /// Whether the object conforms to the type for field ownership.
+    /// The result of checking the object against its type for field ownership.
     typed: TypeCheck,
 }
 

@@ -271,7 +271,7 @@ const LOG_OPTIONS: GroupResource<'static> = GroupResource {
     kind: "PodLogOptions",
 };
 
-/// GET of `pods/log`. There is no kubelet: a Pod on a node has no logs here.
+/// GET of `pods/log`. Pods never have logs here, because no kubelet runs them.
 pub(crate) async fn log(call: &ResourceRequest<'_>, name: &str) -> ApiResult<Reply> {
     let errors = check_log_options(call);
     if !errors.is_empty() {

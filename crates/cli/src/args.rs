@@ -34,7 +34,7 @@ pub(crate) use test::Test;
 pub(crate) use upgrade::Upgrade;
 pub(crate) use validate::{FieldValidationFlag, SubresourceFlag, Validate, Variable};
 
-/// Validate Kubernetes objects and CRDs as kube-apiserver does, without a cluster; serve custom resources
+/// Validate Kubernetes objects and CRDs as kube-apiserver does, without a cluster; serve them as an API server
 #[derive(Debug, Parser)]
 #[command(name = "scantling", version, propagate_version = true)]
 // The last of several values of a flag wins: scripts append to the flags of others, and users override the configuration.
@@ -47,7 +47,7 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Validate objects against CRDs: as a create or, with --old, as an update
+    /// Validate custom resources and built-in objects: as a create or, with --old, as an update
     #[command(
         after_help = "Examples:\n  scantling validate --crds config/crd manifests\n  helm template chart | scantling validate --crds config/crd -"
     )]
@@ -82,7 +82,7 @@ pub(crate) enum Command {
     /// Print an object of a CRD that a cluster accepts
     #[command(after_help = "Example:\n  scantling sample --full config/crd/crontabs.yaml")]
     Sample(Sample),
-    /// Serve custom resources as a Kubernetes API server
+    /// Serve CRDs, custom resources and built-in kinds as a Kubernetes API server
     #[command(after_help = "Example:\n  scantling serve --data-dir data")]
     Serve(Serve),
     /// Check, export or import the data of a stopped server

@@ -20,14 +20,14 @@ pub(crate) struct Store {
 
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum StoreCommand {
-    /// Read everything and compare every checksum
+    /// Read everything and verify every checksum
     Check,
     /// Write everything to a file, as lines of JSON
     Export {
         /// The file, `-` for standard output
         file: PathBuf,
     },
-    /// Make a store out of an exported file, with every revision as it was
+    /// Create a store from an exported file, with the same revisions
     Import {
         /// The file, `-` for standard input
         file: PathBuf,

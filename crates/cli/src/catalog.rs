@@ -106,13 +106,30 @@ impl CatalogEntry {
         Problem::new(what, why).hint("`scantling lint` reports all errors of a CRD")
     }
 
-    /// Returns the problem for a version that the CRD does not have.
-    pub(crate) fn lacks_version(&self, version: &str) -> Problem {
-        let names = self.definition.spec.versions().iter().map(|v| &*v.name);
-        let names: Vec<&str> = names.collect();
-        let name = self.definition.name();
-        Problem::plain(format!("{}: the CRD {name} has no version {version}", self.file))
-            .hint(format!("its versions are {}", names.join(", ")))
+    /// Returns the version that a user names (`v1` or `apps/v1`); without a name, the storage version.
+    pub(crate) fn version(&self, wanted: Option<&str>) -> Result<&CrdVersion, Problem> {
+        let spec = &self.definition.spec;
+        let found = match wanted {
+            Some(wanted) => {
+                let mut versions = spec.versions().iter();
+                versions.find(|version| is_version(wanted, &spec.group, &version.name))
+            }
+            None => spec.storage_version(),
+        };
+        found.ok_or_else(|| {
+            let names: Vec<&str> = spec.versions().iter().map(|v| &*v.name).collect();
+            let (name, wanted) = (self.definition.name(), wanted.unwrap_or_default());
+            Problem::plain(format!("{}: the CRD {name} has no version {wanted}", self.file))
+                .hint(format!("its versions are {}", names.join(", ")))
+        })
+    }
+}
+
+/// Returns whether a user means this version: `v1` or `apps/v1`.
+pub(crate) fn is_version(wanted: &str, group: &str, version: &str) -> bool {
+    match wanted.split_once('/') {
+        Some((wanted_group, wanted)) => wanted_group == group && wanted == version,
+        None => wanted == version,
     }
 }
 

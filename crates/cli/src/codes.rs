@@ -12,8 +12,8 @@ pub(crate) struct Code {
 }
 
 macro_rules! codes {
-    ($($id:literal $severity:expr;)*) => {
-        &[$(Code { id: $id, page: include_str!(concat!("codes/pages/", $id, ".md")), severity: $severity }),*]
+    ($($severity:expr => $($id:literal)*;)*) => {
+        &[$($(Code { id: $id, page: include_str!(concat!("codes/pages/", $id, ".md")), severity: $severity }),*),*]
     };
 }
 
@@ -23,68 +23,27 @@ const WARNING: Option<Severity> = Some(Severity::Warning);
 /// All codes, in order.
 pub(crate) const CODES: &[Code] = codes! {
     // Cost and correctness of rules
-    "SCT0101" ADVICE;
-    "SCT0102" ADVICE;
-    "SCT0103" ADVICE;
-    "SCT0104" ADVICE;
-    "SCT0105" ADVICE;
-    "SCT0106" WARNING;
-    "SCT0107" WARNING;
-    "SCT0108" ADVICE;
+    ADVICE => "SCT0101" "SCT0102" "SCT0103" "SCT0104" "SCT0105";
+    WARNING => "SCT0106" "SCT0107";
+    ADVICE => "SCT0108";
     // Lists
-    "SCT0201" ADVICE;
-    "SCT0202" ADVICE;
+    ADVICE => "SCT0201" "SCT0202";
     // API conventions
-    "SCT0301" ADVICE;
-    "SCT0302" ADVICE;
-    "SCT0303" ADVICE;
-    "SCT0304" ADVICE;
-    "SCT0305" ADVICE;
-    "SCT0306" ADVICE;
+    ADVICE => "SCT0301" "SCT0302" "SCT0303" "SCT0304" "SCT0305" "SCT0306";
     // Fields outside the schema
-    "SCT0401" ADVICE;
-    "SCT0402" ADVICE;
-    "SCT0403" ADVICE;
-    "SCT0404" WARNING;
+    ADVICE => "SCT0401" "SCT0402" "SCT0403";
+    WARNING => "SCT0404";
     // Defaults
-    "SCT0501" ADVICE;
-    "SCT0502" ADVICE;
-    "SCT0503" ADVICE;
+    ADVICE => "SCT0501" "SCT0502" "SCT0503";
     // Versions
-    "SCT0601" ADVICE;
+    ADVICE => "SCT0601";
     // Upgrades: the CRD
-    "SCT1001" None;
-    "SCT1002" None;
-    "SCT1003" None;
-    "SCT1004" None;
-    "SCT1005" None;
-    "SCT1006" None;
-    "SCT1007" None;
-    "SCT1008" None;
-    "SCT1009" None;
-    "SCT1010" None;
-    "SCT1011" None;
+    None => "SCT1001" "SCT1002" "SCT1003" "SCT1004" "SCT1005" "SCT1006" "SCT1007" "SCT1008" "SCT1009" "SCT1010" "SCT1011";
     // Upgrades: the schema
-    "SCT1101" None;
-    "SCT1102" None;
-    "SCT1103" None;
-    "SCT1104" None;
-    "SCT1105" None;
-    "SCT1106" None;
-    "SCT1107" None;
-    "SCT1108" None;
-    "SCT1109" None;
-    "SCT1110" None;
-    "SCT1111" None;
-    "SCT1112" None;
-    "SCT1113" None;
-    "SCT1114" None;
+    None => "SCT1101" "SCT1102" "SCT1103" "SCT1104" "SCT1105" "SCT1106" "SCT1107";
+    None => "SCT1108" "SCT1109" "SCT1110" "SCT1111" "SCT1112" "SCT1113" "SCT1114";
     // Upgrades: objects
-    "SCT1201" None;
-    "SCT1202" None;
-    "SCT1203" None;
-    "SCT1204" None;
-    "SCT1205" None;
+    None => "SCT1201" "SCT1202" "SCT1203" "SCT1204" "SCT1205";
 };
 
 /// Returns a code by its name.

@@ -403,12 +403,7 @@ impl ReportItem for RuleCost {
     fn subject(&self) -> ReportSubject {
         let mut findings = Vec::new();
         if !self.error.is_empty() {
-            findings.push(finding(
-                "CompileError",
-                self.error.clone(),
-                Vec::new(),
-                self.location.clone(),
-            ));
+            findings.push(error("CompileError", self.error.clone(), self.location.as_ref()));
         } else if self.total_cost > RULE_LIMIT {
             let unbounded = self.unbounded.iter().map(|limit| {
                 let MissingBound { at, keyword, .. } = limit;
@@ -417,14 +412,17 @@ impl ReportItem for RuleCost {
             let notes = unbounded
                 .chain(self.hints.iter().map(BoundAdvice::description))
                 .collect();
-            findings.push(finding("CostLimit", self.line(), notes, self.location.clone()));
+            findings.push(Finding {
+                notes,
+                ..error("CostLimit", self.line(), self.location.as_ref())
+            });
         } else if self.is_over_budget() {
             let text = format!(
                 "over the budget of {:.0}%: {}",
                 self.budget.unwrap_or_default() * 100.0,
                 self.line()
             );
-            findings.push(finding("CostBudget", text, Vec::new(), self.location.clone()));
+            findings.push(error("CostBudget", text, self.location.as_ref()));
         }
         ReportSubject {
             file: Arc::clone(&self.file),
@@ -438,8 +436,6 @@ impl ReportItem for RuleCost {
             ),
             findings,
             outcome: self.line(),
-            details: Vec::new(),
-            body: None,
             cost: Some(CostRow {
                 share: self.rule_share,
                 total: self.total_cost,
@@ -447,6 +443,7 @@ impl ReportItem for RuleCost {
                 at: format!("{} {} {}", self.name, self.version, self.at),
                 rule: self.rule.clone(),
             }),
+            ..ReportSubject::default()
         }
     }
 }
@@ -460,18 +457,13 @@ impl ReportItem for SchemaCost {
             previous(self.previous)
         );
         let findings = if self.total_cost > SCHEMA_LIMIT {
-            vec![finding(
-                "CostLimit",
-                line.clone(),
-                Vec::new(),
-                self.location.clone(),
-            )]
+            vec![error("CostLimit", line.clone(), self.location.as_ref())]
         } else if self.is_over_budget() {
             let text = format!(
                 "over the budget of {:.0}%: {line}",
                 self.budget.unwrap_or_default() * 100.0
             );
-            vec![finding("CostBudget", text, Vec::new(), self.location.clone())]
+            vec![error("CostBudget", text, self.location.as_ref())]
         } else {
             Vec::new()
         };
@@ -481,9 +473,7 @@ impl ReportItem for SchemaCost {
             name: format!("{} {}", self.name, self.version),
             findings,
             outcome: line,
-            details: Vec::new(),
-            body: None,
-            cost: None,
+            ..ReportSubject::default()
         }
     }
 }
@@ -526,14 +516,8 @@ impl CostSummary {
     }
 }
 
-fn finding(code: &str, text: String, notes: Vec<String>, location: Option<Location>) -> Finding {
-    Finding {
-        level: Severity::Error,
-        code: code.to_owned(),
-        text,
-        location,
-        notes,
-    }
+fn error(code: &str, text: String, location: Option<&Location>) -> Finding {
+    Finding::new(Severity::Error, code, text, location)
 }
 
 /// Formats a share.

@@ -205,26 +205,18 @@ impl ReportItem for DefinitionReport {
         let warnings = warnings.map(|(text, location)| Finding::warning(text, location));
         let advice = self.advice.iter().map(|a| {
             let at = format!("{} {}", a.version, a.path);
-            Finding {
-                level: a.severity,
-                code: a.code.to_owned(),
-                text: match at.trim() {
-                    "" => a.message.clone(),
-                    at => format!("{at}: {}", a.message),
-                },
-                location: a.location.clone(),
-                notes: Vec::new(),
-            }
+            let text = match at.trim() {
+                "" => a.message.clone(),
+                at => format!("{at}: {}", a.message),
+            };
+            Finding::new(a.severity, a.code, text, a.location.as_ref())
         });
         ReportSubject {
             file: Arc::clone(&self.file),
-            location: None,
             name: self.name.clone(),
             findings: errors.chain(warnings).chain(advice).collect(),
             outcome: "accepted".to_owned(),
-            details: Vec::new(),
-            body: None,
-            cost: None,
+            ..ReportSubject::default()
         }
     }
 }

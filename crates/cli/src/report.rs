@@ -137,31 +137,34 @@ pub(crate) struct Finding {
 }
 
 impl Finding {
+    /// A finding without notes.
+    pub(crate) fn new(level: Severity, code: &str, text: String, location: Option<&Location>) -> Self {
+        Finding {
+            level,
+            code: code.to_owned(),
+            text,
+            location: location.cloned(),
+            notes: Vec::new(),
+        }
+    }
+
     /// An error.
     pub(crate) fn error(issue: &Issue) -> Self {
+        let text = issue.field_and_message();
         Finding {
-            level: Severity::Error,
-            code: issue.reason.clone(),
-            text: issue.field_and_message(),
-            location: issue.location.clone(),
             notes: notes(issue),
+            ..Finding::new(Severity::Error, &issue.reason, text, issue.location.as_ref())
         }
     }
 
     /// A server's warning.
     pub(crate) fn warning(text: &str, location: Option<&Location>) -> Self {
-        Finding {
-            level: Severity::Warning,
-            code: "Warning".to_owned(),
-            text: text.to_owned(),
-            location: location.cloned(),
-            notes: Vec::new(),
-        }
+        Finding::new(Severity::Warning, "Warning", text.to_owned(), location)
     }
 }
 
 /// A CRD, rule or object, and the findings about it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct ReportSubject {
     /// The file.
     pub(crate) file: Arc<str>,
@@ -262,13 +265,8 @@ impl ReportItem for UnreadableInput {
         };
         ReportSubject {
             file: Arc::clone(&self.file),
-            location: None,
-            name: String::new(),
             findings: vec![finding],
-            outcome: String::new(),
-            details: Vec::new(),
-            body: None,
-            cost: None,
+            ..ReportSubject::default()
         }
     }
 }

@@ -37,13 +37,7 @@ fn sample(catalog: &Catalog, entry: &CatalogEntry, flags: &args::Sample) -> Resu
         return Err(entry.unusable(&error.to_string()));
     }
     let spec = &entry.definition.spec;
-    let mut versions = spec.versions().iter();
-    let version = match &flags.api_version {
-        Some(name) => versions.find(|version| version.name.as_str() == name),
-        None => versions.find(|version| version.storage),
-    };
-    let version =
-        version.ok_or_else(|| entry.lacks_version(flags.api_version.as_deref().unwrap_or_default()))?;
+    let version = entry.version(flags.api_version.as_deref())?;
     let api_version = format!("{}/{}", spec.group, version.name);
     let Some(found) = catalog.find(&api_version, &spec.names.kind) else {
         return Err(entry.unusable("its kind is not in the catalog"));

@@ -487,13 +487,8 @@ struct CaseReport {
 
 impl ReportItem for CaseReport {
     fn subject(&self) -> ReportSubject {
-        let finding = |text: &String| Finding {
-            level: Severity::Error,
-            code: "TestFailure".to_owned(),
-            text: text.clone(),
-            location: self.place.clone(),
-            notes: Vec::new(),
-        };
+        let place = self.place.as_ref();
+        let finding = |text: &String| Finding::new(Severity::Error, "TestFailure", text.clone(), place);
         let name = match self.suite.is_empty() {
             true => self.name.clone(),
             false => format!("{}: {}", self.suite, self.name),
@@ -508,8 +503,7 @@ impl ReportItem for CaseReport {
                 false => "passed".to_owned(),
             },
             details: vec![format!("rules cost {}", self.cel_cost)],
-            body: None,
-            cost: None,
+            ..ReportSubject::default()
         }
     }
 }

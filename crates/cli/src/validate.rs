@@ -396,7 +396,6 @@ impl ReportItem for ObjectReport {
         let cost = format!("the rules that ran cost {}", self.cel_cost);
         ReportSubject {
             file: Arc::clone(&self.file),
-            location: None,
             name: title(&self.kind, &self.namespace, &self.name),
             findings: errors
                 .chain(warnings.map(|(text, place)| Finding::warning(text, place)))
@@ -410,7 +409,7 @@ impl ReportItem for ObjectReport {
             .to_owned(),
             details: self.by.iter().map(ToString::to_string).chain([cost]).collect(),
             body: stored,
-            cost: None,
+            ..ReportSubject::default()
         }
     }
 }

@@ -1,130 +1,86 @@
 //! Flags of `scantling serve`.
 
-use clap::{Args, ValueEnum};
+use clap::{Arg, Args, ValueEnum};
 use scantling_schema::gates;
 use std::net::IpAddr;
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
 use std::time::Duration;
 
+// Every flag can also be set by an environment variable: `--data-dir` by `SCANTLING_DATA_DIR`.
 #[derive(Args, Clone, Debug)]
+#[command(mut_args(with_variable))]
 pub(crate) struct Serve {
     /// The address to listen on
-    #[arg(long, env = "SCANTLING_BIND_ADDRESS", default_value = "127.0.0.1")]
+    #[arg(long, default_value = "127.0.0.1")]
     pub(crate) bind_address: IpAddr,
     /// The port to listen on; 0 takes a free one
-    #[arg(long, env = "SCANTLING_SECURE_PORT", default_value_t = 6443)]
+    #[arg(long, default_value_t = 6443)]
     pub(crate) secure_port: u16,
     /// The directory of all data; by default `scantling` in the user's data directory
-    #[arg(
-        long,
-        env = "SCANTLING_DATA_DIR",
-        value_name = "DIR",
-        conflicts_with = "in_memory"
-    )]
+    #[arg(long, value_name = "DIR", conflicts_with = "in_memory")]
     pub(crate) data_dir: Option<PathBuf>,
     /// Keep all data in memory only
-    #[arg(long, env = "SCANTLING_IN_MEMORY", conflicts_with = "etcd_servers")]
+    #[arg(long, conflicts_with = "etcd_servers")]
     pub(crate) in_memory: bool,
     /// The file to write the administrator's kubeconfig to
-    #[arg(long, env = "SCANTLING_WRITE_KUBECONFIG", value_name = "FILE")]
+    #[arg(long, value_name = "FILE")]
     pub(crate) write_kubeconfig: Option<PathBuf>,
     /// A certificate (chain) in PEM; by default the server creates its own
-    #[arg(
-        long,
-        env = "SCANTLING_TLS_CERT_FILE",
-        value_name = "FILE",
-        requires = "tls_private_key_file"
-    )]
+    #[arg(long, value_name = "FILE", requires = "tls_private_key_file")]
     pub(crate) tls_cert_file: Option<PathBuf>,
     /// The private key of that certificate
-    #[arg(
-        long,
-        env = "SCANTLING_TLS_PRIVATE_KEY_FILE",
-        value_name = "FILE",
-        requires = "tls_cert_file"
-    )]
+    #[arg(long, value_name = "FILE", requires = "tls_cert_file")]
     pub(crate) tls_private_key_file: Option<PathBuf>,
     /// The CA of accepted client certificates
-    #[arg(long, env = "SCANTLING_CLIENT_CA_FILE", value_name = "FILE")]
+    #[arg(long, value_name = "FILE")]
     pub(crate) client_ca_file: Option<PathBuf>,
     /// A file of `token,user,uid,"groups"` lines
-    #[arg(long, env = "SCANTLING_TOKEN_AUTH_FILE", value_name = "FILE")]
+    #[arg(long, value_name = "FILE")]
     pub(crate) token_auth_file: Option<PathBuf>,
     /// Serve requests without a credential as `system:anonymous`, which may only read the version and the
     /// health of the server; otherwise refuse them
-    #[arg(long, env = "SCANTLING_ANONYMOUS_AUTH", action = clap::ArgAction::Set, default_value_t = true, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    #[arg(long, action = clap::ArgAction::Set, default_value_t = true, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub(crate) anonymous_auth: bool,
     /// The rights of users with a credential; members of `system:masters` may do everything
-    #[arg(long, env = "SCANTLING_AUTHORIZATION_MODE", value_enum, default_value_t = AuthorizationMode::AlwaysAllow)]
+    #[arg(long, value_enum, default_value_t = AuthorizationMode::AlwaysAllow)]
     pub(crate) authorization_mode: AuthorizationMode,
     /// The members of an etcd cluster to store data in, instead of the data directory
-    #[arg(
-        long,
-        env = "SCANTLING_ETCD_SERVERS",
-        value_name = "URL,…",
-        value_delimiter = ','
-    )]
+    #[arg(long, value_name = "URL,…", value_delimiter = ',')]
     pub(crate) etcd_servers: Vec<String>,
     /// The CA of etcd's certificates; by default those that the system trusts
-    #[arg(
-        long,
-        env = "SCANTLING_ETCD_CAFILE",
-        value_name = "FILE",
-        requires = "etcd_servers"
-    )]
+    #[arg(long, value_name = "FILE", requires = "etcd_servers")]
     pub(crate) etcd_cafile: Option<PathBuf>,
     /// The client certificate for etcd
-    #[arg(
-        long,
-        env = "SCANTLING_ETCD_CERTFILE",
-        value_name = "FILE",
-        requires = "etcd_keyfile"
-    )]
+    #[arg(long, value_name = "FILE", requires = "etcd_keyfile")]
     pub(crate) etcd_certfile: Option<PathBuf>,
     /// The key of that certificate
-    #[arg(
-        long,
-        env = "SCANTLING_ETCD_KEYFILE",
-        value_name = "FILE",
-        requires = "etcd_certfile"
-    )]
+    #[arg(long, value_name = "FILE", requires = "etcd_certfile")]
     pub(crate) etcd_keyfile: Option<PathBuf>,
     /// The prefix of keys in the store
-    #[arg(long, env = "SCANTLING_ETCD_PREFIX", default_value = "/registry")]
+    #[arg(long, default_value = "/registry")]
     pub(crate) etcd_prefix: String,
     /// Feature gates: `Name=true,Name=false`
-    #[arg(long, env = "SCANTLING_FEATURE_GATES", value_name = "NAME=BOOL,…", value_delimiter = ',', value_parser = gates::parse)]
+    #[arg(long, value_name = "NAME=BOOL,…", value_delimiter = ',', value_parser = gates::parse)]
     pub(crate) feature_gates: Vec<(String, bool)>,
     /// Serve only the built-in kinds that controllers of custom resources need
-    #[arg(long, env = "SCANTLING_CRDS_ONLY")]
+    #[arg(long)]
     pub(crate) crds_only: bool,
     /// Admission plugins to enable in addition to the default ones: `ServiceAccount,DenyServiceExternalIPs`
-    #[arg(
-        long,
-        env = "SCANTLING_ENABLE_ADMISSION_PLUGINS",
-        value_name = "NAME,…",
-        value_delimiter = ','
-    )]
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     pub(crate) enable_admission_plugins: Vec<String>,
     /// Default admission plugins to disable
-    #[arg(
-        long,
-        env = "SCANTLING_DISABLE_ADMISSION_PLUGINS",
-        value_name = "NAME,…",
-        value_delimiter = ','
-    )]
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     pub(crate) disable_admission_plugins: Vec<String>,
     /// The maximum number of concurrent requests, without watches
-    #[arg(long, env = "SCANTLING_MAX_REQUESTS_INFLIGHT", default_value_t = 600)]
+    #[arg(long, default_value_t = 600)]
     pub(crate) max_requests_inflight: usize,
     /// The timeout of a request: `60s`, `2m`
-    #[arg(long, env = "SCANTLING_REQUEST_TIMEOUT", default_value = "60s", value_parser = duration)]
+    #[arg(long, default_value = "60s", value_parser = duration)]
     pub(crate) request_timeout: Duration,
     /// The minimum duration in seconds of watches without a timeout; they last at most twice that
     #[arg(
         long,
-        env = "SCANTLING_MIN_REQUEST_TIMEOUT",
         value_name = "SECONDS",
         default_value = "1800",
         value_parser = seconds,
@@ -132,57 +88,47 @@ pub(crate) struct Serve {
     )]
     pub(crate) min_request_timeout: Duration,
     /// The value of the `Strict-Transport-Security` header: `max-age=31536000,includeSubDomains,preload`
-    #[arg(long, env = "SCANTLING_STRICT_TRANSPORT_SECURITY_DIRECTIVES", value_name = "DIRECTIVE,…", value_delimiter = ',', value_parser = directive)]
+    #[arg(long, value_name = "DIRECTIVE,…", value_delimiter = ',', value_parser = directive)]
     pub(crate) strict_transport_security_directives: Vec<String>,
     /// The time to keep serving after a stop signal, while readiness fails: `5s`
-    #[arg(long, env = "SCANTLING_SHUTDOWN_DELAY_DURATION", default_value = "0s", value_parser = duration)]
+    #[arg(long, default_value = "0s", value_parser = duration)]
     pub(crate) shutdown_delay_duration: Duration,
     /// The time that running requests have to finish when the server stops; then they are cancelled
-    #[arg(long, env = "SCANTLING_SHUTDOWN_GRACE_PERIOD", default_value = "10s", value_parser = period)]
+    #[arg(long, default_value = "10s", value_parser = period)]
     pub(crate) shutdown_grace_period: Duration,
     /// The maximum number of open connections; by default what the limit on open files allows, at most 8192
-    #[arg(long, env = "SCANTLING_MAX_CONNECTIONS", value_name = "NUMBER")]
+    #[arg(long, value_name = "NUMBER")]
     pub(crate) max_connections: Option<NonZeroUsize>,
     /// The maximum number of open connections from one address; by default half of all
-    #[arg(long, env = "SCANTLING_MAX_CONNECTIONS_PER_CLIENT", value_name = "NUMBER")]
+    #[arg(long, value_name = "NUMBER")]
     pub(crate) max_connections_per_client: Option<NonZeroUsize>,
     /// The maximum number of concurrent requests on an HTTP/2 connection
-    #[arg(
-        long,
-        env = "SCANTLING_HTTP2_MAX_STREAMS_PER_CONNECTION",
-        value_name = "NUMBER",
-        default_value = "100"
-    )]
+    #[arg(long, value_name = "NUMBER", default_value = "100")]
     pub(crate) http2_max_streams_per_connection: NonZeroU32,
     /// The time limit for the first request of a connection, and for the head of any HTTP/1 request
-    #[arg(long, env = "SCANTLING_READ_HEADER_TIMEOUT", default_value = "32s", value_parser = timeout)]
+    #[arg(long, default_value = "32s", value_parser = timeout)]
     pub(crate) read_header_timeout: Duration,
     /// The time after which a connection without a request is closed
-    #[arg(long, env = "SCANTLING_IDLE_TIMEOUT", default_value = "90s", value_parser = timeout)]
+    #[arg(long, default_value = "90s", value_parser = timeout)]
     pub(crate) idle_timeout: Duration,
     /// The time after which a client that reads nothing of its response or watch is disconnected
-    #[arg(long, env = "SCANTLING_WRITE_TIMEOUT", default_value = "30s", value_parser = timeout)]
+    #[arg(long, default_value = "30s", value_parser = timeout)]
     pub(crate) write_timeout: Duration,
     /// The memory for request and response bodies of all clients together, in MiB
-    #[arg(
-        long,
-        env = "SCANTLING_MAX_BUFFERED_MIB",
-        value_name = "MIB",
-        default_value = "256"
-    )]
+    #[arg(long, value_name = "MIB", default_value = "256")]
     pub(crate) max_buffered_mib: NonZeroU32,
     /// The format of log lines, which go to standard error
-    #[arg(long, env = "SCANTLING_LOGGING_FORMAT", value_enum, default_value_t = LoggingFormat::Text)]
+    #[arg(long, value_enum, default_value_t = LoggingFormat::Text)]
     pub(crate) logging_format: LoggingFormat,
     /// The verbosity of the log: 0 for errors, 2 for events, 3 for every request and connection
-    #[arg(
-        short = 'v',
-        long = "v",
-        env = "SCANTLING_V",
-        value_name = "LEVEL",
-        default_value_t = 2
-    )]
+    #[arg(short = 'v', long = "v", value_name = "LEVEL", default_value_t = 2)]
     pub(crate) verbosity: u8,
+}
+
+/// Names the environment variable of a flag.
+fn with_variable(flag: Arg) -> Arg {
+    let name = flag.get_long().unwrap_or_default().replace('-', "_");
+    flag.env(format!("SCANTLING_{}", name.to_ascii_uppercase()))
 }
 
 /// The permissions of authenticated users.

@@ -53,13 +53,9 @@ impl ReportItem for ObjectCost {
     fn subject(&self) -> ReportSubject {
         ReportSubject {
             file: Arc::clone(&self.file),
-            location: None,
             name: title(&self.kind, &self.namespace, &self.name),
-            findings: Vec::new(),
             outcome: format!("the rules that ran cost {}", self.cel_cost),
-            details: Vec::new(),
-            body: None,
-            cost: None,
+            ..ReportSubject::default()
         }
     }
 }

@@ -113,17 +113,9 @@ fn resource(crd: &Path, flags: &args::Eval) -> Result<Arc<Resource>, Problem> {
         .first()
         .ok_or_else(|| Problem::plain(format!("no definition in {}", crd.display())))?;
     let spec = &entry.definition.spec;
-    let version = match &flags.api_version {
-        Some(name) => spec.version(name),
-        None => spec.storage_version(),
-    };
-    let found = version.and_then(|v| catalog.find(&format!("{}/{}", spec.group, v.name), &spec.names.kind));
-    let found = found.ok_or_else(|| {
-        let names: Vec<&str> = spec.versions().iter().map(|v| &*v.name).collect();
-        let hint = format!("its versions are {}", names.join(", "));
-        Problem::plain("the definition has no such version").hint(&hint)
-    })?;
-    let resource = catalog.usable(found)?;
+    let version = entry.version(flags.api_version.as_deref())?;
+    let found = catalog.find(&format!("{}/{}", spec.group, version.name), &spec.names.kind);
+    let resource = catalog.usable(found.ok_or_else(|| entry.unusable("its kind is not in the catalog"))?)?;
     Ok(Arc::clone(resource))
 }
 

@@ -2,7 +2,7 @@
 
 use crate::args;
 use crate::builtin::{exists, releases};
-use crate::catalog::{Catalog, CatalogEntry};
+use crate::catalog::{Catalog, CatalogEntry, is_version};
 use crate::problem::Problem;
 use scantling_apitypes::openapi::{self, COMPONENTS};
 use scantling_apitypes::{ApiResource, Extensions, FieldDef, Release, TypeDef, TypeTable};
@@ -67,15 +67,7 @@ pub(super) fn find<'c, 'f>(
     });
     // The full name of a CRD contains dots and begins with its plural, so the longest match wins.
     if let Some((rest, entry)) = custom.min_by_key(|(rest, _)| rest.len()) {
-        let mut versions = entry.definition.spec.versions().iter();
-        let version = match &flags.api_version {
-            Some(wanted) => {
-                versions.find(|version| is_version(wanted, &entry.definition.spec.group, &version.name))
-            }
-            None => versions.find(|version| version.storage),
-        };
-        let version =
-            version.ok_or_else(|| entry.lacks_version(flags.api_version.as_deref().unwrap_or_default()))?;
+        let version = entry.version(flags.api_version.as_deref())?;
         return Ok((ExplainedKind::Custom { entry, version }, rest));
     }
     if let Some((resource, rest)) = builtin(release, flags) {
@@ -152,14 +144,6 @@ fn after_name<'t, 'n>(text: &'t str, names: impl Iterator<Item = &'n str>) -> Op
         (!name.is_empty() && begin.eq_ignore_ascii_case(name)).then_some(rest)
     };
     names.filter_map(after).min_by_key(|rest| rest.len())
-}
-
-/// Returns whether a user means this version: `v1` or `apps/v1`.
-fn is_version(wanted: &str, group: &str, version: &str) -> bool {
-    match wanted.split_once('/') {
-        Some((wanted_group, wanted)) => wanted_group == group && wanted == version,
-        None => wanted == version,
-    }
 }
 
 impl ExplainedKind<'_> {

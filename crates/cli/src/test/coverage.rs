@@ -361,19 +361,9 @@ impl ReportItem for Unexercised {
         };
         ReportSubject {
             file: Arc::clone(&self.file),
-            location: None,
             name: format!("{} {}", self.kind, self.api_version),
-            findings: vec![Finding {
-                level: Severity::Advice,
-                code: "NotExercised".to_owned(),
-                text,
-                location: None,
-                notes: Vec::new(),
-            }],
-            outcome: String::new(),
-            details: Vec::new(),
-            body: None,
-            cost: None,
+            findings: vec![Finding::new(Severity::Advice, "NotExercised", text, None)],
+            ..ReportSubject::default()
         }
     }
 }

@@ -140,22 +140,16 @@ impl DefinitionDiff {
 
 impl ReportItem for DefinitionDiff {
     fn subject(&self) -> ReportSubject {
-        let finding = |c: &DefinitionChange| Finding {
-            level: c.severity,
-            code: c.code.to_owned(),
-            text: format!("{} ({})", c.description(), c.verdict.as_str()),
-            location: c.location.clone(),
-            notes: Vec::new(),
+        let finding = |c: &DefinitionChange| {
+            let text = format!("{} ({})", c.description(), c.verdict.as_str());
+            Finding::new(c.severity, c.code, text, c.location.as_ref())
         };
         ReportSubject {
             file: Arc::clone(&self.file),
-            location: None,
             name: self.name.clone(),
             findings: self.changes.iter().map(finding).collect(),
             outcome: self.verdict.as_str().to_owned(),
-            details: Vec::new(),
-            body: None,
-            cost: None,
+            ..ReportSubject::default()
         }
     }
 }

@@ -230,15 +230,16 @@ impl Locatable for ObjectUpgrade {
 impl ReportItem for ObjectUpgrade {
     fn subject(&self) -> ReportSubject {
         let finding = |finding: &UpgradeFinding| Finding {
-            level: finding.severity,
-            code: finding.code.to_owned(),
-            text: finding.message.clone(),
-            location: finding.location.clone(),
             notes: finding.help.iter().map(|help| format!("help: {help}")).collect(),
+            ..Finding::new(
+                finding.severity,
+                finding.code,
+                finding.message.clone(),
+                finding.location.as_ref(),
+            )
         };
         ReportSubject {
             file: Arc::clone(&self.file),
-            location: None,
             name: title(&self.kind, &self.namespace, &self.name),
             findings: self.findings.iter().map(finding).collect(),
             outcome: match self.outcome {
@@ -247,9 +248,7 @@ impl ReportItem for ObjectUpgrade {
                 UpgradeOutcome::Refused => "refused",
             }
             .to_owned(),
-            details: Vec::new(),
-            body: None,
-            cost: None,
+            ..ReportSubject::default()
         }
     }
 }

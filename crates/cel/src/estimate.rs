@@ -66,50 +66,49 @@ impl Bounds {
         max: u64::MAX,
     };
 
+    /// Between two bounds.
+    pub const fn new(min: u64, max: u64) -> Bounds {
+        Bounds { min, max }
+    }
+
     /// Exactly `n`.
     pub const fn exactly(n: u64) -> Bounds {
-        Bounds { min: n, max: n }
+        Bounds::new(n, n)
     }
 
     /// At most `n`.
     pub const fn up_to(n: u64) -> Bounds {
-        Bounds { min: 0, max: n }
+        Bounds::new(0, n)
     }
 
     /// The sum.
     #[must_use]
     pub fn plus(self, other: Bounds) -> Bounds {
-        Bounds {
-            min: self.min.saturating_add(other.min),
-            max: self.max.saturating_add(other.max),
-        }
+        Bounds::new(
+            self.min.saturating_add(other.min),
+            self.max.saturating_add(other.max),
+        )
     }
 
     /// The product.
     #[must_use]
     pub fn times(self, other: Bounds) -> Bounds {
-        Bounds {
-            min: self.min.saturating_mul(other.min),
-            max: self.max.saturating_mul(other.max),
-        }
+        Bounds::new(
+            self.min.saturating_mul(other.min),
+            self.max.saturating_mul(other.max),
+        )
     }
 
     /// Multiplied by a factor, rounded up.
     #[must_use]
     pub fn scaled(self, factor: f64) -> Bounds {
-        Bounds {
-            min: scaled(self.min, factor),
-            max: scaled(self.max, factor),
-        }
+        Bounds::new(scaled(self.min, factor), scaled(self.max, factor))
     }
 
     /// The union.
     #[must_use]
     pub fn or(self, other: Bounds) -> Bounds {
-        Bounds {
-            min: self.min.min(other.min),
-            max: self.max.max(other.max),
-        }
+        Bounds::new(self.min.min(other.min), self.max.max(other.max))
     }
 }
 
@@ -146,6 +145,12 @@ impl CallEstimate {
     /// An estimate without a result size.
     pub const fn cost(cost: Bounds) -> CallEstimate {
         CallEstimate { cost, result: None }
+    }
+
+    /// An estimate with a result size.
+    pub const fn sized(cost: Bounds, result: Bounds) -> CallEstimate {
+        let result = Some(result);
+        CallEstimate { cost, result }
     }
 }
 

@@ -100,6 +100,32 @@ pub trait Opaque: fmt::Debug + Send + Sync + Any {
     fn share(&self) -> Arc<dyn Opaque>;
 }
 
+/// Implements [`Opaque`] for a type whose values are equal if `==` says so, and have the given size.
+macro_rules! opaque {
+    ($type:ty, $name:expr $(, size: $size:expr)?) => {
+        impl $crate::val::Opaque for $type {
+            fn type_name(&self) -> &'static str {
+                $name
+            }
+
+            fn equals(&self, other: Val<'_>) -> Result<bool, EvalError> {
+                other.opaque::<$type>().map(|other| self == other)
+            }
+            $(
+                fn size(&self) -> Option<u64> {
+                    let size: fn(&$type) -> u64 = $size;
+                    Some(size(self))
+                }
+            )?
+
+            fn share(&self) -> std::sync::Arc<dyn $crate::val::Opaque> {
+                std::sync::Arc::new(self.clone())
+            }
+        }
+    };
+}
+pub(crate) use opaque;
+
 impl dyn Opaque {
     /// The value itself, if it is a `T`.
     pub fn downcast<T: Opaque>(&self) -> Option<&T> {
@@ -167,47 +193,42 @@ impl<'a> Val<'a> {
 
     /// The boolean, or `no such overload`.
     pub fn bool(self) -> Result<bool, EvalError> {
-        if let Val::Bool(b) = self {
-            Ok(b)
-        } else {
-            Err(EvalError::NoSuchOverload)
-        }
+        let Val::Bool(b) = self else {
+            return Err(EvalError::NoSuchOverload);
+        };
+        Ok(b)
     }
 
     /// The integer, or `no such overload`.
     pub fn int(self) -> Result<i64, EvalError> {
-        if let Val::Int(i) = self {
-            Ok(i)
-        } else {
-            Err(EvalError::NoSuchOverload)
-        }
+        let Val::Int(i) = self else {
+            return Err(EvalError::NoSuchOverload);
+        };
+        Ok(i)
     }
 
     /// The string, or `no such overload`.
     pub fn str(self) -> Result<&'a str, EvalError> {
-        if let Val::Str(s) = self {
-            Ok(s)
-        } else {
-            Err(EvalError::NoSuchOverload)
-        }
+        let Val::Str(s) = self else {
+            return Err(EvalError::NoSuchOverload);
+        };
+        Ok(s)
     }
 
     /// The bytes, or `no such overload`.
     pub fn bytes(self) -> Result<&'a [u8], EvalError> {
-        if let Val::Bytes(b) = self {
-            Ok(b)
-        } else {
-            Err(EvalError::NoSuchOverload)
-        }
+        let Val::Bytes(b) = self else {
+            return Err(EvalError::NoSuchOverload);
+        };
+        Ok(b)
     }
 
     /// The value of an optional, or `no such overload`.
     pub fn optional(self) -> Result<Option<Val<'a>>, EvalError> {
-        if let Val::Optional(o) = self {
-            Ok(o.copied())
-        } else {
-            Err(EvalError::NoSuchOverload)
-        }
+        let Val::Optional(o) = self else {
+            return Err(EvalError::NoSuchOverload);
+        };
+        Ok(o.copied())
     }
 
     /// The opaque value of type `T`, or `no such overload`.

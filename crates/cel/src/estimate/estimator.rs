@@ -204,10 +204,7 @@ impl<'c> CostEstimator<'c> {
             let estimate = match overload.estimate {
                 Estimate::ShortCircuit => {
                     let left = costs.first().copied().unwrap_or(Bounds::exactly(0));
-                    CallEstimate::cost(Bounds {
-                        min: left.min,
-                        max: operand_costs.max,
-                    })
+                    CallEstimate::cost(Bounds::new(left.min, operand_costs.max))
                 }
                 Estimate::Conditional => self.conditional(e.id, &costs, &operands, args),
                 other => {

@@ -36,11 +36,11 @@ pub fn equal(operands: &[Operand<'_>]) -> CallEstimate {
             CallEstimate::cost(Bounds::exactly(1))
         }
         // A format's name has at most 64 characters.
-        "kubernetes.NamedFormat" => CallEstimate::cost(Bounds { min: 1, max: 64 }.scaled(TEXT_FACTOR)),
+        "kubernetes.NamedFormat" => CallEstimate::cost(Bounds::new(1, 64).scaled(TEXT_FACTOR)),
         "kubernetes.URL" => {
             // A URL without a known size counts as 1, although every other operand without one counts as unbounded.
             let most = right.size.map_or(1, |size| size.max);
-            CallEstimate::cost(Bounds { min: 1, max: most }.scaled(TEXT_FACTOR))
+            CallEstimate::cost(Bounds::new(1, most).scaled(TEXT_FACTOR))
         }
         _ => compare(operands),
     }
@@ -92,48 +92,39 @@ pub fn matches(operands: &[Operand<'_>]) -> CallEstimate {
 /// `string.find(regex)`, `string.findAll(regex)`
 pub fn find(operands: &[Operand<'_>]) -> CallEstimate {
     let most = operand(operands, 0).size().max;
-    CallEstimate {
-        cost: regex_cost(operands),
-        result: Some(Bounds::up_to(most)),
-    }
+    CallEstimate::sized(regex_cost(operands), Bounds::up_to(most))
 }
 
 /// `bytes(string)`: a character is at most four bytes.
 pub fn string_to_bytes(operands: &[Operand<'_>]) -> CallEstimate {
     let size = operand(operands, 0).size();
-    CallEstimate {
-        cost: size.scaled(TEXT_FACTOR),
-        result: Some(Bounds {
+    CallEstimate::sized(
+        size.scaled(TEXT_FACTOR),
+        Bounds {
             min: size.min,
             // UPSTREAM: wraps around for huge sizes instead of saturating.
             max: size.max.wrapping_mul(4),
-        }),
-    }
+        },
+    )
 }
 
 /// `string(bytes)`
 pub fn bytes_to_string(operands: &[Operand<'_>]) -> CallEstimate {
     let size = operand(operands, 0).size();
-    CallEstimate {
-        cost: size.scaled(TEXT_FACTOR),
-        result: Some(Bounds {
-            min: size.min / 4,
-            max: size.max,
-        }),
-    }
+    CallEstimate::sized(size.scaled(TEXT_FACTOR), Bounds::new(size.min / 4, size.max))
 }
 
 /// `strings.quote(string)`: at most every character is escaped.
 pub fn quote(operands: &[Operand<'_>]) -> CallEstimate {
     let size = operand(operands, 0).size();
-    CallEstimate {
-        cost: size.scaled(TEXT_FACTOR),
-        result: Some(Bounds {
+    CallEstimate::sized(
+        size.scaled(TEXT_FACTOR),
+        Bounds {
             // UPSTREAM: wraps around, so quoting a text of unknown size seems to give an empty one.
             min: size.min.wrapping_add(2),
             max: size.max.wrapping_mul(2).wrapping_add(2),
-        }),
-    }
+        },
+    )
 }
 
 /// `isSorted`, `sum`, `min`, `max` of a list; `indexOf`, `lastIndexOf` of a list or a string.
@@ -184,18 +175,9 @@ pub fn replace(operands: &[Operand<'_>]) -> CallEstimate {
     } else {
         (ratio(text.min, old.max), 0)
     };
-    let times = Bounds {
-        min: least_times,
-        max: most_times,
-    };
-    let kept = Bounds {
-        min: least_kept,
-        max: most_kept,
-    };
-    CallEstimate {
-        cost: text.scaled(2.0 * TEXT_FACTOR),
-        result: Some(times.times(new).plus(kept)),
-    }
+    let times = Bounds::new(least_times, most_times);
+    let kept = Bounds::new(least_kept, most_kept);
+    CallEstimate::sized(text.scaled(2.0 * TEXT_FACTOR), times.times(new).plus(kept))
 }
 
 /// The quotient, rounded up, computed with floats.
@@ -213,10 +195,7 @@ pub fn split(operands: &[Operand<'_>]) -> CallEstimate {
         Some(Literal::Int(limit)) => limit.cast_unsigned(),
         _ => text.max,
     };
-    CallEstimate {
-        cost: text.scaled(2.0 * TEXT_FACTOR),
-        result: Some(Bounds::up_to(most)),
-    }
+    CallEstimate::sized(text.scaled(2.0 * TEXT_FACTOR), Bounds::up_to(most))
 }
 
 /// `list.join()`, `list.join(separator)`
@@ -228,20 +207,17 @@ pub fn join(operands: &[Operand<'_>]) -> CallEstimate {
         size = list.size().times(list.element_size());
     }
     if let Some(separator) = operands.get(1) {
-        let gaps = Bounds {
-            min: list.size().min.saturating_sub(1),
-            max: list.size().max.saturating_sub(1),
-        };
+        let gaps = Bounds::new(
+            list.size().min.saturating_sub(1),
+            list.size().max.saturating_sub(1),
+        );
         size = size.plus(separator.size().times(gaps));
     }
-    CallEstimate {
-        cost: size.scaled(TEXT_FACTOR),
-        result: Some(size),
-    }
+    CallEstimate::sized(size.scaled(TEXT_FACTOR), size)
 }
 
 /// The size of an address in bytes.
-const ADDRESS: Bounds = Bounds { min: 4, max: 16 };
+const ADDRESS: Bounds = Bounds::new(4, 16);
 
 /// `cidr.containsIP(ip)`
 pub fn contains_ip(_: &[Operand<'_>]) -> CallEstimate {
@@ -280,10 +256,7 @@ pub fn validate_format(operands: &[Operand<'_>]) -> CallEstimate {
 
 /// A call that builds a list of the given size, at `factor` per element.
 fn list_call(factor: f64, size: Bounds) -> CallEstimate {
-    CallEstimate {
-        cost: size.scaled(factor).plus(Bounds::exactly(1 + LIST_COST)),
-        result: Some(size),
-    }
+    CallEstimate::sized(size.scaled(factor).plus(Bounds::exactly(1 + LIST_COST)), size)
 }
 
 /// `list.slice(start, end)`

@@ -3,9 +3,8 @@
 use crate::estimate::formula;
 use crate::overload::{Costs, Estimate, Library, Overload, Ty, overloads};
 use crate::run::{Actual, RegexCost, Run, size};
-use crate::val::{Arena, EvalError, Opaque, Res, Val};
+use crate::val::{Arena, EvalError, Res, Val, opaque};
 use scantling_notation::format::NamedFormat;
-use std::sync::Arc;
 
 /// The name of the type.
 pub const TYPE: &str = "kubernetes.NamedFormat";
@@ -61,19 +60,7 @@ pub static CONSTANTS: Library = Library {
     types: &[],
 };
 
-impl Opaque for NamedFormat {
-    fn type_name(&self) -> &'static str {
-        TYPE
-    }
-
-    fn equals(&self, other: Val<'_>) -> Result<bool, EvalError> {
-        other.opaque::<NamedFormat>().map(|other| self == other)
-    }
-
-    fn share(&self) -> Arc<dyn Opaque> {
-        Arc::new(*self)
-    }
-}
+opaque!(NamedFormat, TYPE);
 
 /// The cost of matching the text with the regular expression of the format.
 fn validate_cost(args: &[Option<Val<'_>>], _: Option<Val<'_>>) -> u64 {

@@ -4,9 +4,8 @@ use super::ordered::PARSING;
 use crate::estimate::{TEXT_FACTOR, formula, text_cost};
 use crate::overload::{Costs, Estimate, Library, ResultSize, Ty, overloads};
 use crate::run::{Actual, size};
-use crate::val::{Arena, EvalError, Opaque, Res, Val};
+use crate::val::{Arena, EvalError, Res, Val, opaque};
 use scantling_notation::ip::{Cidr, Ip};
-use std::sync::Arc;
 
 /// The name of the type of addresses.
 pub const IP_TYPE: &str = "net.IP";
@@ -106,42 +105,10 @@ pub static IS_MASK: Library = Library {
     types: &[],
 };
 
-impl Opaque for Ip {
-    fn type_name(&self) -> &'static str {
-        IP_TYPE
-    }
+opaque!(Ip, IP_TYPE, size: |ip| ip.n_bytes());
 
-    fn equals(&self, other: Val<'_>) -> Result<bool, EvalError> {
-        other.opaque::<Ip>().map(|other| self == other)
-    }
-
-    fn size(&self) -> Option<u64> {
-        Some(self.n_bytes())
-    }
-
-    fn share(&self) -> Arc<dyn Opaque> {
-        Arc::new(*self)
-    }
-}
-
-impl Opaque for Cidr {
-    fn type_name(&self) -> &'static str {
-        CIDR_TYPE
-    }
-
-    fn equals(&self, other: Val<'_>) -> Result<bool, EvalError> {
-        other.opaque::<Cidr>().map(|other| self == other)
-    }
-
-    fn size(&self) -> Option<u64> {
-        // The bytes of the prefix, not of the address: kube-apiserver compares only these.
-        Some(u64::from(self.prefix_length()).div_ceil(8))
-    }
-
-    fn share(&self) -> Arc<dyn Opaque> {
-        Arc::new(*self)
-    }
-}
+// The bytes of the prefix, not of the address: kube-apiserver compares only these.
+opaque!(Cidr, CIDR_TYPE, size: |cidr| u64::from(cidr.prefix_length()).div_ceil(8));
 
 /// The cost of comparing the bytes of the network's prefix.
 fn contains_ip_cost(args: &[Option<Val<'_>>]) -> u64 {

@@ -2,9 +2,8 @@
 
 use super::ordered::{Ordered, PARSING, compare_to, is_greater, is_less, key};
 use crate::overload::{Library, Ty, overloads};
-use crate::val::{Arena, EvalError, Opaque, Res, Val};
+use crate::val::{Arena, EvalError, Res, Val, opaque};
 use scantling_notation::semver::{Semver, SemverSyntax};
-use std::sync::Arc;
 
 /// The name of the type.
 pub const TYPE: &str = "kubernetes.Semver";
@@ -38,19 +37,7 @@ pub static NORMALIZING: Library = Library {
     types: &[],
 };
 
-impl Opaque for Semver {
-    fn type_name(&self) -> &'static str {
-        TYPE
-    }
-
-    fn equals(&self, other: Val<'_>) -> Result<bool, EvalError> {
-        other.opaque::<Semver>().map(|other| self == other)
-    }
-
-    fn share(&self) -> Arc<dyn Opaque> {
-        Arc::new(self.clone())
-    }
-}
+opaque!(Semver, TYPE);
 
 impl Ordered for Semver {
     type Key = Semver;

@@ -3,9 +3,8 @@
 use crate::estimate::TEXT_FACTOR;
 use crate::overload::{Costs, Estimate, Library, ResultSize, Ty, overloads};
 use crate::run::Actual;
-use crate::val::{Arena, EvalError, Opaque, Res, Val};
+use crate::val::{Arena, EvalError, Res, Val, opaque};
 use scantling_notation::url::Url;
-use std::sync::Arc;
 
 /// The name of the type.
 pub const TYPE: &str = "kubernetes.URL";
@@ -42,19 +41,7 @@ pub static URLS: Library = Library {
     types: &[],
 };
 
-impl Opaque for Url {
-    fn type_name(&self) -> &'static str {
-        TYPE
-    }
-
-    fn equals(&self, other: Val<'_>) -> Result<bool, EvalError> {
-        other.opaque::<Url>().map(|other| self == other)
-    }
-
-    fn share(&self) -> Arc<dyn Opaque> {
-        Arc::new(self.clone())
-    }
-}
+opaque!(Url, TYPE);
 
 fn url<'a>(arena: &'a Arena, text: Val<'a>) -> Res<'a> {
     let url = Url::parse(text.str()?)

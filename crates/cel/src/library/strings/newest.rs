@@ -63,26 +63,19 @@ fn pass(size: Bounds) -> Bounds {
     size.scaled(TEXT_FACTOR).plus(ONE)
 }
 
-fn giving(cost: Bounds, result: Bounds) -> CallEstimate {
-    CallEstimate {
-        cost,
-        result: Some(result),
-    }
-}
-
 fn same_size(operands: &[Operand<'_>]) -> CallEstimate {
     let text = operand_size(operands, 0);
-    giving(pass(text).plus(text), text)
+    CallEstimate::sized(pass(text).plus(text), text)
 }
 
 fn up_to_size(operands: &[Operand<'_>]) -> CallEstimate {
     let text = operand_size(operands, 0);
     let result = Bounds::up_to(text.max);
-    giving(pass(text).plus(result), result)
+    CallEstimate::sized(pass(text).plus(result), result)
 }
 
 fn char_at_cost(operands: &[Operand<'_>]) -> CallEstimate {
-    giving(pass(operand_size(operands, 0)).plus(ONE), Bounds::up_to(1))
+    CallEstimate::sized(pass(operand_size(operands, 0)).plus(ONE), Bounds::up_to(1))
 }
 
 fn substring_cost(operands: &[Operand<'_>]) -> CallEstimate {
@@ -95,7 +88,7 @@ fn substring_cost(operands: &[Operand<'_>]) -> CallEstimate {
     };
     // UPSTREAM: a start after the end wraps around.
     let result = Bounds::exactly(index(2, text.max).wrapping_sub(index(1, 0)));
-    giving(pass(text).plus(result), result)
+    CallEstimate::sized(pass(text).plus(result), result)
 }
 
 fn search_cost(operands: &[Operand<'_>]) -> CallEstimate {
@@ -104,20 +97,17 @@ fn search_cost(operands: &[Operand<'_>]) -> CallEstimate {
 }
 
 fn at_least_one(size: Bounds) -> Bounds {
-    Bounds {
-        min: size.min.max(1),
-        max: size.max.max(1),
-    }
+    Bounds::new(size.min.max(1), size.max.max(1))
 }
 
 fn replace_cost(operands: &[Operand<'_>]) -> CallEstimate {
     let (text, old) = (operand_size(operands, 0), operand_size(operands, 1));
     let new = operand_size(operands, 2).plus(ONE);
-    let result = Bounds {
-        min: text.min.min(new.min),
-        max: text.max.saturating_add(1).saturating_mul(new.max),
-    };
-    giving(
+    let result = Bounds::new(
+        text.min.min(new.min),
+        text.max.saturating_add(1).saturating_mul(new.max),
+    );
+    CallEstimate::sized(
         pass(at_least_one(text).times(at_least_one(old))).plus(result),
         result,
     )
@@ -126,7 +116,7 @@ fn replace_cost(operands: &[Operand<'_>]) -> CallEstimate {
 fn split_cost(operands: &[Operand<'_>]) -> CallEstimate {
     let text = operand_size(operands, 0);
     let result = Bounds::up_to(text.max);
-    giving(
+    CallEstimate::sized(
         pass(text.plus(ONE))
             .plus(result.scaled(1.0))
             .plus(Bounds::exactly(LIST_COST)),
@@ -142,7 +132,7 @@ fn join_cost(operands: &[Operand<'_>]) -> CallEstimate {
         .saturating_mul(separator.saturating_add(1))
         .saturating_add(separator);
     let result = Bounds::up_to(most);
-    giving(pass(list.plus(ONE)).plus(result.scaled(1.0)), result)
+    CallEstimate::sized(pass(list.plus(ONE)).plus(result.scaled(1.0)), result)
 }
 
 fn arg_size(args: &[Option<Val<'_>>], n: usize) -> u64 {

@@ -1,7 +1,7 @@
 //! The fields of a JSON text in document order: finds repeated fields, and sorts findings by position.
 
-use super::parse::Cursor;
-use crate::{Finding, FindingList, PathBuf, Segment, Str};
+use super::raw::{RawJson, decode_raw};
+use crate::{Finding, FindingList, Limits, PathBuf, Segment};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// kube-apiserver stops collecting findings here.
@@ -71,141 +71,36 @@ enum Occurrence {
 }
 
 /// Visits every field of a valid JSON text.
-fn visit_fields(text: &[u8], visit: impl FnMut(&PathBuf, Occurrence)) {
-    let mut visitor = FieldVisitor {
-        cursor: Cursor::new(text),
-        open: Vec::new(),
-        path: PathBuf::default(),
-        visit,
-    };
-    // A text that is not valid ends the visit early; what was found until then counts.
-    let _ = visitor.document();
+fn visit_fields(text: &[u8], mut visit: impl FnMut(&PathBuf, Occurrence)) {
+    // A text that is not valid has no fields.
+    if let Ok(document) = decode_raw(text, Limits::SERVER) {
+        visit_below(&document, &mut PathBuf::default(), &mut visit);
+    }
 }
 
-enum Container {
-    /// The index of the current element.
-    Array(usize),
-    /// The keys seen so far.
-    Object(BTreeSet<Str>),
-}
-
-struct Frame {
-    open: Container,
-    /// The number of steps to the list or object itself.
-    path: usize,
-}
-
-struct FieldVisitor<'a, V> {
-    cursor: Cursor<'a>,
-    open: Vec<Frame>,
-    path: PathBuf,
-    visit: V,
-}
-
-/// The text is not valid JSON.
-struct SyntaxMismatch;
-
-impl<V: FnMut(&PathBuf, Occurrence)> FieldVisitor<'_, V> {
-    fn document(&mut self) -> Result<(), SyntaxMismatch> {
-        loop {
-            match self.cursor.skip_space().ok_or(SyntaxMismatch)? {
-                b'{' => {
-                    self.cursor.advance();
-                    self.push(Container::Object(BTreeSet::new()));
-                    if self.cursor.skip_space() != Some(b'}') {
-                        self.key()?;
-                        continue;
-                    }
-                }
-                b'[' => {
-                    self.cursor.advance();
-                    self.push(Container::Array(0));
-                    if self.cursor.skip_space() != Some(b']') {
-                        self.path.push(Segment::Index(0));
-                        continue;
-                    }
-                }
-                b'"' => {
-                    self.cursor.advance();
-                    self.cursor.string().map_err(|_| SyntaxMismatch)?;
-                }
-                b'-' | b'0'..=b'9' => {
-                    self.cursor.number().map_err(|_| SyntaxMismatch)?;
-                }
-                _ => {
-                    while matches!(self.cursor.peek(), Some(b'a'..=b'z')) {
-                        self.cursor.advance();
-                    }
-                }
-            }
-            if self.after_value()? == AfterValue::End {
-                return Ok(());
+fn visit_below(value: &RawJson, path: &mut PathBuf, visit: &mut impl FnMut(&PathBuf, Occurrence)) {
+    let length = path.len();
+    match value {
+        RawJson::Object(members) => {
+            let mut seen = BTreeSet::new();
+            for (name, member) in members {
+                path.push(Segment::Field(name));
+                let time = match seen.insert(name) {
+                    true => Occurrence::First,
+                    false => Occurrence::Again,
+                };
+                visit(path, time);
+                visit_below(member, path, visit);
+                path.truncate(length);
             }
         }
-    }
-
-    fn push(&mut self, open: Container) {
-        self.open.push(Frame {
-            open,
-            path: self.path.len(),
-        });
-    }
-
-    /// Advances from a value to the beginning of the next one.
-    fn after_value(&mut self) -> Result<AfterValue, SyntaxMismatch> {
-        loop {
-            let Some(level) = self.open.last_mut() else {
-                return Ok(AfterValue::End);
-            };
-            self.path.truncate(level.path);
-            match self.cursor.skip_space().ok_or(SyntaxMismatch)? {
-                b',' => {
-                    self.cursor.advance();
-                    match &mut level.open {
-                        Container::Array(index) => {
-                            *index += 1;
-                            self.path.push(Segment::Index(*index));
-                        }
-                        Container::Object(_) => self.key()?,
-                    }
-                    return Ok(AfterValue::Value);
-                }
-                b']' | b'}' => {
-                    self.cursor.advance();
-                    self.open.pop();
-                }
-                _ => return Err(SyntaxMismatch),
+        RawJson::Array(items) => {
+            for (index, item) in items.iter().enumerate() {
+                path.push(Segment::Index(index));
+                visit_below(item, path, visit);
+                path.truncate(length);
             }
         }
+        RawJson::Null | RawJson::Bool(_) | RawJson::Number(_) | RawJson::Text(_) => {}
     }
-
-    /// Reads `"key":` and appends the key to the path.
-    fn key(&mut self) -> Result<(), SyntaxMismatch> {
-        self.cursor.skip_space();
-        self.cursor.advance();
-        let key = self.cursor.string().map_err(|_| SyntaxMismatch)?;
-        self.cursor.skip_space();
-        self.cursor.advance();
-        let Some(Frame {
-            open: Container::Object(keys),
-            ..
-        }) = self.open.last_mut()
-        else {
-            return Err(SyntaxMismatch);
-        };
-        self.path.push(Segment::Field(&key));
-        let time = if keys.insert(key) {
-            Occurrence::First
-        } else {
-            Occurrence::Again
-        };
-        (self.visit)(&self.path, time);
-        Ok(())
-    }
-}
-
-#[derive(PartialEq, Eq)]
-enum AfterValue {
-    Value,
-    End,
 }

@@ -11,6 +11,7 @@ mod convert;
 mod decode;
 mod default;
 mod encode;
+mod members;
 mod prepare;
 mod print;
 mod types;

@@ -1,6 +1,7 @@
 //! The table: packages, types, fields and resources.
 
 mod attributes;
+mod index;
 mod parse;
 mod resource;
 
@@ -8,6 +9,8 @@ pub use attributes::Attributes;
 pub use parse::TableError;
 pub use resource::{ApiResource, ApiSubresource, Scope};
 
+use index::NameIndex;
+use scantling_value::same_text;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::OnceLock;
@@ -159,23 +162,6 @@ pub enum TypeKind {
     Custom(Codec),
 }
 
-/// The length and the first bytes of a name, as one number. Comparing names by it needs no access to their fields.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct NameKey(u64);
-
-impl NameKey {
-    fn new(name: &str) -> NameKey {
-        let length = u8::try_from(name.len()).unwrap_or(u8::MAX);
-        let mut key = [length, 0, 0, 0, 0, 0, 0, 0];
-        let [_, first @ ..] = &mut key;
-        first
-            .iter_mut()
-            .zip(name.bytes())
-            .for_each(|(to, byte)| *to = byte);
-        NameKey(u64::from_be_bytes(key))
-    }
-}
-
 /// The fields of a struct.
 #[derive(Debug)]
 pub struct StructDef {
@@ -183,26 +169,28 @@ pub struct StructDef {
     pub declared: Vec<FieldDef>,
     /// The JSON fields, in the same order.
     pub members: Vec<FieldDef>,
-    /// Indexes of `members` with the keys of their names, sorted.
-    sorted: Vec<(NameKey, u16)>,
+    /// Indexes of `members` by name.
+    index: NameIndex,
     /// Indexes of `declared` fields with protobuf numbers, sorted by number.
     numbered: Vec<u16>,
 }
 
 impl StructDef {
     /// Looks up a field by its JSON name.
+    #[inline]
     pub fn field(&self, name: &str) -> Option<&FieldDef> {
         self.members.get(self.position(name)?)
     }
 
     /// The index of a field of `members` by its JSON name.
+    #[inline]
     pub(crate) fn position(&self, name: &str) -> Option<usize> {
-        let key = NameKey::new(name);
-        let first = self.sorted.partition_point(|(k, _)| *k < key);
-        // Names of the same length that share their first seven bytes have the same key.
-        let candidates = self.sorted.get(first..)?.iter().take_while(|(k, _)| *k == key);
-        let mut positions = candidates.map(|(_, at)| usize::from(*at));
-        positions.find(|at| self.members.get(*at).is_some_and(|field| field.name == name))
+        let is_name = |at: &usize| {
+            self.members
+                .get(*at)
+                .is_some_and(|field| same_text(field.name, name))
+        };
+        self.index.candidates(name).find(is_name)
     }
 
     /// The declared fields with protobuf numbers, in order.

@@ -1,7 +1,7 @@
 //! Parses the table.
 
 use super::{
-    ApiPackage, ApiResource, ApiSubresource, Attributes, Codec, Extensions, FieldDef, GoType, NameKey,
+    ApiPackage, ApiResource, ApiSubresource, Attributes, Codec, Extensions, FieldDef, GoType, NameIndex,
     Presence, Release, StructDef, TypeDef, TypeId, TypeKind, TypeTable,
 };
 use std::collections::BTreeMap;
@@ -47,11 +47,12 @@ impl TypeTable {
         for (id, text) in files.iter().copied().flatten() {
             parser.package(id, text)?;
         }
-        let mut table = parser.table;
         // Before the inlining, which copies the fields.
-        table.keep_structs();
-        table.inline();
-        Ok(table)
+        parser.table.keep_structs();
+        match parser.table.inline() {
+            Some(()) => Ok(parser.table),
+            None => Err(parser.error("a struct with too many fields")),
+        }
     }
 
     /// Go never omits empty structs, except with `omitzero`. Custom types are structs, too.
@@ -75,14 +76,13 @@ impl TypeTable {
         }
     }
 
-    /// Expands inlined structs.
-    fn inline(&mut self) {
+    /// Expands inlined structs; fails if one has too many fields.
+    fn inline(&mut self) -> Option<()> {
         // Flattening reads other definitions, so all of them are flattened before any is changed.
         let members: Vec<Vec<FieldDef>> = self.definitions.iter().map(|d| self.flattened(&d.kind)).collect();
         for (definition, members) in self.definitions.iter_mut().zip(members) {
             if let TypeKind::Struct(s) = &mut definition.kind {
-                s.sorted = members.iter().map(|f| NameKey::new(f.name)).zip(0..).collect();
-                s.sorted.sort_unstable();
+                s.index = NameIndex::new(members.iter().map(|f| f.name))?;
                 let number = |at: &u16| s.declared.get(usize::from(*at)).map_or(0, |f| f.number);
                 let mut numbered: Vec<u16> =
                     (0..).take(s.declared.len()).filter(|at| number(at) > 0).collect();
@@ -91,6 +91,7 @@ impl TypeTable {
                 s.members = members;
             }
         }
+        Some(())
     }
 
     fn flattened(&self, kind: &TypeKind) -> Vec<FieldDef> {
@@ -271,7 +272,7 @@ impl TableParser {
             "struct" => TypeKind::Struct(StructDef {
                 declared: self.fields(indented)?,
                 members: Vec::new(),
-                sorted: Vec::new(),
+                index: NameIndex::default(),
                 numbered: Vec::new(),
             }),
             "custom" => TypeKind::Custom(self.codec(line.word())?),

@@ -13,8 +13,8 @@ fuzz_target!(|text: &[u8]| {
     let Ok(document) = json::decode(document, Limits::SAFE) else {
         return;
     };
-    if let Ok(set) = Set::from_fields(&document) {
-        assert_eq!(Set::from_fields(&set.to_fields()), Ok(set));
+    if let Ok(set) = Set::from_fields(document.clone()) {
+        assert_eq!(Set::from_fields(set.clone().into_fields()), Ok(set));
     }
     for ty in [PatchType::Json, PatchType::Merge, PatchType::Apply] {
         if let Ok(patch) = Patch::decode(ty, patch, PatchDecoding::Strict, Limits::SAFE)

@@ -12,7 +12,7 @@ mod validate;
 pub use builtin_types::merge_schema;
 pub use compare::Comparison;
 pub use object_type::ObjectType;
-pub use validate::{Duplicates, TypeErrors, ValidatedSibling};
+pub use validate::{Duplicates, TypeErrors};
 
 pub(crate) use reconcile::reconcile;
 pub(crate) use remove::{RemovalFilter, prune, remove};
@@ -20,24 +20,20 @@ pub(crate) use remove::{RemovalFilter, prune, remove};
 use crate::fields::Set;
 use scantling_value::Value;
 
-/// The number of levels at which equal members are skipped before their types are considered. A write usually
-/// leaves most of an object unchanged; each further level would compare everything below it once more.
-const SHARED_DEPTH: u32 = 3;
-
 impl ObjectType {
     /// Checks that an object conforms to this type.
-    pub fn validate(
-        &self,
-        object: &Value,
-        known: ValidatedSibling<'_>,
-        duplicates: Duplicates,
-    ) -> Result<(), TypeErrors> {
-        validate::validate(object, known, self.root(), duplicates)
+    pub fn validate(&self, object: &Value, duplicates: Duplicates) -> Result<(), TypeErrors> {
+        validate::validate(object, self.root(), duplicates)
     }
 
-    /// Compares two valid objects.
-    pub fn compare(&self, old: &Value, new: &Value) -> Comparison {
-        compare::compare(old, new, self.root())
+    /// Compares an object with a valid one. Fails if the new object does not conform to this type, whatever elements of
+    /// its lists occur twice.
+    pub fn compare(&self, old: &Value, new: &Value) -> Result<Comparison, TypeErrors> {
+        let validated = || self.validate(new, Duplicates::Allowed);
+        let compared = compare::compare(old, new, self.root());
+        debug_assert_eq!(compared.is_ok(), validated().is_ok(), "{new:?}");
+        // The comparison notices that the object does not fit; validation says why.
+        compared.map_err(|compare::Misfit| validated().err().unwrap_or_default())
     }
 
     /// Merges the new object into the old one. Both are valid, and the new one has no duplicates.
@@ -47,6 +43,6 @@ impl ObjectType {
 
     /// Returns the fields that a valid object sets.
     pub fn fields_of(&self, object: &Value) -> Set {
-        owned::fields_of(object, self.root())
+        owned::fields_of(object, self.root()).1.into_set()
     }
 }

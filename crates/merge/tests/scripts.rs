@@ -48,7 +48,7 @@ fn owners(object: &Value) -> String {
         .unwrap_or_default();
     let mut out = Vec::new();
     for entry in entries {
-        let set = Set::from_fields(entry.get("fieldsV1").unwrap()).unwrap();
+        let set = Set::from_fields(entry.get("fieldsV1").unwrap().clone()).unwrap();
         let paths: Vec<_> = set.paths().iter().map(ToString::to_string).collect();
         let time = text(entry, "time");
         let time = time.get(17..19).map_or(String::new(), |s| format!("@{s}"));

@@ -1,6 +1,6 @@
 //! Managers and the fields they own, and their encoding in `metadata.managedFields`.
 
-use crate::fields::{FieldsV1, Set};
+use crate::fields::Set;
 use jiff::Timestamp;
 use scantling_value::{Map, Str, Value, go};
 use std::cmp::Ordering;
@@ -102,14 +102,14 @@ impl fmt::Display for ManagerId {
 /// Owned fields in one version.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct ManagerFields {
-    pub(super) fields: FieldsV1,
+    pub(super) fields: Set,
     pub(super) api_version: Str,
 }
 
 impl ManagerFields {
-    pub(super) fn new(set: &Set, api_version: &str) -> Self {
+    pub(super) fn new(fields: Set, api_version: &str) -> Self {
         ManagerFields {
-            fields: FieldsV1::from(set),
+            fields,
             api_version: api_version.into(),
         }
     }
@@ -187,11 +187,11 @@ impl ManagedFields {
                 text("subresource"),
             );
             let fields = match fields {
-                Some(fields) => FieldsV1::from_fields(fields).map_err(|e| {
+                Some(fields) => Set::from_fields(fields).map_err(|e| {
                     ManagedError(format!("error decoding versioned set: error decoding set: {e}"))
                 })?,
                 // As on kube-apiserver, an entry without `fieldsV1` owns nothing.
-                None => FieldsV1::default(),
+                None => Set::new(),
             };
             // The last of several entries of a manager wins, including its time or the lack of one.
             match entry.get("time").and_then(Value::as_str) {

@@ -5,14 +5,15 @@ use super::managed::{
     ManagedFields, ManagerFields, ManagerId, ManagerOperation, entries_of, set_entries, take_entries,
     without_entries,
 };
-use super::updater::{Updater, Versioned};
+use super::updater::{ConvertError, Updater, Versioned};
 use super::{Conflicts, Versions};
 use crate::fields::{FieldPath, Set};
-use crate::typed::{Duplicates, ValidatedSibling};
+use crate::typed::Duplicates;
 use jiff::Timestamp;
 use scantling_schema::meta::{self, MalformedFields};
 use scantling_schema::names::group_version;
 use scantling_value::{Map, Path, Str, Value};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::LazyLock;
@@ -261,66 +262,62 @@ impl<'a> FieldManager<'a> {
         if managed.fields.is_empty() && exists {
             return Ok(None);
         }
-        let empty = self.empty_object();
-        let live = live.unwrap_or(&empty);
         self.track_update(live, new, managed, manager, now).map(Some)
     }
 
-    fn empty_object(&self) -> Value {
-        if let Some(blank) = &self.blank {
-            return blank.clone();
-        }
-        Value::Object(Map::from_iter([
-            ("apiVersion", Value::String(self.api_version.clone())),
-            ("kind", Value::String(self.kind.clone())),
-        ]))
+    fn empty_object(&self) -> Cow<'_, Value> {
+        self.blank.as_ref().map_or_else(
+            || {
+                let members = [("apiVersion", &self.api_version), ("kind", &self.kind)];
+                let members = members.map(|(name, text)| (name, Value::String(text.clone())));
+                Cow::Owned(Map::from_iter(members).into())
+            },
+            Cow::Borrowed,
+        )
     }
 
+    /// Returns the ownership after a change of the live object, or of an empty one, which has its type.
     fn track_update(
         &self,
-        live: &Value,
+        live: Option<&Value>,
         new: &Value,
         managed: ManagedFields,
         manager: &str,
         now: Timestamp,
     ) -> Result<ManagedFields, ApplyError> {
-        let live = self.versioned(live)?;
+        let empty = self.empty_object();
+        let known = live.map_or(TypeCheck::Verified, |_| self.live);
+        let live = self.versioned(live.unwrap_or(&empty))?;
         let new = self.versioned(new)?;
-        // The live object comes first: if it is valid, equal parts of the new one need no validation.
-        let judge_live = || self.validate(&live, ValidatedSibling::Nothing, Duplicates::Allowed);
-        let of_live = match self.live {
-            TypeCheck::Unknown => judge_live(),
+        let not_typed = |what: &str, object: &Value, why: &str| {
+            let describe_object = self.describe_object(object);
+            ApplyError::Internal(format!(
+                "failed to convert {what} object ({describe_object}) to smd typed: {why}"
+            ))
+        };
+        let judge_live = || self.validate(&live, Duplicates::Allowed);
+        match known {
+            TypeCheck::Unknown => judge_live().map_err(|e| not_typed("live", &live.object, &e))?,
             TypeCheck::Verified => {
                 debug_assert_eq!(judge_live(), Ok(()), "{:?} has not its type", live.object);
-                Ok(())
             }
-        };
-        let known = match &of_live {
-            Ok(()) => ValidatedSibling::Valid(&live.object),
-            Err(_) => ValidatedSibling::Nothing,
-        };
-        let of_new = self.validate(&new, known, Duplicates::Allowed);
-        // kube-apiserver converts the new object first, so its error takes precedence.
-        for (what, object, result) in [("new", &new, of_new), ("live", &live, of_live)] {
-            result.map_err(|e| {
-                let describe_object = self.describe_object(&object.object);
-                ApplyError::Internal(format!(
-                    "failed to convert {what} object ({describe_object}) to smd typed: {e}"
-                ))
-            })?;
         }
+        let changes = self.updater().compare(&live, &new).map_err(|e| match e {
+            ConvertError::Failed(why) => not_typed("new", &new.object, &why),
+            ConvertError::Missing => not_typed("new", &new.object, &self.no_type(&new)),
+        })?;
         let id = self.id(manager, ManagerOperation::Update);
         // No stored entry has this name, so the updater returns exactly the changes of this write for it.
         let current = ManagerId::new(CURRENT_OPERATION, ManagerOperation::Update, &self.api_version, "");
         let ManagedFields { fields, mut times } = managed;
-        let (mut fields, taken) = self.updater().update(&live, &new, fields, &current)?;
+        let (mut fields, mut taken) = self.updater().update(&live, &new, changes, fields, &current)?;
         // The difference decides whether the object changed; then it is added to what the manager owned
         // before.
-        let taken = taken.difference(&UNOWNED);
+        taken.subtract(&UNOWNED);
         if !taken.is_empty() {
             match fields.get_mut(&id) {
-                Some(owned) => owned.fields.unite(&taken),
-                None => drop(fields.insert(id.clone(), ManagerFields::new(&taken, &self.api_version))),
+                Some(owned) => owned.fields.unite(taken),
+                None => drop(fields.insert(id.clone(), ManagerFields::new(taken, &self.api_version))),
             }
             times.insert(id, now);
         }
@@ -347,21 +344,15 @@ impl<'a> FieldManager<'a> {
         ))
     }
 
-    fn validate(
-        &self,
-        object: &Versioned<'_>,
-        known: ValidatedSibling<'_>,
-        duplicates: Duplicates,
-    ) -> Result<(), String> {
-        let Some(ty) = self.versions.object_type(&object.api_version) else {
-            let (group, version) = group_version(&object.api_version);
-            return Err(format!(
-                "no corresponding type for {group}/{version}, Kind={}",
-                self.kind
-            ));
-        };
-        ty.validate(&object.object, known, duplicates)
-            .map_err(|e| e.to_string())
+    fn validate(&self, object: &Versioned<'_>, duplicates: Duplicates) -> Result<(), String> {
+        let ty = self.versions.object_type(&object.api_version);
+        let ty = ty.ok_or_else(|| self.no_type(object))?;
+        ty.validate(&object.object, duplicates).map_err(|e| e.to_string())
+    }
+
+    fn no_type(&self, object: &Versioned<'_>) -> String {
+        let (group, version) = group_version(&object.api_version);
+        format!("no corresponding type for {group}/{version}, Kind={}", self.kind)
     }
 
     /// `namespace/name; group/version, Kind=kind`.
@@ -453,10 +444,9 @@ impl<'a> FieldManager<'a> {
     ) -> Result<(Value, ManagedFields), ApplyError> {
         if managed.fields.is_empty() {
             // Existing fields belong to the manager `before-first-apply`.
-            let empty = self.empty_object();
             let tracked = match &self.no_beginning {
-                Some(why) => Err(self.not_converted(&empty, why)),
-                None => self.track_update(&empty, live, managed, BEFORE_FIRST_APPLY, now),
+                Some(why) => Err(self.not_converted(&self.empty_object(), why)),
+                None => self.track_update(None, live, managed, BEFORE_FIRST_APPLY, now),
             };
             managed = tracked.map_err(|e| {
                 ApplyError::Internal(format!("failed to create manager for existing fields: {e}"))
@@ -469,24 +459,22 @@ impl<'a> FieldManager<'a> {
         }
         let id = self.id(manager, ManagerOperation::Apply);
         let config = Versioned::borrowed(config, &self.api_version);
-        self.validate(&config, ValidatedSibling::Nothing, Duplicates::Refused)
-            .map_err(|e| {
-                let describe_object = self.describe_object(&config.object);
-                ApplyError::Internal(format!(
-                    "failed to create typed patch object ({describe_object}): {e}"
-                ))
-            })?;
+        self.validate(&config, Duplicates::Refused).map_err(|e| {
+            let describe_object = self.describe_object(&config.object);
+            ApplyError::Internal(format!(
+                "failed to create typed patch object ({describe_object}): {e}"
+            ))
+        })?;
         let live_versioned = self.versioned(live)?;
         // The entries are no part of the merge; the new ones are written last.
         let base = without_entries(&live_versioned.object);
         let typed_base = Versioned::borrowed(&base, &live_versioned.api_version);
-        self.validate(&typed_base, ValidatedSibling::Nothing, Duplicates::Allowed)
-            .map_err(|e| {
-                let describe_object = self.describe_object(&base);
-                ApplyError::Internal(format!(
-                    "failed to create typed live object ({describe_object}): {e}"
-                ))
-            })?;
+        self.validate(&typed_base, Duplicates::Allowed).map_err(|e| {
+            let describe_object = self.describe_object(&base);
+            ApplyError::Internal(format!(
+                "failed to create typed live object ({describe_object}): {e}"
+            ))
+        })?;
         let ManagedFields { fields, mut times } = managed;
         let (object, mut fields) =
             self.updater()
@@ -515,19 +503,15 @@ impl<'a> FieldManager<'a> {
             return None;
         }
         let live = self.versioned(live).ok()?;
-        self.validate(&live, ValidatedSibling::Nothing, Duplicates::Refused)
-            .ok()?;
+        self.validate(&live, Duplicates::Refused).ok()?;
         let ty = self.versions.object_type(&self.api_version)?;
-        ty.validate(&last, ValidatedSibling::Nothing, Duplicates::Refused)
-            .ok()?;
-        let changes = ty.compare(&last, &live.object);
-        let fields = ty.fields_of(&last);
-        Some(
-            fields
-                .difference(&changes.modified)
-                .difference(&changes.added)
-                .difference(&changes.removed),
-        )
+        ty.validate(&last, Duplicates::Refused).ok()?;
+        let changes = ty.compare(&last, &live.object).ok()?;
+        let mut fields = ty.fields_of(&last);
+        for changed in [&changes.modified, &changes.added, &changes.removed] {
+            fields.subtract(changed);
+        }
+        Some(fields)
     }
 }
 
@@ -574,7 +558,7 @@ fn cap_update_managers(managed: &mut ManagedFields) {
         managed.fields.remove(&id);
         count -= 1;
         if let Some(joined) = managed.fields.get_mut(&bucket) {
-            joined.fields.unite(&owned.fields.to_set());
+            joined.fields.unite(owned.fields);
         }
         // The merged entry has the newest time of its parts.
         match managed.times.get(&id).copied() {

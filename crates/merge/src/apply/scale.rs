@@ -14,7 +14,7 @@ fn replicas_in_scale() -> FieldPath {
 
 /// The set of one path.
 fn only(path: &FieldPath) -> Set {
-    Set::from_iter([path.clone()])
+    Set::from(path.0.as_slice())
 }
 
 /// The path of `replicas` in each version (`group/version`) of a kind; `None` for versions without scale.
@@ -32,7 +32,7 @@ pub fn scale_to_subresource(parent: &[Value], mapping: &ScaleMapping) -> Result<
                 out.times.insert(id.clone(), time);
             }
             // The identifier stays the same, so that the way back finds the manager.
-            let owned = ManagerFields::new(&only(&replicas_in_scale()), SCALE_VERSION);
+            let owned = ManagerFields::new(only(&replicas_in_scale()), SCALE_VERSION);
             out.fields.insert(id, owned);
         }
     }
@@ -79,7 +79,7 @@ pub fn scale_to_parent(
             out.times.insert(id.clone(), *time);
         }
         let set = replicas.iter().cloned().collect();
-        out.fields.insert(id, ManagerFields::new(&set, api_version));
+        out.fields.insert(id, ManagerFields::new(set, api_version));
     }
     Ok(out.encode())
 }

@@ -3,10 +3,8 @@
 use super::conflict::Conflicts;
 use super::managed::{ManagerFields, ManagerId};
 use super::{ApplyError, Force, Versions};
-use crate::fields::{FieldsV1, Set, equal};
-use crate::typed::{
-    Comparison, Duplicates, ObjectType, RemovalFilter, ValidatedSibling, prune, reconcile, remove,
-};
+use crate::fields::{Set, equal};
+use crate::typed::{Comparison, Duplicates, ObjectType, RemovalFilter, prune, reconcile, remove};
 use scantling_value::{Map, Str, Value};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -36,8 +34,8 @@ impl<'a> Versioned<'a> {
     }
 }
 
-/// The reason why an object cannot be converted.
-enum ConvertError {
+/// The reason why an object cannot be converted or does not have its type.
+pub(super) enum ConvertError {
     /// The kind does not have that version (any more).
     Missing,
     Failed(String),
@@ -68,24 +66,31 @@ impl<'a> Updater<'a> {
             .convert(&from.object, api_version)
             .map_err(ConvertError::Failed)?;
         let ty = self.ty(api_version)?;
-        ty.validate(&converted, ValidatedSibling::Nothing, Duplicates::Refused)
+        ty.validate(&converted, Duplicates::Refused)
             .map_err(|e| ConvertError::Failed(e.to_string()))?;
         Ok(Versioned::owned(converted, api_version))
     }
 
-    fn without_reset(&self, set: Set, api_version: &str) -> Set {
-        match self.reset.get(api_version) {
-            Some(reset) => set.recursive_difference(reset),
-            None => set,
+    fn without_reset(&self, mut set: Set, api_version: &str) -> Set {
+        if let Some(reset) = self.reset.get(api_version) {
+            set.subtract_below(reset);
         }
+        set
     }
 
-    fn compare(&self, old: &Value, new: &Value, api_version: &str) -> Result<Comparison, ConvertError> {
-        let comparison = self.ty(api_version)?.compare(old, new);
-        Ok(match self.reset.get(api_version) {
-            Some(reset) => comparison.without(reset),
-            None => comparison,
-        })
+    /// Compares an object with a valid one of the same version; fails if it does not have its type.
+    pub(super) fn compare(
+        &self,
+        old: &Versioned<'_>,
+        new: &Versioned<'_>,
+    ) -> Result<Comparison, ConvertError> {
+        let ty = self.ty(&old.api_version)?;
+        let compared = ty.compare(&old.object, &new.object);
+        let mut comparison = compared.map_err(|e| ConvertError::Failed(e.to_string()))?;
+        if let Some(reset) = self.reset.get(&old.api_version) {
+            comparison.subtract(reset);
+        }
+        Ok(comparison)
     }
 
     /// Reconciles all field sets with the current schemas.
@@ -112,14 +117,13 @@ impl<'a> Updater<'a> {
         &self,
         old: &Versioned<'_>,
         new: &Versioned<'_>,
+        own: &Comparison,
         managers: &mut Managers,
         who: &ManagerId,
         force: Force,
-    ) -> Result<Comparison, ApplyError> {
+    ) -> Result<(), ApplyError> {
         let failed =
             |what: &str, e: &str| ApplyError::Internal(format!("failed to convert {what} object: {e}"));
-        let own = self.compare(&old.object, &new.object, &old.api_version);
-        let own = own.map_err(|_| ApplyError::Internal("failed to compare objects: no type".into()))?;
         // The changes, converted to the other versions that managers use; `None` for versions that no longer
         // exist.
         let mut others: BTreeMap<Str, Option<Comparison>> = BTreeMap::new();
@@ -137,8 +141,8 @@ impl<'a> Updater<'a> {
                 Err(ConvertError::Missing) => None,
                 Err(ConvertError::Failed(e)) => return Err(failed("old", &e)),
             };
-            // The comparison fails only for a missing type, which means the same as a missing version.
-            let comparison = pair.and_then(|(old, new)| self.compare(&old.object, &new.object, version).ok());
+            // Both objects are valid: the comparison fails only for a missing type, that is a missing version.
+            let comparison = pair.and_then(|(old, new)| self.compare(&old, &new).ok());
             others.insert(version.clone(), comparison);
         }
 
@@ -148,21 +152,21 @@ impl<'a> Updater<'a> {
                 continue;
             }
             let changes = if owned.api_version == old.api_version {
-                Some(&own)
+                Some(own)
             } else {
                 others.get(&owned.api_version).and_then(Option::as_ref)
             };
             let Some(changes) = changes else {
                 // As above: the version is gone.
-                owned.fields = FieldsV1::default();
+                owned.fields = Set::new();
                 continue;
             };
             let changed = [&changes.modified, &changes.added];
             match force {
                 Force::Yes => changed.into_iter().for_each(|set| owned.fields.subtract(set)),
                 Force::No => {
-                    let [modified, added] = changed.map(|set| owned.fields.intersection(set));
-                    let conflict = modified.union(added);
+                    let [mut conflict, added] = changed.map(|set| owned.fields.intersection(set));
+                    conflict.unite(added);
                     conflicts.0.extend(Conflicts::of_manager(id, &conflict));
                 }
             }
@@ -173,7 +177,7 @@ impl<'a> Updater<'a> {
             return Err(ApplyError::Conflicts(conflicts));
         }
         managers.retain(|_, owned| !owned.fields.is_empty());
-        Ok(own)
+        Ok(())
     }
 
     /// Computes the ownership of all managers after a write that is not an apply. The writer owns the fields
@@ -182,16 +186,16 @@ impl<'a> Updater<'a> {
         &self,
         live: &Versioned<'_>,
         new: &Versioned<'_>,
+        changes: Comparison,
         managers: Managers,
         who: &ManagerId,
     ) -> Result<(Managers, Set), ApplyError> {
         let mut managers = self.reconcile(live, managers)?;
-        let changes = self.take_over(live, new, &mut managers, who, Force::Yes)?;
-        let changed = changes.modified.union(changes.added);
-        let set = match managers.remove(who) {
-            Some(owned) => owned.fields.to_set().difference(&changes.removed).union(changed),
-            None => changed,
-        };
+        self.take_over(live, new, &changes, &mut managers, who, Force::Yes)?;
+        let mut set = managers.remove(who).map(|owned| owned.fields).unwrap_or_default();
+        set.subtract(&changes.removed);
+        set.unite(changes.modified);
+        set.unite(changes.added);
         Ok((managers, self.without_reset(set, &new.api_version)))
     }
 
@@ -216,7 +220,7 @@ impl<'a> Updater<'a> {
         let merged = ty.merge(base, &config.object);
         let set = self.without_reset(ty.fields_of(&config.object), &api_version);
         // Inserted before pruning, where the new configuration counts as an owner.
-        let last = managers.insert(who.clone(), ManagerFields::new(&set, &api_version));
+        let last = managers.insert(who.clone(), ManagerFields::new(set.clone(), &api_version));
         // Usually an apply lists everything it listed before, so nothing needs pruning. Exceptions: owned
         // empty lists, which kube-apiserver ignores, and managers in other versions, whose conversion may
         // fail.
@@ -232,7 +236,14 @@ impl<'a> Updater<'a> {
             None => merged,
         };
         let new = Versioned::owned(new, &api_version);
-        self.take_over(live, &new, &mut managers, who, force)?;
+        let changes = self.compare(live, &new).map_err(|e| {
+            let why = match e {
+                ConvertError::Missing => "no type".to_owned(),
+                ConvertError::Failed(why) => why,
+            };
+            ApplyError::Internal(format!("failed to compare objects: {why}"))
+        })?;
+        self.take_over(live, &new, &changes, &mut managers, who, force)?;
         let changed = !is_same_content(&live.object, &new.object);
         Ok((changed.then(|| new.object.into_owned()), managers))
     }
@@ -259,10 +270,10 @@ impl<'a> Updater<'a> {
         let Some(ty) = self.versions.object_type(&last.api_version) else {
             return Ok(merged.object.into_owned());
         };
-        let dropped = last.fields.to_set();
+        let dropped = last.fields.root();
         // Copied, because the steps below compare with the merged object.
         let mut pruned = at_last.object.clone().into_owned();
-        remove(&mut pruned, &dropped, ty.root());
+        remove(&mut pruned, dropped, ty.root());
         let pruned = Versioned::owned(pruned, &last.api_version);
         let pruned = self.add_back_owned(&at_last, pruned, managers)?;
 
@@ -280,7 +291,7 @@ impl<'a> Updater<'a> {
             prune(
                 object,
                 Some(&pruned.object),
-                RemovalFilter::Named(&dropped),
+                RemovalFilter::Named(dropped),
                 ty.root(),
             );
         };
@@ -309,7 +320,7 @@ impl<'a> Updater<'a> {
         // kube-apiserver iterates over a Go map; the sorted order makes the conversions reproducible.
         let mut owned: BTreeMap<&Str, Vec<Set>> = BTreeMap::new();
         for ManagerFields { fields, api_version } in managers.values() {
-            owned.entry(api_version).or_default().push(fields.to_set());
+            owned.entry(api_version).or_default().push(fields.clone());
         }
         // The version of the pruned object comes first, because conversion may need fields that pruning
         // removed.
@@ -336,7 +347,7 @@ impl<'a> Updater<'a> {
             };
             let owned = Set::union_of(owned);
             let mut object = at.object.into_owned();
-            let choice = RemovalFilter::Unnamed(Some(&owned));
+            let choice = RemovalFilter::Unnamed(Some(owned.root()));
             prune(&mut object, Some(&before.object), choice, ty.root());
             pruned = Versioned::owned(object, api_version);
         }

@@ -1,13 +1,17 @@
 //! Type-driven comparison of two objects.
 
-use super::SHARED_DEPTH;
 use super::object_type::{ChosenType, ListSchema, MapSchema, TypeRef};
-use crate::fields::{Element, Set, SetBuilder, equal};
+use super::validate::fits;
+use crate::fields::{Element, NodeBuilder, Set, equal};
 use itertools::{EitherOrBoth, Itertools};
 use scantling_value::{Map, Value, deadline};
 
+/// The number of levels at which equal members are skipped before their types are considered. A write usually
+/// leaves most of an object unchanged; each further level would compare everything below it once more.
+const SHARED_DEPTH: u32 = 3;
+
 /// The fields in which two objects differ.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Comparison {
     /// Fields that only the new object has.
     pub added: Set,
@@ -24,52 +28,56 @@ impl Comparison {
     }
 
     /// Removes fields and their descendants.
-    #[must_use]
-    pub(crate) fn without(self, fields: &Set) -> Comparison {
-        Comparison {
-            added: self.added.recursive_difference(fields),
-            modified: self.modified.recursive_difference(fields),
-            removed: self.removed.recursive_difference(fields),
+    pub(crate) fn subtract(&mut self, fields: &Set) {
+        for set in [&mut self.added, &mut self.modified, &mut self.removed] {
+            set.subtract_below(fields);
         }
     }
 }
 
-/// Builds a comparison.
+/// A value does not fit its type.
+pub(super) struct Misfit;
+
+/// Builds the differences inside a value.
 #[derive(Default)]
-struct ComparisonBuilder {
-    added: SetBuilder,
-    modified: SetBuilder,
-    removed: SetBuilder,
+struct Changes {
+    added: NodeBuilder,
+    modified: NodeBuilder,
+    removed: NodeBuilder,
 }
 
-impl ComparisonBuilder {
-    /// Adds a member and the differences inside it.
-    fn push(&mut self, element: &Element, own: Option<FieldChange>, below: Comparison) {
-        let push = |set: &mut SetBuilder, change, below: Set| {
-            if own == Some(change) || !below.is_empty() {
-                set.push(element.clone(), own == Some(change), below);
-            }
-        };
-        push(&mut self.added, FieldChange::Added, below.added);
-        push(&mut self.modified, FieldChange::Modified, below.modified);
-        push(&mut self.removed, FieldChange::Removed, below.removed);
+impl Changes {
+    fn is_empty(&self) -> bool {
+        self.added.is_empty() && self.modified.is_empty() && self.removed.is_empty()
     }
 
-    /// Adds a member without members of its own.
-    fn push_leaf(&mut self, element: Element, change: FieldChange) {
-        let set = match change {
+    /// The fields with a change.
+    fn of(&mut self, change: FieldChange) -> &mut NodeBuilder {
+        match change {
             FieldChange::Added => &mut self.added,
             FieldChange::Modified => &mut self.modified,
             FieldChange::Removed => &mut self.removed,
-        };
-        set.push(element, true, Set::new());
+        }
     }
 
-    fn finish(self) -> Comparison {
-        Comparison {
-            added: self.added.finish(),
-            modified: self.modified.finish(),
-            removed: self.removed.finish(),
+    /// Adds a member: the change of the value itself, and the differences inside it.
+    fn push(
+        &mut self,
+        own: Option<FieldChange>,
+        below: Changes,
+        push: impl Fn(&mut NodeBuilder, bool, NodeBuilder),
+    ) {
+        let Changes {
+            added,
+            modified,
+            removed,
+        } = below;
+        for (change, below) in [
+            (FieldChange::Added, added),
+            (FieldChange::Modified, modified),
+            (FieldChange::Removed, removed),
+        ] {
+            push(self.of(change), own == Some(change), below);
         }
     }
 }
@@ -82,179 +90,174 @@ enum FieldChange {
     Removed,
 }
 
-pub(super) fn compare(old: &Value, new: &Value, ty: TypeRef<'_>) -> Comparison {
-    let mut out = ComparisonBuilder::default();
-    values(Some(old), Some(new), ty, SHARED_DEPTH, &mut out);
-    out.finish()
+/// Compares an object with a valid one. Fails if the new object does not fit the type.
+pub(super) fn compare(old: &Value, new: &Value, ty: TypeRef<'_>) -> Result<Comparison, Misfit> {
+    let mut out = Changes::default();
+    values(old, new, ty, SHARED_DEPTH, &mut out)?;
+    Ok(Comparison {
+        added: out.added.into_set(),
+        modified: out.modified.into_set(),
+        removed: out.removed.into_set(),
+    })
 }
 
-/// Compares two values and returns the change of the value itself. At least one of them exists. Equal members
-/// are skipped for the given number of levels.
+/// Compares two values and returns the change of the value itself. Equal members are skipped for the given number of
+/// levels.
 fn values(
-    old: Option<&Value>,
-    new: Option<&Value>,
+    old: &Value,
+    new: &Value,
     ty: TypeRef<'_>,
     levels: u32,
-    out: &mut ComparisonBuilder,
-) -> Option<FieldChange> {
+    out: &mut Changes,
+) -> Result<Option<FieldChange>, Misfit> {
     deadline::tick();
     let kinds = ty.kinds();
-    let (old_shape, old_decided) = kinds.shape(old);
-    let (new_shape, new_decided) = kinds.shape(new);
-    let (mut change, mut leaf) = (None, false);
-    let mut treat_as = |shape: Option<ChosenType<'_>>, counts: bool| {
-        let (is_leaf, own) = match shape {
-            Some(ChosenType::Map(kind)) => maps(old, new, kind, levels, out),
-            Some(ChosenType::List(kind)) => lists(old, new, kind, out),
-            Some(ChosenType::Scalar(_)) | None => (true, whole(old, new)),
-        };
-        change = change.or(own);
-        leaf |= is_leaf && counts;
+    let (old_type, old_decided) = kinds.shape(Some(old));
+    let (new_type, new_decided) = kinds.shape(Some(new));
+    if !is_of_type(new, new_type) {
+        return Err(Misfit);
+    }
+    let mut treat_as = |chosen: Option<ChosenType<'_>>| match chosen {
+        Some(ChosenType::Map(kind)) if !kind.atomic => maps(old, new, kind, levels, out),
+        Some(ChosenType::List(kind)) if !kind.is_atomic() => lists(old, new, kind, out),
+        _ => whole(old, new, ty),
     };
-    // An absent value takes the kind of the other one.
-    match (old_shape, new_shape) {
-        (old_shape, _) if new.is_none() => treat_as(old_shape, true),
-        (_, new_shape) if old.is_none() => treat_as(new_shape, true),
-        (Some(a), Some(b)) if a.is_same_kind(&b) && old_decided == new_decided => treat_as(new_shape, true),
-        // The kind of the value changes: all old members are removed, all new members are added.
-        _ => {
-            treat_as(old_shape, false);
-            treat_as(new_shape, true);
-        }
-    }
-    // A leaf has recorded itself. Anything else is recorded besides its members if it was added or removed.
-    if !leaf {
-        change = change.or(match (old, new) {
-            (None, _) => Some(FieldChange::Added),
-            (_, None) => Some(FieldChange::Removed),
-            _ => None,
-        });
-    }
-    change
+    let is_same_kind = match (&old_type, &new_type) {
+        (Some(old), Some(new)) => old.is_same_kind(new) && old_decided == new_decided,
+        _ => false,
+    };
+    // If the kind of the value changes, all old members are removed, and all new members are added.
+    let before = if is_same_kind { None } else { treat_as(old_type)? };
+    Ok(before.or(treat_as(new_type)?))
 }
 
-/// Returns whether a value is absent or has no members or elements.
-fn is_leaf(value: Option<&Value>) -> bool {
-    !matches!(value, Some(Value::Object(_) | Value::Array(_)))
-}
-
-/// Compares values atomically.
-fn whole(old: Option<&Value>, new: Option<&Value>) -> Option<FieldChange> {
-    match (old, new) {
-        (None, _) => Some(FieldChange::Added),
-        (_, None) => Some(FieldChange::Removed),
-        (Some(old), Some(new)) => (!equal(old, new)).then_some(FieldChange::Modified),
+/// Returns whether a value is of the kind as which it is treated; null is of every kind.
+fn is_of_type(value: &Value, chosen: Option<ChosenType<'_>>) -> bool {
+    match (chosen, value) {
+        (_, Value::Null)
+        | (Some(ChosenType::Map(_)), Value::Object(_))
+        | (Some(ChosenType::List(_)), Value::Array(_)) => true,
+        (Some(ChosenType::Scalar(scalar)), value) => scalar.allows(value),
+        _ => false,
     }
 }
 
-/// Compares objects; the flag says whether they are atomic.
+/// Returns whether a value has neither members nor elements.
+fn is_scalar(value: &Value) -> bool {
+    !matches!(value, Value::Object(_) | Value::Array(_))
+}
+
+/// Compares values as a whole.
+fn whole(old: &Value, new: &Value, ty: TypeRef<'_>) -> Result<Option<FieldChange>, Misfit> {
+    if equal(old, new) {
+        return Ok(None);
+    }
+    fits(new, ty).then_some(Some(FieldChange::Modified)).ok_or(Misfit)
+}
+
+/// Compares objects member by member.
 fn maps(
-    old: Option<&Value>,
-    new: Option<&Value>,
+    old: &Value,
+    new: &Value,
     kind: MapSchema<'_>,
     levels: u32,
-    out: &mut ComparisonBuilder,
-) -> (bool, Option<FieldChange>) {
-    let old_entries = old.and_then(Value::as_object).map_or(&[][..], Map::entries);
-    let new_entries = new.and_then(Value::as_object).map_or(&[][..], Map::entries);
-    if kind.atomic || (old_entries.is_empty() && new_entries.is_empty()) {
-        return (true, whole(old, new));
+    out: &mut Changes,
+) -> Result<Option<FieldChange>, Misfit> {
+    let old_members = old.as_object().map_or(&[][..], Map::entries);
+    let new_members = new.as_object().map_or(&[][..], Map::entries);
+    if old_members.is_empty() && new_members.is_empty() {
+        return Ok((!equal(old, new)).then_some(FieldChange::Modified));
     }
-    for pair in old_entries
+    for pair in old_members
         .iter()
-        .merge_join_by(new_entries, |(a, _), (b, _)| a.cmp(b))
+        .merge_join_by(new_members, |(a, _), (b, _)| a.cmp(b))
     {
-        let (name, l, r) = match pair {
-            EitherOrBoth::Both((_, l), (_, r)) if levels > 0 && l == r => continue,
-            EitherOrBoth::Both((name, l), (_, r)) => (name, Some(l), Some(r)),
-            EitherOrBoth::Left((name, l)) => (name, Some(l), None),
-            EitherOrBoth::Right((name, r)) => (name, None, Some(r)),
-        };
-        if is_leaf(l) && is_leaf(r) {
-            // The result does not depend on the type, and most members are such.
-            deadline::tick();
-            if let Some(change) = whole(l, r) {
-                out.push_leaf(Element::Field(name.clone()), change);
+        match pair {
+            EitherOrBoth::Both((_, old), (_, new)) if (levels > 0 || is_scalar(old)) && old == new => {}
+            EitherOrBoth::Both((name, old), (_, new)) => {
+                let mut below = Changes::default();
+                let ty = kind.member(name).ok_or(Misfit)?;
+                let own = values(old, new, ty, levels.saturating_sub(1), &mut below)?;
+                if own.is_some() || !below.is_empty() {
+                    out.push(own, below, |set, is_member, below| {
+                        set.field(name, is_member, below);
+                    });
+                }
             }
-            continue;
-        }
-        let mut below = ComparisonBuilder::default();
-        let own = match kind.member(name) {
-            Some(ty) => values(l, r, ty, levels.saturating_sub(1), &mut below),
-            None => whole(l, r),
-        };
-        let below = below.finish();
-        if own.is_some() || !below.is_same() {
-            out.push(&Element::Field(name.clone()), own, below);
+            EitherOrBoth::Left((name, old)) => {
+                out.removed
+                    .field(name, true, all(old, kind.member(name).ok_or(Misfit)?)?);
+            }
+            EitherOrBoth::Right((name, new)) => {
+                out.added
+                    .field(name, true, all(new, kind.member(name).ok_or(Misfit)?)?);
+            }
         }
     }
-    (false, None)
+    Ok(None)
 }
 
-/// Compares lists; the flag says whether they are atomic.
+/// Compares lists element by element.
 fn lists(
-    old: Option<&Value>,
-    new: Option<&Value>,
+    old: &Value,
+    new: &Value,
     kind: ListSchema<'_>,
-    out: &mut ComparisonBuilder,
-) -> (bool, Option<FieldChange>) {
-    let old_items = old.and_then(Value::as_array).unwrap_or_default();
-    let new_items = new.and_then(Value::as_array).unwrap_or_default();
-    if kind.is_atomic() || (old_items.is_empty() && new_items.is_empty()) {
-        return (true, whole(old, new));
+    out: &mut Changes,
+) -> Result<Option<FieldChange>, Misfit> {
+    let old_items = old.as_array().unwrap_or_default();
+    let new_items = new.as_array().unwrap_or_default();
+    if old_items.is_empty() && new_items.is_empty() {
+        return Ok((!equal(old, new)).then_some(FieldChange::Modified));
     }
     // Most lists of an update are equal, which is cheaper to find out than to sort their elements.
-    if let (Some(old), Some(new)) = (old, new)
-        && equal(old, new)
-    {
-        return (false, None);
+    if equal(old, new) {
+        return Ok(None);
     }
     deadline::tick_for(old_items.len() + new_items.len());
-    let (old, new) = (kind.sorted(old_items), kind.sorted(new_items));
+    let (old, new) = (sorted(old_items, kind)?, sorted(new_items, kind)?);
     let (mut old, mut new) = (old.as_slice(), new.as_slice());
     while let Some(element) = match (old.first(), new.first()) {
         (Some((a, _)), Some((b, _))) => Some(a.min(b)),
         (a, b) => a.or(b).map(|(element, _)| element),
     } {
-        let (element, old, new) = (
-            element,
-            next_group(&mut old, element),
-            next_group(&mut new, element),
-        );
-        let mut below = ComparisonBuilder::default();
-        let own = match (old, new) {
-            ([] | [_], [] | [_]) => {
-                let (old, new) = (old.first(), new.first());
-                let (old, new) = (old.map(|(_, item)| *item), new.map(|(_, item)| *item));
-                values(old, new, kind.element, 0, &mut below)
+        let before = next_group(&mut old, element);
+        let after = next_group(&mut new, element);
+        match (before, after) {
+            ([(_, before)], [(_, after)]) => {
+                let mut below = Changes::default();
+                let own = values(before, after, kind.element, 0, &mut below)?;
+                if own.is_some() || !below.is_empty() {
+                    out.push(own, below, |set, is_member, below| {
+                        set.element(element, is_member, below);
+                    });
+                }
             }
-            // Repeated elements are compared atomically.
+            // Repeated elements are compared as a whole.
             ([_, _, ..], [_, _, ..]) => {
-                let same = old.len() == new.len() && old.iter().zip(new).all(|((_, a), (_, b))| equal(a, b));
-                (!same).then_some(FieldChange::Modified)
-            }
-            // The group is removed as one element; an element that remains is compared as a new one.
-            ([_, _, ..], new) => {
-                if let [(_, one)] = new
-                    && values(None, Some(one), kind.element, 0, &mut below).is_some()
-                {
-                    out.added.push(element.clone(), true, Set::new());
+                let is_same = before.len() == after.len()
+                    && before.iter().zip(after).all(|((_, a), (_, b))| equal(a, b));
+                if !is_same {
+                    group(after, kind)?;
+                    out.modified.element(element, true, NodeBuilder::default());
                 }
-                Some(FieldChange::Removed)
             }
-            // The reverse of the case above.
-            (old, _) => {
-                if let [(_, one)] = old
-                    && values(Some(one), None, kind.element, 0, &mut below).is_some()
-                {
-                    out.removed.push(element.clone(), true, Set::new());
+            (before, after) => {
+                if !before.is_empty() {
+                    out.removed.element(element, true, group(before, kind)?);
                 }
-                Some(FieldChange::Added)
+                if !after.is_empty() {
+                    out.added.element(element, true, group(after, kind)?);
+                }
             }
-        };
-        out.push(element, own, below.finish());
+        }
     }
-    (false, None)
+    Ok(None)
+}
+
+/// The identifiable elements of a list; fails if there are others.
+fn sorted<'v>(items: &'v [Value], kind: ListSchema<'_>) -> Result<Vec<(Element, &'v Value)>, Misfit> {
+    let elements = kind.sorted(items);
+    (elements.len() == items.len()).then_some(elements).ok_or(Misfit)
 }
 
 /// Takes the leading entries with this element.
@@ -266,4 +269,42 @@ fn next_group<'g, 'v>(
     let (group, rest) = items.split_at_checked(count).unwrap_or_default();
     *items = rest;
     group
+}
+
+/// The fields inside elements with the same identity. The contents of repeated elements cannot be distinguished.
+fn group(items: &[(Element, &Value)], kind: ListSchema<'_>) -> Result<NodeBuilder, Misfit> {
+    if let [(_, item)] = items {
+        return all(item, kind.element);
+    }
+    let fit = items.iter().all(|(_, item)| fits(item, kind.element));
+    fit.then(NodeBuilder::default).ok_or(Misfit)
+}
+
+/// The fields inside a value that is added or removed: all of them. A value without a counterpart needs no comparison.
+fn all(value: &Value, ty: TypeRef<'_>) -> Result<NodeBuilder, Misfit> {
+    deadline::tick();
+    match (ty.kinds().shape(Some(value)).0, value) {
+        (Some(ChosenType::Map(kind)), Value::Object(map)) if !kind.atomic => {
+            let mut out = NodeBuilder::with_capacity(map.len());
+            for (name, member) in map.iter() {
+                out.field(name, true, all(member, kind.member(name).ok_or(Misfit)?)?);
+            }
+            Ok(out)
+        }
+        (Some(ChosenType::List(kind)), Value::Array(items)) if !kind.is_atomic() => {
+            let mut out = NodeBuilder::with_capacity(items.len());
+            let elements = sorted(items, kind)?;
+            for same in elements.chunk_by(|(a, _), (b, _)| a == b) {
+                if let [(element, _), ..] = same {
+                    out.element(element, true, group(same, kind)?);
+                }
+            }
+            Ok(out)
+        }
+        // An atomic value.
+        (Some(ChosenType::Map(_)), Value::Object(_)) | (Some(ChosenType::List(_)), Value::Array(_)) => {
+            fits(value, ty).then(NodeBuilder::default).ok_or(Misfit)
+        }
+        (chosen, _) => is_of_type(value, chosen).then(NodeBuilder::default).ok_or(Misfit),
+    }
 }

@@ -1,23 +1,19 @@
 //! The fields that an object sets.
 
 use super::object_type::{ChosenType, ListSchema, MapSchema, TypeRef};
-use crate::fields::{Element, Set, SetBuilder};
+use crate::fields::NodeBuilder;
 use scantling_value::{Map, Value, deadline};
 
-pub(super) fn fields_of(value: &Value, ty: TypeRef<'_>) -> Set {
-    fields(value, ty).1
-}
-
 /// Returns whether a value is a field itself, and the fields inside.
-fn fields(value: &Value, ty: TypeRef<'_>) -> (bool, Set) {
+pub(super) fn fields_of(value: &Value, ty: TypeRef<'_>) -> (bool, NodeBuilder) {
     deadline::tick();
     match (ty.kinds().shape(Some(value)).0, value) {
-        (Some(ChosenType::Scalar(_)), _) => (true, Set::new()),
-        (Some(ChosenType::Map(kind)), _) if kind.atomic => (true, Set::new()),
-        (Some(ChosenType::List(kind)), _) if kind.is_atomic() => (true, Set::new()),
+        (Some(ChosenType::Scalar(_)), _) => (true, NodeBuilder::default()),
+        (Some(ChosenType::Map(kind)), _) if kind.atomic => (true, NodeBuilder::default()),
+        (Some(ChosenType::List(kind)), _) if kind.is_atomic() => (true, NodeBuilder::default()),
         (Some(ChosenType::Map(kind)), Value::Object(map)) => (false, members(map, kind)),
         (Some(ChosenType::List(kind)), Value::Array(items)) => (false, elements(items, kind)),
-        _ => (false, Set::new()),
+        _ => (false, NodeBuilder::default()),
     }
 }
 
@@ -27,32 +23,32 @@ fn is_empty(value: &Value) -> bool {
     value.is_null() || value.as_object().is_some_and(Map::is_empty)
 }
 
-fn members(map: &Map, kind: MapSchema<'_>) -> Set {
-    let mut out = SetBuilder::default();
+fn members(map: &Map, kind: MapSchema<'_>) -> NodeBuilder {
+    let mut out = NodeBuilder::with_capacity(map.len());
     for (name, value) in map.iter() {
         let declared = kind.field(name);
         let Some(ty) = declared.or(kind.element) else {
             continue;
         };
-        let (own, below) = fields(value, ty);
+        let (own, below) = fields_of(value, ty);
         // Entries of maps are fields themselves, besides their contents.
         let own = own || is_empty(value) || declared.is_none();
-        out.push(Element::Field(name.clone()), own, below);
+        out.field(name, own, below);
     }
-    out.finish()
+    out
 }
 
-fn elements(items: &[Value], kind: ListSchema<'_>) -> Set {
-    let mut out = SetBuilder::default();
+fn elements(items: &[Value], kind: ListSchema<'_>) -> NodeBuilder {
+    let mut out = NodeBuilder::with_capacity(items.len());
     for group in kind.sorted(items).chunk_by(|(a, _), (b, _)| a == b) {
         match group {
-            [(element, item)] => out.push(element.clone(), true, fields(item, kind.element).1),
+            [(element, item)] => out.element(element, true, fields_of(item, kind.element).1),
             // The contents of repeated elements cannot be distinguished.
-            [(element, _), ..] => out.push(element.clone(), true, Set::new()),
+            [(element, _), ..] => out.element(element, true, NodeBuilder::default()),
             [] => {}
         }
     }
-    out.finish()
+    out
 }
 
 /// Returns whether a field set would contain the value or any field inside it.

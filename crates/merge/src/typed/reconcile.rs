@@ -1,15 +1,17 @@
 //! Reconciles field sets with a schema that changed.
 
 use super::object_type::{ChosenType, TypeRef};
-use crate::fields::{Element, FieldsKey, FieldsNode, FieldsV1, Set};
+use crate::fields::{Element, FieldsKey, FieldsNode, Set};
 use scantling_value::deadline;
 
 /// Reconciles a set with a type: managers of parts of a value that became atomic own the whole value.
-pub(crate) fn reconcile(owned: &mut FieldsV1, ty: TypeRef<'_>) {
-    let mut whole = Set::new();
+pub(crate) fn reconcile(owned: &mut Set, ty: TypeRef<'_>) {
+    let mut whole = Vec::new();
     collect(owned.root(), OwnedExtent::Part, ty, &mut Vec::new(), &mut whole);
     if !whole.is_empty() {
-        *owned = FieldsV1::from(&owned.to_set().recursive_difference(&whole).union(whole));
+        let whole = Set::union_of(whole);
+        owned.subtract_below(&whole);
+        owned.unite(whole);
     }
 }
 
@@ -27,9 +29,8 @@ fn collect<'w>(
     owned: OwnedExtent,
     ty: TypeRef<'_>,
     path: &mut Vec<FieldsKey<'w>>,
-    whole: &mut Set,
+    whole: &mut Vec<Set>,
 ) {
-    deadline::tick();
     // Without a value, the first kind of the type decides.
     let shape = ty.kinds().shape(None).0;
     match shape {
@@ -39,8 +40,8 @@ fn collect<'w>(
                 return;
             }
             if kind.atomic {
-                if owned == OwnedExtent::Part && !node.is_end() {
-                    insert(whole, path);
+                if owned == OwnedExtent::Part && !node.is_leaf() {
+                    whole.push(set_of(path));
                 }
                 return;
             }
@@ -54,7 +55,7 @@ fn collect<'w>(
         Some(ChosenType::List(kind)) => {
             if kind.is_atomic() {
                 if owned == OwnedExtent::Part {
-                    insert(whole, path);
+                    whole.push(set_of(path));
                 }
                 return;
             }
@@ -66,9 +67,10 @@ fn collect<'w>(
     }
 }
 
-fn insert(whole: &mut Set, path: &[FieldsKey<'_>]) {
+/// The set of one path.
+fn set_of(path: &[FieldsKey<'_>]) -> Set {
     let path: Vec<Element> = path.iter().filter_map(|key| key.element()).collect();
-    whole.insert(&path);
+    Set::from(path.as_slice())
 }
 
 fn step<'w>(
@@ -76,9 +78,10 @@ fn step<'w>(
     below: FieldsNode<'w>,
     ty: TypeRef<'_>,
     path: &mut Vec<FieldsKey<'w>>,
-    whole: &mut Set,
+    whole: &mut Vec<Set>,
 ) {
-    let owned = if below.is_end() {
+    deadline::tick();
+    let owned = if below.is_leaf() {
         OwnedExtent::Whole
     } else {
         OwnedExtent::Part

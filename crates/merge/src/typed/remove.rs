@@ -4,26 +4,26 @@
 
 use super::object_type::{ChosenType, ListSchema, MapSchema, TypeRef};
 use super::owned::sets_member;
-use crate::fields::{Element, Set};
+use crate::fields::{Element, FieldsNode};
 use scantling_value::{Map, Value, deadline};
 
 /// Removes the fields that a set names. Containers that become empty become null, as on kube-apiserver.
-pub(crate) fn remove(value: &mut Value, fields: &Set, ty: TypeRef<'_>) {
+pub(crate) fn remove(value: &mut Value, fields: FieldsNode<'_>, ty: TypeRef<'_>) {
     deadline::tick();
     let shape = ty.kinds().shape(Some(value)).0;
     let left = match (shape, &mut *value) {
         (Some(ChosenType::Scalar(_)), _) => return,
         (Some(ChosenType::Map(kind)), Value::Object(map)) if !kind.atomic => {
             map.retain(|name, member| {
-                let Some((own, below)) = fields.field(name) else {
+                let Some(field) = fields.field(name) else {
                     return true;
                 };
                 // As in structured-merge-diff, a path through a declared field also names the field itself.
-                if own || (!below.is_empty() && kind.field(name).is_some()) {
+                if field.is_member() || kind.field(name).is_some() {
                     return false;
                 }
-                if let Some(ty) = kind.member(name).filter(|_| !below.is_empty()) {
-                    remove(member, below, ty);
+                if let Some(ty) = kind.member(name) {
+                    remove(member, field, ty);
                 }
                 true
             });
@@ -32,15 +32,10 @@ pub(crate) fn remove(value: &mut Value, fields: &Set, ty: TypeRef<'_>) {
         (Some(ChosenType::List(kind)), Value::Array(items)) if !kind.is_atomic() => {
             items.retain_mut(|item| {
                 let step = kind.element_of(item).ok().and_then(|e| fields.step(&e));
-                let Some((own, below)) = step else {
-                    return true;
+                let Some(step) = step.filter(|step| !step.is_member()) else {
+                    return step.is_none();
                 };
-                if own {
-                    return false;
-                }
-                if !below.is_empty() {
-                    remove(item, below, kind.element);
-                }
+                remove(item, step, kind.element);
                 true
             });
             items.len()
@@ -57,24 +52,28 @@ pub(crate) fn remove(value: &mut Value, fields: &Set, ty: TypeRef<'_>) {
 #[derive(Clone, Copy)]
 pub(crate) enum RemovalFilter<'s> {
     /// Fields that a set names.
-    Named(&'s Set),
+    Named(FieldsNode<'s>),
     /// Fields that a set does not name.
-    Unnamed(Option<&'s Set>),
+    Unnamed(Option<FieldsNode<'s>>),
 }
 
 impl<'s> RemovalFilter<'s> {
     /// Applies the filter to an element: whether the element itself is selected, and the filter for its
     /// contents, if any.
-    fn step(self, step: impl Fn(&'s Set) -> Option<(bool, &'s Set)>, declared: bool) -> (bool, Option<Self>) {
-        let named = |(own, below): (bool, &Set)| own || (declared && !below.is_empty());
-        let inside = |below: &'s Set| Some(below).filter(|below| !below.is_empty());
+    fn step(
+        self,
+        step: impl Fn(FieldsNode<'s>) -> Option<FieldsNode<'s>>,
+        declared: bool,
+    ) -> (bool, Option<Self>) {
+        let named = |node: FieldsNode<'_>| node.is_member() || declared;
+        let inside = |node: FieldsNode<'s>| Some(node).filter(|node| !node.is_leaf());
         match self {
             RemovalFilter::Named(set) => match step(set) {
-                Some(found) => (named(found), inside(found.1).map(RemovalFilter::Named)),
+                Some(found) => (named(found), inside(found).map(RemovalFilter::Named)),
                 None => (false, None),
             },
             RemovalFilter::Unnamed(set) => match set.and_then(step) {
-                Some(found) => (!named(found), Some(RemovalFilter::Unnamed(inside(found.1)))),
+                Some(found) => (!named(found), Some(RemovalFilter::Unnamed(inside(found)))),
                 None => (true, Some(RemovalFilter::Unnamed(None))),
             },
         }

@@ -1,6 +1,5 @@
 //! Validation of values against a type.
 
-use super::SHARED_DEPTH;
 use super::object_type::{ChosenType, ListSchema, MapSchema, ScalarType, TypeRef};
 use scantling_value::{Map, TextList, Value, deadline, go};
 use std::fmt;
@@ -14,17 +13,8 @@ pub enum Duplicates {
     Refused,
 }
 
-/// An object that is known to be valid.
-#[derive(Clone, Copy, Debug)]
-pub enum ValidatedSibling<'v> {
-    /// None.
-    Nothing,
-    /// A valid object of the type; equal parts are not validated again.
-    Valid(&'v Value),
-}
-
 /// The type errors of an object, with kube-apiserver's messages.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TypeErrors(Vec<String>);
 
 impl fmt::Display for TypeErrors {
@@ -80,43 +70,12 @@ impl fmt::Display for ObjectPath<'_> {
     }
 }
 
-/// The valid counterpart of a value, and the number of levels that are still compared.
-#[derive(Clone, Copy)]
-struct ValidCounterpart<'v>(Option<(&'v Value, u32)>);
-
-impl<'v> ValidCounterpart<'v> {
-    const NOTHING: Self = ValidCounterpart(None);
-
-    fn member(self, name: &str) -> Self {
-        let member = |(value, levels): (&'v Value, u32)| Some((value.get(name)?, levels.checked_sub(1)?));
-        ValidCounterpart(self.0.and_then(member))
-    }
-
-    fn is(self, value: &Value) -> bool {
-        self.0.is_some_and(|(valid, _)| valid == value)
-    }
-}
-
-impl<'v> From<ValidatedSibling<'v>> for ValidCounterpart<'v> {
-    fn from(known: ValidatedSibling<'v>) -> Self {
-        match known {
-            ValidatedSibling::Nothing => ValidCounterpart::NOTHING,
-            ValidatedSibling::Valid(value) => ValidCounterpart(Some((value, SHARED_DEPTH))),
-        }
-    }
-}
-
 struct TypeValidator {
     duplicates: Duplicates,
     errors: TextList,
 }
 
-pub(super) fn validate(
-    value: &Value,
-    known: ValidatedSibling<'_>,
-    ty: TypeRef<'_>,
-    duplicates: Duplicates,
-) -> Result<(), TypeErrors> {
+pub(super) fn validate(value: &Value, ty: TypeRef<'_>, duplicates: Duplicates) -> Result<(), TypeErrors> {
     let mut validator = TypeValidator {
         duplicates,
         errors: TextList::new(),
@@ -125,12 +84,17 @@ pub(super) fn validate(
         parent: None,
         step: PathStep::Root,
     };
-    validator.value(value, ValidCounterpart::from(known), ty, &root);
+    validator.value(value, ty, &root);
     if validator.errors.is_empty() {
         Ok(())
     } else {
         Err(TypeErrors(validator.errors.into_vec()))
     }
+}
+
+/// Returns whether a value fits a type.
+pub(super) fn fits(value: &Value, ty: TypeRef<'_>) -> bool {
+    validate(value, ty, Duplicates::Allowed).is_ok()
 }
 
 impl TypeValidator {
@@ -145,7 +109,7 @@ impl TypeValidator {
         });
     }
 
-    fn value(&mut self, value: &Value, beside: ValidCounterpart<'_>, ty: TypeRef<'_>, at: &ObjectPath<'_>) {
+    fn value(&mut self, value: &Value, ty: TypeRef<'_>, at: &ObjectPath<'_>) {
         if ty.is_anything() {
             return;
         }
@@ -153,7 +117,7 @@ impl TypeValidator {
         match (ty.kinds().shape(Some(value)).0, value) {
             // structured-merge-diff accepts null for any type; the validation of the merged object reports it.
             (_, Value::Null) => {}
-            (Some(ChosenType::Map(kind)), Value::Object(map)) => self.map(map, beside, kind, at),
+            (Some(ChosenType::Map(kind)), Value::Object(map)) => self.map(map, kind, at),
             (Some(ChosenType::Map(_)), other) => {
                 self.error(at, &format!("expected map, got &{{{}}}", go::value_v(other)));
             }
@@ -161,24 +125,17 @@ impl TypeValidator {
             (Some(ChosenType::List(_)), other) => {
                 self.error(at, &format!("expected list, got &{{{}}}", go::value_v(other)));
             }
-            (Some(ChosenType::Scalar(scalar)), other) => {
-                if let Some(text) = scalar_error(scalar, other) {
-                    self.error(at, &text);
-                }
-            }
+            (Some(ChosenType::Scalar(scalar)), other) if scalar.allows(other) => {}
+            (Some(ChosenType::Scalar(scalar)), other) => self.error(at, &scalar_error(scalar, other)),
             (None, _) => self.error(at, "schema error: invalid atom: inlined"),
         }
     }
 
-    fn map(&mut self, map: &Map, beside: ValidCounterpart<'_>, kind: MapSchema<'_>, at: &ObjectPath<'_>) {
+    fn map(&mut self, map: &Map, kind: MapSchema<'_>, at: &ObjectPath<'_>) {
         if kind.is_deduced() {
             return;
         }
         for (name, value) in map.iter() {
-            let beside = beside.member(name);
-            if beside.is(value) {
-                continue;
-            }
             let at = ObjectPath {
                 parent: Some(at),
                 step: PathStep::Field(name),
@@ -188,7 +145,7 @@ impl TypeValidator {
                 // kube-apiserver stops validating this object here.
                 return;
             };
-            self.value(value, beside, ty, &at);
+            self.value(value, ty, &at);
         }
     }
 
@@ -198,7 +155,6 @@ impl TypeValidator {
                 let step = PathStep::Index(i);
                 self.value(
                     item,
-                    ValidCounterpart::NOTHING,
                     kind.element,
                     &ObjectPath {
                         parent: Some(at),
@@ -227,7 +183,7 @@ impl TypeValidator {
             if repeats.binary_search(&i).is_ok() {
                 self.error(at, &format!("duplicate entries for key {step}"));
             }
-            self.value(item, ValidCounterpart::NOTHING, kind.element, &below);
+            self.value(item, kind.element, &below);
         }
     }
 }
@@ -246,18 +202,21 @@ fn repeats(items: &[Value], kind: ListSchema<'_>) -> Vec<usize> {
     repeats
 }
 
-/// Returns the error for a value that is not a scalar of the type.
-fn scalar_error(scalar: ScalarType, value: &Value) -> Option<String> {
-    let fits = match scalar {
-        ScalarType::Numeric => matches!(value, Value::Int(_) | Value::Float(_)),
-        ScalarType::String => matches!(value, Value::String(_)),
-        ScalarType::Boolean => matches!(value, Value::Bool(_)),
-        ScalarType::Any => !matches!(value, Value::Array(_) | Value::Object(_)),
-    };
-    if fits {
-        return None;
+impl ScalarType {
+    /// Returns whether a value is a scalar of the type.
+    pub(super) fn allows(self, value: &Value) -> bool {
+        match self {
+            ScalarType::Numeric => matches!(value, Value::Int(_) | Value::Float(_)),
+            ScalarType::String => matches!(value, Value::String(_)),
+            ScalarType::Boolean => matches!(value, Value::Bool(_)),
+            ScalarType::Any => !matches!(value, Value::Array(_) | Value::Object(_)),
+        }
     }
-    Some(match scalar {
+}
+
+/// The error about a value that is not a scalar of the type.
+fn scalar_error(scalar: ScalarType, value: &Value) -> String {
+    match scalar {
         ScalarType::Numeric => format!("expected numeric (int or float), got {}", go::value_type(value)),
         ScalarType::String => {
             let shown = go::value_syntax(value);
@@ -265,5 +224,5 @@ fn scalar_error(scalar: ScalarType, value: &Value) -> Option<String> {
         }
         ScalarType::Boolean => format!("expected boolean, got &{{{}}}", go::value_v(value)),
         ScalarType::Any => format!("expected any scalar, got &{{{}}}", go::value_v(value)),
-    })
+    }
 }

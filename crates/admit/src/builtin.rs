@@ -302,10 +302,10 @@ pub fn decode_typed(
     definition: &TypeDef,
     document: impl DecodeSource,
 ) -> Result<TypedObject, DecodeError> {
-    let mut decoded = table.decode(definition, document, Extensions::NONE)?;
+    let mut decoded = table.decode_in_memory(definition, document)?;
     keep_empty_managed_fields(&mut decoded.members);
     Ok(TypedObject {
-        object: table.in_memory_input(definition, decoded.members)?.into(),
+        object: decoded.members.into(),
         findings: decoded.findings,
     })
 }

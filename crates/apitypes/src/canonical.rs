@@ -1,12 +1,8 @@
 //! Canonical form: the fields that kube-apiserver encodes. Required fields are always present, others only if
 //! set or not empty.
 
-use crate::{Codec, DecodeError, GoType, Presence, StructDef, TypeDef, TypeKind, TypeTable};
+use crate::{Codec, GoType, Presence, StructDef, TypeDef, TypeKind, TypeTable};
 use scantling_value::{Map, Value, deadline};
-
-/// The most bytes that fields which are always written may add to an object. Without a bound, a list of a million empty
-/// objects, two bytes each, becomes a gigabyte.
-const MAX_ADDED: usize = 3 << 20;
 
 /// The representation of empty lists and maps that are not encoded.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -21,30 +17,16 @@ impl TypeTable {
     /// Returns an object as a server writes it: no empty values, no unset fields, and all fields that are always written.
     pub fn canonical(&self, definition: &TypeDef, mut members: Map) -> Map {
         if let Some(s) = definition.as_struct() {
-            Canonicalizer::new(self, EmptyCollections::Omitted, usize::MAX).members(s, &mut members);
+            Canonicalizer::new(self, EmptyCollections::Omitted).members(s, &mut members);
         }
         members
-    }
-
-    /// Returns an object that a client sent as [`TypeTable::in_memory`] does. Fails if the fields that are always written
-    /// add too much to it.
-    pub fn in_memory_input(&self, definition: &TypeDef, mut members: Map) -> Result<Map, DecodeError> {
-        let mut walk = Canonicalizer::new(self, EmptyCollections::Kept, MAX_ADDED);
-        if let Some(s) = definition.as_struct() {
-            walk.members(s, &mut members);
-        }
-        if walk.is_exceeded {
-            let why = format!("fields that are always written add more than {MAX_ADDED} bytes to the object");
-            return Err(DecodeError(why));
-        }
-        Ok(members)
     }
 
     /// Returns an object as kube-apiserver reads it back from protobuf storage, which does not distinguish
     /// empty lists and maps from absent ones.
     pub fn stored(&self, definition: &TypeDef, mut members: Map) -> Map {
         if let Some(s) = definition.as_struct() {
-            Canonicalizer::new(self, EmptyCollections::Null, usize::MAX).members(s, &mut members);
+            Canonicalizer::new(self, EmptyCollections::Null).members(s, &mut members);
         }
         members
     }
@@ -53,7 +35,7 @@ impl TypeTable {
     /// one.
     pub fn in_memory(&self, definition: &TypeDef, mut members: Map) -> Map {
         if let Some(s) = definition.as_struct() {
-            Canonicalizer::new(self, EmptyCollections::Kept, usize::MAX).members(s, &mut members);
+            Canonicalizer::new(self, EmptyCollections::Kept).members(s, &mut members);
         }
         members
     }
@@ -68,7 +50,11 @@ impl TypeTable {
 
     fn struct_omits(&self, s: &StructDef, members: &Map) -> bool {
         deadline::tick_for(members.len());
-        members.iter().any(|(name, value)| {
+        // Only lists and maps can be empty, and most members are scalars.
+        let mut containers = members
+            .iter()
+            .filter(|(_, value)| matches!(value, Value::Array(_) | Value::Object(_)));
+        containers.any(|(name, value)| {
             s.field(name).is_some_and(|field| {
                 (field.presence == Presence::OmitEmpty && is_empty(value))
                     || self.type_omits(&field.ty, value)
@@ -114,27 +100,15 @@ impl TypeTable {
 struct Canonicalizer<'t> {
     table: &'t TypeTable,
     empty: EmptyCollections,
-    /// The number of bytes that may still be added.
-    left: usize,
-    is_exceeded: bool,
 }
 
 impl<'t> Canonicalizer<'t> {
-    fn new(table: &'t TypeTable, empty: EmptyCollections, left: usize) -> Self {
-        Canonicalizer {
-            table,
-            empty,
-            left,
-            is_exceeded: false,
-        }
+    fn new(table: &'t TypeTable, empty: EmptyCollections) -> Self {
+        Canonicalizer { table, empty }
     }
 
     fn members(&mut self, s: &StructDef, members: &mut Map) {
         deadline::tick_for(members.len());
-        // The caller discards the object.
-        if self.is_exceeded {
-            return;
-        }
         let (table, empty) = (self.table, self.empty);
         members.retain(|name, value| {
             let Some(field) = s.field(name).filter(|_| !value.is_null()) else {
@@ -149,13 +123,11 @@ impl<'t> Canonicalizer<'t> {
             {
                 *value = Value::Null;
             }
-            field.presence != Presence::OmitEmpty || !is_zero(value, empty)
+            field.presence != Presence::OmitEmpty
+                || !(is_zero(value) || is_empty(value) && empty != EmptyCollections::Kept)
         });
-        for field in s.members.iter().filter(|f| f.presence == Presence::Required) {
-            members.get_or_insert_with(field.name, || {
-                self.charge(field.name.len());
-                self.zero(&field.ty)
-            });
+        for field in s.always() {
+            members.get_or_insert_with(field.name, || table.zero(&field.ty));
         }
     }
 
@@ -186,47 +158,20 @@ impl<'t> Canonicalizer<'t> {
             },
             // Nulls in a list or map of structs become zero values.
             (GoType::Named(id), Value::Null) if table.get(*id).as_struct().is_some() => {
-                *v = self.zero(&GoType::Named(*id));
+                *v = table.zero(&GoType::Named(*id));
             }
             _ => {}
         }
     }
-
-    /// The zero value of a type; `null` once too much was added.
-    fn zero(&mut self, ty: &GoType) -> Value {
-        if matches!(ty, GoType::Pointer(_)) {
-            return Value::Null;
-        }
-        let GoType::Named(id) = self.table.underlying(ty) else {
-            return self.table.zero(ty);
-        };
-        let Some(s) = self.table.get(*id).as_struct() else {
-            return self.table.zero(ty);
-        };
-        let mut members = Map::new();
-        self.charge(0);
-        self.members(s, &mut members);
-        members.into()
-    }
-
-    /// Counts a member that is added, with its name and the smallest value.
-    fn charge(&mut self, name: usize) {
-        const QUOTES_COLON_VALUE_COMMA: usize = 6;
-        let bytes = name.saturating_add(QUOTES_COLON_VALUE_COMMA);
-        match self.left.checked_sub(bytes) {
-            Some(left) => self.left = left,
-            None => self.is_exceeded = true,
-        }
-    }
 }
 
-fn is_zero(v: &Value, empty: EmptyCollections) -> bool {
+/// Returns whether a scalar is the zero value of its type.
+pub(crate) fn is_zero(v: &Value) -> bool {
     match v {
         Value::Null | Value::Bool(false) | Value::Int(0) => true,
         Value::Float(f) => *f == 0.0,
         Value::String(s) => s.is_empty(),
-        Value::Array(_) | Value::Object(_) => is_empty(v) && empty != EmptyCollections::Kept,
-        Value::Bool(true) | Value::Int(_) => false,
+        Value::Bool(true) | Value::Int(_) | Value::Array(_) | Value::Object(_) => false,
     }
 }
 

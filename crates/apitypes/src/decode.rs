@@ -61,6 +61,18 @@ impl TypeTable {
             .map_err(DecodeError)
     }
 
+    /// Decodes an object of a type as kube-apiserver holds it in memory; see [`TypeTable::in_memory`]. Fails if the
+    /// fields that are always written add too much to it.
+    pub fn decode_in_memory(
+        &self,
+        definition: &TypeDef,
+        document: impl DecodeSource,
+    ) -> Result<DecodedObject, DecodeError> {
+        Decoder::in_memory(self)
+            .decode(document, definition)
+            .map_err(DecodeError)
+    }
+
     /// The first fault of a value that is decoded for itself, wherever it belongs.
     pub(crate) fn check(&self, value: Value, ty: &GoType, extensions: Extensions) -> Result<(), String> {
         Decoder::new(self, extensions).check(value, ty)

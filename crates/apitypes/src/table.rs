@@ -171,6 +171,8 @@ pub struct StructDef {
     pub members: Vec<FieldDef>,
     /// Indexes of `members` by name.
     index: NameIndex,
+    /// Indexes of `members` that are always written.
+    always: Vec<u16>,
     /// Indexes of `declared` fields with protobuf numbers, sorted by number.
     numbered: Vec<u16>,
 }
@@ -191,6 +193,13 @@ impl StructDef {
                 .is_some_and(|field| same_text(field.name, name))
         };
         self.index.candidates(name).find(is_name)
+    }
+
+    /// The fields that are always written.
+    pub(crate) fn always(&self) -> impl Iterator<Item = &FieldDef> {
+        self.always
+            .iter()
+            .filter_map(|at| self.members.get(usize::from(*at)))
     }
 
     /// The declared fields with protobuf numbers, in order.

@@ -2,18 +2,25 @@
 
 use super::source::{DecodeSource, SourceNode};
 use super::{DecodedObject, MAX_DEPTH, TOO_DEEP, base64};
-use crate::{Codec, Extensions, FieldDef, GoType, StructDef, TypeDef, TypeKind, TypeTable};
+use crate::canonical::is_zero;
+use crate::{Codec, Extensions, FieldDef, GoType, Presence, StructDef, TypeDef, TypeKind, TypeTable};
 use scantling_notation::quantity::Quantity;
 use scantling_notation::timestamp::{self, Moment};
-use scantling_value::{Finding, Map, Path, PathBuf, Str, Value, deadline};
+use scantling_value::{Finding, Map, Path, PathBuf, Str, Value, deadline, same_text};
 use std::collections::BTreeSet;
 
 /// kube-apiserver stops collecting findings here.
 const MAX_FINDINGS: usize = 100;
 
+/// The most bytes that fields which are always written may add to an object. Without a bound, a list of a million empty
+/// objects, two bytes each, becomes a gigabyte.
+const MAX_ADDED: usize = 3 << 20;
+
 pub(super) struct Decoder<'t> {
     table: &'t TypeTable,
     extensions: Extensions,
+    /// For objects in memory: the number of bytes that may still be added for fields that are always written.
+    in_memory: Option<usize>,
     /// The names of the enclosing fields and inlined structs, without list indexes and map keys, as errors
     /// show them.
     stack: Vec<&'t str>,
@@ -36,6 +43,7 @@ impl<'t> Decoder<'t> {
         Decoder {
             table,
             extensions,
+            in_memory: None,
             stack: Vec::new(),
             structs: Vec::new(),
             opaque: None,
@@ -44,6 +52,14 @@ impl<'t> Decoder<'t> {
             fatal: None,
             late: None,
             findings: Vec::new(),
+        }
+    }
+
+    /// A decoder of objects as kube-apiserver holds them in memory.
+    pub(super) fn in_memory(table: &'t TypeTable) -> Decoder<'t> {
+        Decoder {
+            in_memory: Some(MAX_ADDED),
+            ..Decoder::new(table, Extensions::NONE)
         }
     }
 
@@ -252,6 +268,12 @@ impl<'t> Decoder<'t> {
                     self.opaque(|walk| walk.members(members, schema.name, s, at, None).into())
                 }
                 (Codec::SchemaOrBool, _) => self.end("boolean or JSON schema expected".into()),
+                // kube-apiserver writes a list without elements as the schema, which is null.
+                (Codec::SchemaOrList | Codec::SchemaOrStrings, SourceNode::List(items))
+                    if items.is_empty() && self.in_memory.is_some() =>
+                {
+                    Some(Value::Null)
+                }
                 (Codec::SchemaOrList, SourceNode::List(items)) => {
                     let schema = GoType::Named(self.schema(id)?.id);
                     self.opaque(|walk| walk.list(items, &schema, at, None).into())
@@ -316,17 +338,36 @@ impl<'t> Decoder<'t> {
         }
     }
 
-    /// Decodes an element of a list or map. For null, scalars get their zero value; structs get theirs when
+    /// Decodes an element of a list or map. For null, scalars get their zero value; structs get theirs in memory or when
     /// they are encoded.
     fn element<S: DecodeSource>(&mut self, v: S, ty: &GoType, at: &Path<'_>, before: Option<Value>) -> Value {
-        self.value(v, ty, at, before).unwrap_or_else(|| {
-            let is_struct = self.table.struct_of(ty).is_some();
-            if is_struct {
-                Value::Null
-            } else {
-                self.table.zero(ty)
-            }
+        let v = self.value(v, ty, at, before);
+        v.unwrap_or_else(|| match (self.table.underlying(ty), self.table.struct_of(ty)) {
+            (_, Some(_)) if self.in_memory.is_none() => Value::Null,
+            // A pointer to a struct is set.
+            (underlying, Some(_)) => self.added("", underlying),
+            (_, None) => self.table.zero(ty),
         })
+    }
+
+    /// Returns the zero value of a member or element that is added; `null` once too much was added.
+    fn added(&mut self, name: &str, ty: &GoType) -> Value {
+        let zero = self.table.zero(ty);
+        let Some(left) = &mut self.in_memory else {
+            return zero;
+        };
+        match left.checked_sub(member_bytes(name, &zero)) {
+            Some(rest) => {
+                *left = rest;
+                zero
+            }
+            None => {
+                self.late.get_or_insert_with(|| {
+                    format!("fields that are always written add more than {MAX_ADDED} bytes to the object")
+                });
+                Value::Null
+            }
+        }
     }
 
     fn members<S: DecodeSource>(
@@ -371,8 +412,17 @@ impl<'t> Decoder<'t> {
             let v = self.value(v, &field.ty, &at.field(field.name), before);
             self.stack.truncate(depth);
             self.structs.pop();
-            if let Some(v) = v {
+            let is_unset = |v: &Value| field.presence == Presence::OmitEmpty && is_zero(v);
+            if let Some(v) = v.filter(|v| self.in_memory.is_none() || !is_unset(v)) {
                 out.push((key, v));
+            }
+        }
+        if self.in_memory.is_some() {
+            for field in s.always() {
+                if !out.iter().any(|(name, _)| same_text(name, field.name)) {
+                    let zero = self.added(field.name, &field.ty);
+                    out.push((field.name.into(), zero));
+                }
             }
         }
         Map::from_unsorted(out)
@@ -440,4 +490,12 @@ impl<'t> Decoder<'t> {
         self.fatal.get_or_insert(text);
         None
     }
+}
+
+/// The number of bytes of a member with a zero value, roughly.
+fn member_bytes(name: &str, zero: &Value) -> usize {
+    const QUOTES_COLON_VALUE_COMMA: usize = 6;
+    let members = zero.as_object().into_iter().flat_map(Map::iter);
+    let below: usize = members.map(|(name, value)| member_bytes(name, value)).sum();
+    QUOTES_COLON_VALUE_COMMA + name.len() + below
 }

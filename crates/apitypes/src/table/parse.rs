@@ -88,6 +88,11 @@ impl TypeTable {
                     (0..).take(s.declared.len()).filter(|at| number(at) > 0).collect();
                 numbered.sort_by_key(number);
                 s.numbered = numbered;
+                let is_always = |at: &u16| {
+                    let field = members.get(usize::from(*at));
+                    field.is_some_and(|f| f.presence == Presence::Required)
+                };
+                s.always = (0..).take(members.len()).filter(is_always).collect();
                 s.members = members;
             }
         }
@@ -273,6 +278,7 @@ impl TableParser {
                 declared: self.fields(indented)?,
                 members: Vec::new(),
                 index: NameIndex::default(),
+                always: Vec::new(),
                 numbered: Vec::new(),
             }),
             "custom" => TypeKind::Custom(self.codec(line.word())?),

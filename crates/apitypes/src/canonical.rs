@@ -132,6 +132,10 @@ impl<'t> Canonicalizer<'t> {
     }
 
     fn value(&mut self, ty: &GoType, v: &mut Value) {
+        // Most values are scalars, which stay as they are.
+        if !matches!(v, Value::Null | Value::Array(_) | Value::Object(_)) {
+            return;
+        }
         let table = self.table;
         match (table.underlying(ty), &mut *v) {
             (GoType::List(element), Value::Array(items)) => {

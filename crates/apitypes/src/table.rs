@@ -181,18 +181,15 @@ impl StructDef {
     /// Looks up a field by its JSON name.
     #[inline]
     pub fn field(&self, name: &str) -> Option<&FieldDef> {
-        self.members.get(self.position(name)?)
+        self.find(name).map(|(_, field)| field)
     }
 
-    /// The index of a field of `members` by its JSON name.
+    /// Looks up a field by its JSON name, with its index in `members`.
     #[inline]
-    pub(crate) fn position(&self, name: &str) -> Option<usize> {
-        let is_name = |at: &usize| {
-            self.members
-                .get(*at)
-                .is_some_and(|field| same_text(field.name, name))
-        };
-        self.index.candidates(name).find(is_name)
+    pub(crate) fn find(&self, name: &str) -> Option<(usize, &FieldDef)> {
+        let candidates = self.index.candidates(name);
+        let mut fields = candidates.filter_map(|at| Some((at, self.members.get(at)?)));
+        fields.find(|(_, field)| same_text(field.name, name))
     }
 
     /// The fields that are always written.

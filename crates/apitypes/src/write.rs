@@ -34,23 +34,23 @@ impl TypeTable {
     }
 
     fn write_value(&self, ty: &GoType, value: &Value, out: &mut Vec<u8>) {
-        match (self.underlying(ty), value) {
-            (GoType::List(element), Value::Array(items)) => self.write_list(element, items, out),
-            (GoType::Map(entry), Value::Object(members)) => {
+        match (value, self.underlying(ty)) {
+            (Value::Array(items), GoType::List(element)) => self.write_list(element, items, out),
+            (Value::Object(members), GoType::Map(entry)) => {
                 let mut writer = ObjectWriter::new(out);
                 for (key, value) in members.iter() {
                     writer.key(key);
-                    self.write_value(&entry.1, value, writer.out);
+                    self.write_typed(&entry.1, value, writer.out);
                 }
                 writer.end();
             }
-            (GoType::Named(_), Value::Object(_)) => match (self.codec_of(ty), self.encoded_struct(ty)) {
-                (_, Some(s)) => self.write_struct(s, value, &[], out),
+            (Value::Object(_), ty @ GoType::Named(_)) => match (self.encoded_struct(ty), self.codec_of(ty)) {
+                (Some(s), _) => self.write_struct(s, value, &[], out),
                 // An object of another API may have a kind that the table knows.
-                (Some(Codec::Raw), None) => self.write_object(value, out),
+                (None, Some(Codec::Raw)) => self.write_object(value, out),
                 _ => value.write_json(out),
             },
-            (GoType::Named(id), Value::Array(items)) if self.codec_of(ty) == Some(Codec::SchemaOrList) => {
+            (Value::Array(items), GoType::Named(id)) if self.codec_of(ty) == Some(Codec::SchemaOrList) => {
                 let schema = self.find(self.package(self.get(*id)).id, crate::SCHEMA);
                 match schema {
                     Some(schema) => self.write_list(&GoType::Named(schema.id), items, out),
@@ -61,13 +61,22 @@ impl TypeTable {
         }
     }
 
+    /// Encodes a value of a type. Most values are scalars, which look the same in every type.
+    #[inline]
+    fn write_typed(&self, ty: &GoType, value: &Value, out: &mut Vec<u8>) {
+        match value {
+            Value::Array(_) | Value::Object(_) => self.write_value(ty, value, out),
+            scalar => scalar.write_json(out),
+        }
+    }
+
     fn write_list(&self, element: &GoType, items: &[Value], out: &mut Vec<u8>) {
         out.push(b'[');
         for (i, item) in items.iter().enumerate() {
             if i > 0 {
                 out.push(b',');
             }
-            self.write_value(element, item, out);
+            self.write_typed(element, item, out);
         }
         out.push(b']');
     }
@@ -93,8 +102,7 @@ impl TypeTable {
         let mut members: Vec<Member<'a>> = object
             .iter()
             .map(|(name, value)| {
-                let position = MemberPosition::new(s, name);
-                let field = s.and_then(|s| s.members.get(position.declared));
+                let (position, field) = MemberPosition::find(s, name);
                 Member {
                     position,
                     value,
@@ -102,9 +110,9 @@ impl TypeTable {
                 }
             })
             .collect();
-        // Without a struct, the order of the map is already that of the names.
+        // Members without a field keep their order, which is that of the names.
         if s.is_some() {
-            members.sort_by_key(|member| member.position);
+            members.sort_by_key(|member| member.position.declared);
         }
         members
     }
@@ -112,7 +120,7 @@ impl TypeTable {
     /// Encodes the value of a member.
     pub fn write_member(&self, member: &Member<'_>, out: &mut Vec<u8>) {
         match member.field {
-            Some(field) => self.write_value(&field.ty, member.value, out),
+            Some(field) => self.write_typed(&field.ty, member.value, out),
             None => member.value.write_json(out),
         }
     }
@@ -146,8 +154,13 @@ pub struct MemberPosition<'a> {
 impl<'a> MemberPosition<'a> {
     /// The position of a name in an object of a struct; `None` for an object without declared fields.
     pub fn new(s: Option<&StructDef>, name: &'a str) -> MemberPosition<'a> {
-        let declared = s.and_then(|s| s.position(name)).unwrap_or(usize::MAX);
-        MemberPosition { declared, name }
+        MemberPosition::find(s, name).0
+    }
+
+    fn find<'s>(s: Option<&'s StructDef>, name: &'a str) -> (MemberPosition<'a>, Option<&'s FieldDef>) {
+        let found = s.and_then(|s| s.find(name));
+        let declared = found.map_or(usize::MAX, |(at, _)| at);
+        (MemberPosition { declared, name }, found.map(|(_, field)| field))
     }
 }
 

@@ -241,12 +241,23 @@ impl Filter {
             // A path that fails counts as present.
             return Ok(left.map_or(true, |found| !found.is_empty()));
         };
-        match (left?.as_slice(), follow(right, vec![item])?.as_slice()) {
-            // A missing side fails every comparison, also `!=`.
-            ([], _) | (_, []) => Ok(false),
-            ([left], [right]) => compare(left, operator, right),
-            _ => Err("can only compare one element at a time".to_owned()),
+        // A missing side fails every comparison, also `!=`. The left one hides errors of the right one.
+        let Some(left) = only(&left?)? else {
+            return Ok(false);
+        };
+        match only(&follow(right, vec![item])?)? {
+            Some(right) => compare(left, operator, right),
+            None => Ok(false),
         }
+    }
+}
+
+/// The value of a side of a comparison; `None` if it is missing.
+fn only<'a>(side: &[&'a Value]) -> Result<Option<&'a Value>, String> {
+    match side {
+        [] => Ok(None),
+        [value] => Ok(Some(*value)),
+        _ => Err("can only compare one element at a time".to_owned()),
     }
 }
 
@@ -316,6 +327,20 @@ mod tests {
             (r#".spec.list[?(@.t=="B")].s"#, r#""y" "z""#),
             (r#".spec.list[?(@.t == 'A')].s"#, r#""x""#),
             (".spec.list[?(@.none)].s", ""),
+            (".spec.list[?(@.none==@.t[9])].s", ""),
+            (
+                ".spec.list[?(@.t==@.t[9])].s",
+                "error: value is not array or slice",
+            ),
+            (
+                ".spec.list[?(@..==@.none)].s",
+                "error: can only compare one element at a time",
+            ),
+            (
+                ".spec.list[?(@.t==)].s",
+                "error: unrecognized character in action: U+003D '='",
+            ),
+            (".spec.list[?(@.t=)].s", ""),
             (
                 ".spec.list[?(@.t=~'A')].s",
                 "error: unrecognized character in action: U+007E '~'",

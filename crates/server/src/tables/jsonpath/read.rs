@@ -198,18 +198,18 @@ impl<'t> Reader<'t> {
         let (left, rest) = begin
             .and_then(|begin| text.split_at_checked(begin))
             .unwrap_or((text, ""));
-        let right = rest.trim_start_matches(is_operator);
-        let operator = rest.strip_suffix(right).unwrap_or_default();
-        Ok(JsonPathStep::Filter(if right.is_empty() {
-            Filter {
-                left: inner(text, self.depth)?,
-                test: None,
-            }
-        } else {
-            Filter {
+        let operators = rest.len() - rest.trim_start_matches(is_operator).len();
+        // The right side has a character, if need be the last one of the operator.
+        let operators = operators.min(rest.len().saturating_sub(1));
+        Ok(JsonPathStep::Filter(match rest.split_at_checked(operators) {
+            Some((operator, right)) if !operator.is_empty() => Filter {
                 left: inner(left, self.depth)?,
                 test: Some((operator.to_owned(), inner(right, self.depth)?)),
-            }
+            },
+            _ => Filter {
+                left: inner(text, self.depth)?,
+                test: None,
+            },
         }))
     }
 }

@@ -477,6 +477,26 @@ async fn malformed_webhook_responses_are_reported() {
     server.stop().await;
 }
 
+#[tokio::test]
+async fn no_webhook_gets_a_request_twice() {
+    let webhook = Webhook::start([Way::Once]).await;
+    let (server, mut client) = serve(Config::default()).await;
+    let settings = webhook.settings(0);
+    define(
+        &mut client,
+        "once.example.com",
+        &definition("once.example.com", &settings, r#"["v1"]"#),
+    )
+    .await;
+    let v2 = parts("once.example.com", "v2");
+    assert_eq!(client.get(&format!("{v2}/a")).await.status, 200);
+    let body = part("once.example.com", "v2", "b", r#"{"count":1}"#);
+    let (code, said) = client.send("POST", &v2, &body).await.said();
+    assert!(code == 500 && said.ends_with(": EOF"), "{said}");
+    assert_eq!((webhook.reviews().len(), webhook.connections()), (2, 1));
+    server.stop().await;
+}
+
 /// Blanks identifiers in an error.
 fn mask(said: &str, uid: &str, webhook: &Webhook) -> String {
     let review = webhook.reviews().pop().expect("a review");

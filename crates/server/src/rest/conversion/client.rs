@@ -135,8 +135,8 @@ struct Connection {
 
 /// The reason why a call over a connection failed.
 enum Failed {
-    /// The connection broke before the response. An idle connection may have been closed already.
-    Broken(String),
+    /// The connection was closed already, so the webhook did not receive the request.
+    Unsent(String),
     Because(String),
 }
 
@@ -165,7 +165,7 @@ impl WebhookCaller {
                     self.keep(kept).await;
                     return Ok(answer);
                 }
-                Err(Failed::Broken(_)) => {}
+                Err(Failed::Unsent(_)) => {}
                 Err(Failed::Because(why)) => return Err(why),
             }
         }
@@ -175,8 +175,7 @@ impl WebhookCaller {
                 self.keep(new).await;
                 Ok(answer)
             }
-            // A new connection that breaks is not tried again: the webhook may have received the request.
-            Err(Failed::Broken(why) | Failed::Because(why)) => Err(why),
+            Err(Failed::Unsent(why) | Failed::Because(why)) => Err(why),
         }
     }
 
@@ -213,8 +212,11 @@ impl WebhookCaller {
             .header(CONTENT_TYPE, "application/json")
             .body(Full::new(body))
             .map_err(|e| Failed::Because(e.to_string()))?;
-        let response = connection.sender.send_request(request).await;
-        let response = response.map_err(|e| Failed::Broken(connection.broken(&e)))?;
+        let response = connection.sender.try_send_request(request).await;
+        let response = response.map_err(|e| match e.message() {
+            Some(_) => Failed::Unsent(connection.broken(e.error())),
+            None => Failed::Because(connection.broken(e.error())),
+        })?;
         let (head, mut body) = response.into_parts();
         let mut read = Vec::new();
         let mut charge = memory.empty();

@@ -23,9 +23,10 @@ pub(crate) struct Memory {
 impl Memory {
     pub(crate) fn new(limit: usize) -> Memory {
         Memory {
+            // The shares add up to the limit.
             heads: Budget::new(limit / 8),
             requests: Budget::new(limit / 4),
-            responses: Budget::new(limit / 2),
+            responses: Budget::new(limit / 4),
             watches: Budget::new(limit / 8),
             conversions: Budget::new(limit / 4),
         }

@@ -5,7 +5,6 @@ use crate::codec::media::Encoding;
 use crate::codec::scheme::Scheme;
 use crate::codec::text::Stored;
 use crate::http::reply::Reply;
-use crate::request::parse_uint;
 use crate::rest::admission::Admission;
 use crate::rest::body;
 use crate::rest::conversion::Converted;
@@ -117,7 +116,8 @@ impl WriteRequest<'_> {
 
     fn delete_options(&self) -> ApiResult<DeleteOptions> {
         if self.body.is_empty() {
-            return DeleteOptions::parse(self.call.query, None);
+            let options = DeleteOptions::parse(self.call.query, None)?;
+            return options.check().map(|()| options);
         }
         let form = self.head.body_encoding()?;
         let table = TypeTable::latest();
@@ -142,7 +142,8 @@ impl WriteRequest<'_> {
             Encoding::Yaml | Encoding::Protobuf | Encoding::Cbor => decode_typed(table, options, body),
         };
         let body = body.map_err(|e| ApiError::bad_request(e.to_string()))?.object;
-        DeleteOptions::parse(self.call.query, Some(&body))
+        let options = DeleteOptions::parse(self.call.query, Some(&body))?;
+        options.check().map(|()| options)
     }
 
     /// Deletes one object of the call's collection.
@@ -368,11 +369,9 @@ impl WriteRequest<'_> {
         if let Some(asked) = options.uid.as_deref().filter(|a| *a != uid) {
             return Err(conflict("UID", asked, uid, "deleted and then recreated"));
         }
-        if let Some(asked) = options.resource_version.as_deref()
-            // A text that does not parse as a number matches no revision: kube-apiserver compares texts.
-            && parse_uint(asked).ok() != Some(revision)
-        {
-            let found = revision.to_string();
+        // Texts are compared, not numbers: `007` matches no revision.
+        let found = revision.to_string();
+        if let Some(asked) = options.resource_version.as_deref().filter(|a| *a != found) {
             return Err(conflict("ResourceVersion", asked, &found, "modified"));
         }
         Ok(())

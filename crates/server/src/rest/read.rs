@@ -238,13 +238,13 @@ pub(crate) fn asked_state(call: &ResourceRequest<'_>) -> ApiResult<ReadAt> {
 
 /// GET of one object.
 pub(crate) async fn get(call: &ResourceRequest<'_>, name: &str) -> ApiResult<Reply> {
-    let at = asked_state(call)?;
+    // Errors about tables arise only if the object exists.
+    call.wanted()?;
     if call.query.flag("export") {
         let why = "the export parameter, deprecated since v1.14, is no longer supported";
         return Err(ApiError::bad_request(why));
     }
-    // Errors about tables arise only if the object exists.
-    call.wanted()?;
+    let at = asked_state(call)?;
     let key = call.key(name)?;
     let entry = call.entry(&key, name, at).await?;
     let shape = call.view_renderer()?;

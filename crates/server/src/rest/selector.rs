@@ -406,7 +406,7 @@ fn check_values(key: &str, values: &[String]) -> Result<(), String> {
 /// A conjunction of equalities on fields.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct FieldSelector {
-    /// The terms, in the order of the text.
+    /// The terms, in the order of their texts.
     pub(crate) terms: Vec<FieldTerm>,
 }
 
@@ -425,7 +425,10 @@ impl FieldSelector {
     /// Parses the `fieldSelector` parameter.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let mut terms = Vec::new();
-        for part in split_terms(text).into_iter().filter(|p| !p.is_empty()) {
+        let mut parts = split_terms(text);
+        // The first error in this order is reported.
+        parts.sort_unstable();
+        for part in parts.into_iter().filter(|p| !p.is_empty()) {
             let Some((field, equal, value)) = split_term(part) else {
                 return Err(format!("invalid selector: '{text}'; can't understand '{part}'"));
             };

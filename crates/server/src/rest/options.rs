@@ -8,6 +8,12 @@ use scantling_value::{ErrorList, FieldError, Path, Value};
 
 const META: &str = "meta.k8s.io";
 
+/// The name of evictions in errors.
+const EVICTION: GroupResource<'static> = GroupResource {
+    group: "policy",
+    kind: "Eviction",
+};
+
 fn refuse(kind: &'static str, errors: &[FieldError]) -> ApiResult<()> {
     if errors.is_empty() {
         Ok(())
@@ -136,26 +142,41 @@ pub(crate) struct DeleteOptions {
     pub(crate) grace_period: Option<i64>,
     /// True if only an object that cannot be decoded is deleted.
     pub(crate) unreadable: bool,
+    /// What is wrong with the options.
+    errors: ErrorList,
 }
 
 const IGNORE_ERRORS: &str = "ignoreStoreReadErrorWithClusterBreakingPotential";
 
+/// The error about [`IGNORE_ERRORS`].
+fn ignores_errors(options: &Path<'_>, why: impl Into<String>) -> FieldError {
+    FieldError::invalid(&options.field(IGNORE_ERRORS), Value::Bool(true), why.into())
+}
+
 impl DeleteOptions {
     /// Refuses options that a collection does not have.
     pub(crate) fn check_collection(&self) -> ApiResult<()> {
-        if !self.unreadable {
-            return Ok(());
-        }
-        let at = Path::ROOT;
         let why = "is not allowed with DELETECOLLECTION, try again after removing the option";
-        let error = FieldError::invalid(&at.field(IGNORE_ERRORS), Value::Bool(true), why);
-        refuse("DeleteOptions", &[error])
+        match self.unreadable {
+            true => refuse("DeleteOptions", &[ignores_errors(&Path::ROOT, why)]),
+            false => Ok(()),
+        }
     }
 
-    /// Parses the options of the body, or those of the query without a body.
+    /// Refuses options that an eviction does not have.
+    pub(crate) fn check_eviction(&self, name: &str) -> ApiResult<()> {
+        let why = "can not be set for pod eviction, try after removing the option";
+        let error = || ignores_errors(&Path::ROOT.field("deleteOptions"), why);
+        match self.unreadable {
+            true => Err(ApiError::invalid(EVICTION, name, &[error()])),
+            false => Ok(()),
+        }
+    }
+
+    /// Parses the options of the body, or those of the query without a body. [`check`](Self::check) validates them.
     pub(crate) fn parse(query: &Query, body: Option<&Value>) -> ApiResult<DeleteOptions> {
         let text = |v: Option<&Value>| v.and_then(Value::as_str).map(str::to_owned);
-        let (dry_run, uid, resource_version, policy, orphan, unreadable, grace);
+        let (dry_run, uid, resource_version, has_preconditions, policy, orphan, unreadable, grace);
         match body {
             Some(b) => {
                 let list = b.list("dryRun");
@@ -166,6 +187,7 @@ impl DeleteOptions {
                     .collect::<Vec<_>>();
                 uid = text(b.at(["preconditions", "uid"]));
                 resource_version = text(b.at(["preconditions", "resourceVersion"]));
+                has_preconditions = b.get("preconditions").is_some_and(|p| *p != Value::Null);
                 policy = text(b.get("propagationPolicy"));
                 orphan = b.get("orphanDependents").and_then(Value::as_bool);
                 grace = b.get("gracePeriodSeconds").and_then(Value::as_int);
@@ -180,6 +202,7 @@ impl DeleteOptions {
                     .get("resourceVersion")
                     .filter(|v| !v.is_empty())
                     .map(str::to_owned);
+                has_preconditions = uid.is_some() || resource_version.is_some();
                 policy = query.get("propagationPolicy").map(str::to_owned);
                 orphan = query
                     .has("orphanDependents")
@@ -190,6 +213,11 @@ impl DeleteOptions {
         let root = Path::ROOT;
         let at = root.field("propagationPolicy");
         let mut errors = ErrorList::new();
+        // The checks keep kube-apiserver's order, because the message lists the errors in it.
+        if let (Some(policy), Some(_)) = (policy.as_deref(), orphan) {
+            let why = "orphanDependents and deletionPropagation cannot be both set";
+            errors.push_with(|| FieldError::invalid(&at, policy, why));
+        }
         let propagation = match policy.as_deref() {
             None => None,
             Some("Orphan") => Some(Propagation::Orphan),
@@ -201,26 +229,20 @@ impl DeleteOptions {
                 None
             }
         };
-        // Go's validation looks at the text, so it also reports the conflict for an invalid policy.
-        if let (Some(policy), Some(_)) = (policy.as_deref(), orphan) {
-            let why = "orphanDependents and deletionPropagation cannot be both set";
-            errors.push_with(|| FieldError::invalid(&at, policy, why));
-        }
+        let values: Vec<&str> = dry_run.iter().map(String::as_str).collect();
+        let dry_run = check_dry_run(&values, &mut errors);
         if unreadable {
             let others = [
-                ("gracePeriodSeconds", grace.is_some()),
-                ("preconditions", uid.is_some() || resource_version.is_some()),
-                ("orphanDependents", orphan.is_some()),
                 ("propagationPolicy", policy.is_some()),
+                ("orphanDependents", orphan.is_some()),
+                ("gracePeriodSeconds", grace.is_some()),
+                ("preconditions", has_preconditions),
             ];
             for (other, _) in others.iter().filter(|(_, given)| *given) {
                 let why = format!("cannot be set together with .{other}");
-                errors.push_with(|| FieldError::invalid(&root.field(IGNORE_ERRORS), Value::Bool(true), why));
+                errors.push_with(|| ignores_errors(&root, why));
             }
         }
-        let values: Vec<&str> = dry_run.iter().map(String::as_str).collect();
-        let dry_run = check_dry_run(&values, &mut errors);
-        refuse("DeleteOptions", &errors)?;
         Ok(DeleteOptions {
             dry_run,
             uid,
@@ -229,7 +251,13 @@ impl DeleteOptions {
             orphan_dependents: orphan,
             grace_period: grace,
             unreadable,
+            errors,
         })
+    }
+
+    /// Refuses invalid options.
+    pub(crate) fn check(&self) -> ApiResult<()> {
+        refuse("DeleteOptions", &self.errors)
     }
 }
 
@@ -288,7 +316,7 @@ impl ListOptions {
         let mut forbid = |why: &str| errors.push_with(|| FieldError::forbidden(&at, why));
         let given = !asked.is_empty() || version_match.is_some();
         if watch {
-            // The checks keep kube-apiserver's order, because the message lists the errors in it.
+            // As above, in kube-apiserver's order.
             if sends.is_some() && version_match != Some(VersionMatch::NotOlderThan) {
                 forbid("sendInitialEvents requires setting resourceVersionMatch to NotOlderThan");
             }

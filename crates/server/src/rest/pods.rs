@@ -133,8 +133,10 @@ impl WriteRequest<'_> {
             return Err(ApiError::bad_request(why));
         }
         let none = Value::Object(Map::new());
-        let asked = eviction.get("deleteOptions").unwrap_or(&none);
-        let mut asked = DeleteOptions::parse(call.query, Some(asked))?;
+        let given = eviction.get("deleteOptions").unwrap_or(&none);
+        let mut asked = DeleteOptions::parse(call.query, Some(given))?;
+        asked.check_eviction(name)?;
+        check_dry_runs(&call.query.all("dryRun"), given)?;
         // The query and the delete options of the body can each ask for a dry run.
         asked.dry_run |= options.dry_run;
         let is_conditional = asked.resource_version.is_some();
@@ -170,6 +172,8 @@ impl WriteRequest<'_> {
         if !delete.dry_run {
             self.mark_disrupted(key, name, &mut delete).await?;
         }
+        // As in kube-apiserver, invalid options are refused only after the mark.
+        delete.check()?;
         match self.delete_object(name, &delete).await? {
             Deleted::Gone(_) | Deleted::Unread | Deleted::Held(_) => Ok(()),
         }
@@ -178,10 +182,14 @@ impl WriteRequest<'_> {
     /// Records the eviction in the status of a Pod. A required resource version becomes that of the marked Pod.
     async fn mark_disrupted(&self, key: &str, name: &str, delete: &mut DeleteOptions) -> ApiResult<()> {
         let call = self.call;
+        // Empty preconditions count only for the deletion.
+        let mut of_mark = delete.clone();
+        of_mark.uid.take_if(|uid| uid.is_empty());
+        of_mark.resource_version.take_if(|version| version.is_empty());
         for _ in 0..MAX_TRIES {
             let entry = call.live(key, name).await?;
             let mut pod = read::stored(&entry)?;
-            self.preconditions(name, metadata_str(&pod, "uid"), entry.mod_revision, delete)?;
+            self.preconditions(name, metadata_str(&pod, "uid"), entry.mod_revision, &of_mark)?;
             if !metadata_str(&pod, "deletionTimestamp").is_empty() {
                 return Ok(());
             }
@@ -254,6 +262,18 @@ impl WriteRequest<'_> {
         let why = "couldn't update PodDisruptionBudget due to conflicts";
         Err(ApiError::new(504, "Timeout", why))
     }
+}
+
+/// Checks that the query of an eviction and its delete options do not ask for different dry runs.
+fn check_dry_runs(query: &[&str], delete: &Value) -> ApiResult<()> {
+    let body: Vec<&str> = delete.list("dryRun").iter().filter_map(Value::as_str).collect();
+    if query.is_empty() || body.is_empty() || query == body {
+        return Ok(());
+    }
+    let (query, body) = (query.join(" "), body.join(" "));
+    Err(ApiError::internal(format!(
+        "Non-matching dry-run options in request and content: [{query}] and [{body}]"
+    )))
 }
 
 impl ResourceRequest<'_> {

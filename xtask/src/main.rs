@@ -7,6 +7,7 @@
 
 mod apitypes;
 mod attack;
+mod compare;
 mod conformance;
 mod fuzz;
 mod run;
@@ -25,6 +26,8 @@ usage: cargo xtask <task>
   fuzz [--seconds N] [--seed N] [target]  run the fuzz targets, each for so many seconds
   attack [--short] [--only NAME]          attack the server on loopback, print one line per attack; `--list` names them
          [--binary PATH]
+  compare --kube-apiserver FILE           send random writes to kube-apiserver and to the server, print differences
+          [--seed N] [--steps N] [--kinds A,B]
 ";
 
 fn main() -> ExitCode {
@@ -37,6 +40,7 @@ fn main() -> ExitCode {
         ["conformance", sets @ ..] => conformance::conformance(sets),
         ["apitypes", rest @ ..] => apitypes::apitypes(rest),
         ["attack", rest @ ..] => attack::attack(rest),
+        ["compare", rest @ ..] => compare::compare(rest),
         ["fuzz", rest @ ..] => fuzz::fuzz(rest),
         _ => Err(USAGE.to_owned()),
     };

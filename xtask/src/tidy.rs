@@ -76,7 +76,7 @@ fn string<'v>(value: &'v Value, key: &str) -> &'v str {
 
 fn rust_files(root: &Path) -> Result<Vec<RustFile>, String> {
     let mut paths = Vec::new();
-    for folder in ["attack", "bench", "crates", "fuzz", "xtask"] {
+    for folder in ["attack", "bench", "compare", "crates", "fuzz", "xtask"] {
         collect(&root.join(folder), "rs", &mut paths)?;
     }
     paths.into_iter().map(|path| read(root, &path)).collect()

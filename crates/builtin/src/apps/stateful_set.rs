@@ -92,7 +92,12 @@ impl BuiltinKind for StatefulSet {
             }
             return;
         }
-        check_spec(&root.field("spec"), write, errors);
+        let was_valid = write.old().is_none_or(|old| {
+            let mut errors = ErrorList::new();
+            check_spec(&Cursor::root(old).field("spec"), write, true, &mut errors);
+            errors.is_empty()
+        });
+        check_spec(&root.field("spec"), write, was_valid, errors);
         if let Some(old) = write.old() {
             check_immutable(&root.field("spec"), old, errors);
         }
@@ -166,7 +171,8 @@ fn default_claim(claim: &mut Map) {
     persistent_volume_claim::default_claim(claim);
 }
 
-fn check_spec(spec: &Cursor<'_, '_>, write: &Write<'_>, errors: &mut ErrorList) {
+/// Checks a spec, with its template only if `checks_template`: one that belongs to an invalid stored spec is tolerated.
+fn check_spec(spec: &Cursor<'_, '_>, write: &Write<'_>, checks_template: bool, errors: &mut ErrorList) {
     let policy = spec.field("podManagementPolicy");
     match policy.str() {
         "" => errors.required(&policy, ""),
@@ -200,7 +206,7 @@ fn check_spec(spec: &Cursor<'_, '_>, write: &Write<'_>, errors: &mut ErrorList) 
     }
     let selector = spec.field("selector");
     if template::check_selector(&selector, "statefulset", errors) {
-        check_template(spec, &selector, write, errors);
+        check_template(spec, &selector, write, checks_template, errors);
     } else {
         // The text is empty: the errors within the selector say what is wrong.
         errors.invalid_value(&selector, template::show_selector(&selector), "");
@@ -262,11 +268,12 @@ fn check_rolling_update(rolling: &Cursor<'_, '_>, errors: &mut ErrorList) {
 }
 
 /// The selector must select the template. The template is checked as the controller will use it: with volumes for the
-/// claim templates, without a hostname and subdomain. A template that was invalid already is not checked again.
+/// claim templates, without a hostname and subdomain.
 fn check_template(
     spec: &Cursor<'_, '_>,
     selector: &Cursor<'_, '_>,
     write: &Write<'_>,
+    checks_template: bool,
     errors: &mut ErrorList,
 ) {
     let used = template_as_used(spec.value());
@@ -275,15 +282,9 @@ fn check_template(
     if !selector.is_set() || !labels::is_empty_selector(selector.value()) {
         template::check_selected(selector, &template, errors);
     }
-    let old_used = write.old().map(|old| template_as_used(old.get("spec")));
-    let old_template = old_used.as_ref().map(|old| Cursor::at(Some(old), *stored.path()));
-    let mut was_invalid = false;
-    if let Some(old) = &old_template {
-        let mut old_errors = ErrorList::new();
-        pod_template::validate(old, Some(old), &write.context, &mut old_errors);
-        was_invalid = !old_errors.is_empty();
-    }
-    if !was_invalid {
+    if checks_template {
+        let old_used = write.old().map(|old| template_as_used(old.get("spec")));
+        let old_template = old_used.as_ref().map(|old| Cursor::at(Some(old), *stored.path()));
         pod_template::validate(&template, old_template.as_ref(), &write.context, errors);
     }
     // kube-apiserver checks labels and annotations once more, even if the template is not checked.

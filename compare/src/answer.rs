@@ -103,9 +103,13 @@ pub(crate) fn class(differences: &[String]) -> String {
     };
     let of = |mark: char| {
         let mut lines = differences.iter().filter(|line| line.starts_with(mark));
-        let first = lines
-            .clone()
-            .find(|line| line.contains("cause ") || line.contains("warning "));
+        let is_text = |line: &&String| {
+            let text = line.get(2..).unwrap_or_default();
+            ["cause ", "warning ", "message "]
+                .iter()
+                .any(|word| text.starts_with(word))
+        };
+        let first = lines.clone().find(is_text);
         first.or_else(|| lines.next()).map(general)
     };
     let both: Vec<String> = [of('-'), of('+')].into_iter().flatten().collect();

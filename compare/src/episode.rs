@@ -7,10 +7,10 @@ use crate::minimise::minimise;
 use crate::mutate::Mutator;
 use crate::patch;
 use crate::report::Report;
-use crate::request::{JSON, PROTOBUF, Request, TABLE, VERSION, YAML};
+use crate::request::{JSON, PROTOBUF, Request, SEGMENT, TABLE, VERSION, YAML};
 use crate::rng::Rng;
 use crate::servers::Pair;
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use percent_encoding::utf8_percent_encode;
 use scantling_apitypes::{ApiResource, ApiSubresource, Scope, TypeDef, TypeTable};
 use scantling_value::{Map, Value};
 
@@ -48,6 +48,12 @@ impl Target {
             true => Err(format!("no recorded objects of {}", kinds.join(", ")).into()),
             false => Ok(targets),
         }
+    }
+
+    /// The subresources that need no kubelet.
+    fn subresources(&self) -> Vec<&'static ApiSubresource> {
+        let all = self.resource.subresources.iter();
+        all.filter(|sub| !sub.kind().2.ends_with("Options")).collect()
     }
 
     fn new(resource: &'static ApiResource, definition: &'static TypeDef) -> Target {
@@ -132,18 +138,12 @@ impl Choice<'_> {
         let Some(object) = object else {
             return self.create();
         };
-        let name = utf8_percent_encode(object.str_at(["metadata", "name"]), NON_ALPHANUMERIC);
-        // A placeholder stays one.
-        let name = name
-            .to_string()
-            .replace("%24%7B", "${")
-            .replace("%3A", ":")
-            .replace("%7D", "}");
+        let name = utf8_percent_encode(object.str_at(["metadata", "name"]), SEGMENT);
         let path = format!("{}/{name}", self.target.path);
         match self.rng.below(20) {
             0..=6 => self.write(&path, object, None),
             7..=10 => self.patch(&path, object, None),
-            11..=15 => match self.rng.pick(&self.target.resource.subresources) {
+            11..=15 => match self.rng.pick(&self.target.subresources()) {
                 Some(sub) => self.subresource(&path, object, sub),
                 None => self.write(&path, object, None),
             },

@@ -161,6 +161,8 @@ impl Mutator<'_> {
                 2 => n.wrapping_neg().into(),
                 _ => self.known("integers"),
             },
+            // A part of a placeholder would be none.
+            Value::String(text) if text.contains("${") => self.known("strings"),
             Value::String(text) => match self.rng.below(7) {
                 0 => format!("{text}{text}").into(),
                 1 => text.to_uppercase().into(),

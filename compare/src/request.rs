@@ -1,12 +1,32 @@
 //! Requests that both servers get.
 
+use percent_encoding::{AsciiSet, CONTROLS};
+use regex::Regex;
 use scantling_apitypes::{Extensions, TypeTable};
 use scantling_value::{Limits, Value, json, yaml};
+use std::sync::LazyLock;
 
 pub(crate) const JSON: &str = "application/json";
 pub(crate) const YAML: &str = "application/yaml";
 pub(crate) const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 pub(crate) const TABLE: &str = "application/json;as=Table;g=meta.k8s.io;v=v1";
+
+/// What is encoded in a segment of a path; placeholders are not.
+pub(crate) const SEGMENT: &AsciiSet = &CONTROLS
+    .add(b' ')
+    .add(b'"')
+    .add(b'#')
+    .add(b'%')
+    .add(b'/')
+    .add(b'?')
+    .add(b'<')
+    .add(b'>')
+    .add(b'`')
+    .add(b'|')
+    .add(b'\\')
+    .add(b'^')
+    .add(b'[')
+    .add(b']');
 
 /// Placeholder for the version of the object in the last response of a server.
 pub(crate) const VERSION: &str = "${resource version}";
@@ -39,7 +59,14 @@ impl Request {
         let Some(body) = &self.body else {
             return Vec::new();
         };
-        let text = fill(&body.to_json());
+        // Allocated ports are numbers, and placeholders strings.
+        static PORT: LazyLock<Option<Regex>> =
+            LazyLock::new(|| Regex::new(r#""(\$\{auto:nodePort\d+\})""#).ok());
+        let text = body.to_json();
+        let text = PORT
+            .as_ref()
+            .map_or(text.clone(), |port| port.replace_all(&text, "$1").into_owned());
+        let text = fill(&text);
         let filled = || json::decode(text.as_bytes(), Limits::SAFE).unwrap_or_default();
         let encoded = match self.media {
             YAML => Some(yaml::encode(&filled()).into_bytes()),

@@ -3,9 +3,9 @@
 use crate::Failure;
 use crate::answer::Answer;
 use crate::client::Client;
-use crate::request::{JSON, PROTOBUF, Request, VERSION};
+use crate::request::{JSON, PROTOBUF, Request, SEGMENT, VERSION};
 use base64::Engine as _;
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use percent_encoding::{percent_decode_str, utf8_percent_encode};
 use rcgen::{KeyPair, PKCS_ECDSA_P256_SHA256};
 use regex::Regex;
 use scantling_apitypes::{TypeTable, protobuf};
@@ -104,6 +104,7 @@ impl Pair {
                 .arg(option("service-account-key-file", &public))
                 .arg("--service-cluster-ip-range=10.0.0.0/24")
                 .arg("--authorization-mode=AlwaysAllow")
+                .arg("--allow-privileged=true")
                 // Random FlowSchemas must not delay requests.
                 .arg("--enable-priority-and-fairness=false")
                 .arg(DISABLED),
@@ -242,7 +243,7 @@ impl Server {
         let (path, query) = request.path.split_once('?').unwrap_or((&request.path, ""));
         if created && !name.is_empty() && !query.contains("dryRun") {
             let path = match request.method {
-                "POST" => format!("{path}/{}", utf8_percent_encode(name, NON_ALPHANUMERIC)),
+                "POST" => format!("{path}/{}", utf8_percent_encode(name, SEGMENT)),
                 _ => path.to_owned(),
             };
             self.created.insert(self.captures.fill(&path));

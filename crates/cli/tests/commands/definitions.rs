@@ -47,6 +47,45 @@ fn all_advice_has_locations() {
     );
 }
 
+/// The example on the page of a code shows fields of a schema for which the code is reported.
+#[test]
+fn examples_on_pages_are_reported() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/codes/pages");
+    let mut shown = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let page = std::fs::read_to_string(&path).unwrap();
+        let Some((_, example)) = page.split_once("\n## Example\n") else {
+            continue;
+        };
+        let fields = example.lines().take_while(|line| line.starts_with("    "));
+        let fields: String = fields.map(|line| format!("          {line}\n")).collect();
+        let definition = format!(
+            "apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {{name: things.example.com}}
+spec:
+  group: example.com
+  scope: Namespaced
+  names: {{plural: things, singular: thing, kind: Thing, listKind: ThingList}}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+{fields}"
+        );
+        let (out, err, _) = run("lint -", &definition);
+        let code = path.file_stem().unwrap().to_str().unwrap();
+        assert!(out.contains(&format!("[{code}]")), "{code}:\n{out}{err}");
+        shown += 1;
+    }
+    assert!(shown >= 20, "{shown} pages have an example");
+}
+
 #[test]
 fn unchecked_objects_are_reported() {
     let thing = "apiVersion: example.com/v1\nkind: Thing\nmetadata: {name: a}\n";

@@ -96,7 +96,7 @@ pub(super) fn validate(at: &Cursor<'_, '_>, owner: Owner<'_>, rules: &Rules<'_>,
     }
     check_scheduling_group(at, errors);
     containers_at(at, |container| {
-        mounts::check_file_variables(at, container, errors)
+        mounts::check_file_variables(at, container, errors);
     });
 }
 

@@ -167,7 +167,7 @@ impl Target {
 }
 
 /// Returns the reason why a name cannot be a path segment.
-pub(crate) fn no_segment(name: &str) -> Option<&'static str> {
+pub(crate) fn segment_fault(name: &str) -> Option<&'static str> {
     match name {
         "." => Some("may not be '.'"),
         ".." => Some("may not be '..'"),
@@ -333,6 +333,7 @@ fn duration(text: &str) -> Result<i64, String> {
         nanos += number * scale;
         rest = after;
     }
+    // Go's limit is 2^63, which is a little less: the conversion below saturates in between.
     if nanos >= 9.3e18 {
         return Err(invalid());
     }

@@ -112,8 +112,8 @@ fn values(
 ) -> Result<Option<FieldChange>, Misfit> {
     deadline::tick();
     let kinds = ty.kinds();
-    let (old_type, old_decided) = kinds.shape(Some(old));
-    let (new_type, new_decided) = kinds.shape(Some(new));
+    let (old_type, old_decided) = kinds.choose(Some(old));
+    let (new_type, new_decided) = kinds.choose(Some(new));
     if !is_of_type(new, new_type) {
         return Err(Misfit);
     }
@@ -283,7 +283,7 @@ fn group(items: &[(Element, &Value)], kind: ListSchema<'_>) -> Result<NodeBuilde
 /// The fields inside a value that is added or removed: all of them. A value without a counterpart needs no comparison.
 fn all(value: &Value, ty: TypeRef<'_>) -> Result<NodeBuilder, Misfit> {
     deadline::tick();
-    match (ty.kinds().shape(Some(value)).0, value) {
+    match (ty.kinds().choose(Some(value)).0, value) {
         (Some(ChosenType::Map(kind)), Value::Object(map)) if !kind.atomic => {
             let mut out = NodeBuilder::with_capacity(map.len());
             for (name, member) in map.iter() {

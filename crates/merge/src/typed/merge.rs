@@ -11,7 +11,7 @@ pub(super) fn merge(left: Option<Value>, right: Option<&Value>, ty: TypeRef<'_>)
         return left;
     };
     deadline::tick();
-    match ty.kinds().shape(Some(right)).0 {
+    match ty.kinds().choose(Some(right)).0 {
         Some(ChosenType::Map(kind)) if !kind.atomic => {
             let left = left.and_then(Value::into_object).unwrap_or_default();
             match right.as_object() {

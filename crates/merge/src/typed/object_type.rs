@@ -241,7 +241,7 @@ fn schema_kinds(schema: &Structural, preserve: UnknownFields, has_type_meta: boo
 impl<'s> TypeKinds<'s> {
     /// The kind as which a value is treated, and whether the value determined it. An absent or null value, or
     /// one of a kind that the type does not allow, is treated as the first allowed kind.
-    pub(crate) fn shape(self, value: Option<&Value>) -> (Option<ChosenType<'s>>, bool) {
+    pub(crate) fn choose(self, value: Option<&Value>) -> (Option<ChosenType<'s>>, bool) {
         let decided = match value {
             Some(Value::Object(_)) => self.map.map(ChosenType::Map),
             Some(Value::Array(_)) => self.list.map(ChosenType::List),
@@ -288,6 +288,7 @@ impl<'s> MapSchema<'s> {
     fn from_schema(schema: &'s Structural, preserve: UnknownFields, has_type_meta: bool) -> Self {
         let element = match &schema.additional {
             None if preserve == UnknownFields::Yes => Some(TypeRef::Deduced),
+            // kube-openapi deduces the types of members if the schema declares none.
             None if schema.properties.is_empty() && !has_type_meta => Some(TypeRef::Deduced),
             None | Some(Additional::Any(false)) => None,
             Some(Additional::Any(true)) => Some(TypeRef::Deduced),

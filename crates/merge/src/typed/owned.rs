@@ -7,7 +7,7 @@ use scantling_value::{Map, Value, deadline};
 /// Returns whether a value is a field itself, and the fields inside.
 pub(super) fn fields_of(value: &Value, ty: TypeRef<'_>) -> (bool, NodeBuilder) {
     deadline::tick();
-    match (ty.kinds().shape(Some(value)).0, value) {
+    match (ty.kinds().choose(Some(value)).0, value) {
         (Some(ChosenType::Scalar(_)), _) => (true, NodeBuilder::default()),
         (Some(ChosenType::Map(kind)), _) if kind.atomic => (true, NodeBuilder::default()),
         (Some(ChosenType::List(kind)), _) if kind.is_atomic() => (true, NodeBuilder::default()),
@@ -54,7 +54,7 @@ fn elements(items: &[Value], kind: ListSchema<'_>) -> NodeBuilder {
 /// Returns whether a field set would contain the value or any field inside it.
 fn sets_anything(value: &Value, ty: TypeRef<'_>) -> bool {
     deadline::tick();
-    match (ty.kinds().shape(Some(value)).0, value) {
+    match (ty.kinds().choose(Some(value)).0, value) {
         (Some(ChosenType::Scalar(_)), _) => true,
         (Some(ChosenType::Map(kind)), _) if kind.atomic => true,
         (Some(ChosenType::List(kind)), _) if kind.is_atomic() => true,

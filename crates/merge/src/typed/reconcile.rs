@@ -32,7 +32,7 @@ fn collect<'w>(
     whole: &mut Vec<Set>,
 ) {
     // Without a value, the first kind of the type decides.
-    let shape = ty.kinds().shape(None).0;
+    let shape = ty.kinds().choose(None).0;
     match shape {
         Some(ChosenType::Map(kind)) => {
             // structured-merge-diff does not reconcile deduced types, which cannot be atomic.

@@ -10,7 +10,7 @@ use scantling_value::{Map, Value, deadline};
 /// Removes the fields that a set names. Containers that become empty become null, as on kube-apiserver.
 pub(crate) fn remove(value: &mut Value, fields: FieldsNode<'_>, ty: TypeRef<'_>) {
     deadline::tick();
-    let shape = ty.kinds().shape(Some(value)).0;
+    let shape = ty.kinds().choose(Some(value)).0;
     let left = match (shape, &mut *value) {
         (Some(ChosenType::Scalar(_)), _) => return,
         (Some(ChosenType::Map(kind)), Value::Object(map)) if !kind.atomic => {
@@ -84,7 +84,7 @@ impl<'s> RemovalFilter<'s> {
 /// Containers that become empty become null, as on kube-apiserver.
 pub(crate) fn prune(value: &mut Value, lost: Option<&Value>, choice: RemovalFilter<'_>, ty: TypeRef<'_>) {
     deadline::tick();
-    let shape = ty.kinds().shape(Some(value)).0;
+    let shape = ty.kinds().choose(Some(value)).0;
     let (before, after) = match (shape, &mut *value) {
         (Some(ChosenType::Map(kind)), Value::Object(map)) if !kind.atomic => {
             let before = map.len();

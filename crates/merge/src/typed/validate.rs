@@ -114,7 +114,7 @@ impl TypeValidator {
             return;
         }
         deadline::tick();
-        match (ty.kinds().shape(Some(value)).0, value) {
+        match (ty.kinds().choose(Some(value)).0, value) {
             // structured-merge-diff accepts null for any type; the validation of the merged object reports it.
             (_, Value::Null) => {}
             (Some(ChosenType::Map(kind)), Value::Object(map)) => self.map(map, kind, at),

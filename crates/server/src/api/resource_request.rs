@@ -6,7 +6,7 @@ use crate::discovery;
 use crate::http::compute;
 use crate::kinds::kind::{Kind, Protobuf, Version};
 use crate::metrics::Label;
-use crate::request::{ObjectPath, Query, no_segment};
+use crate::request::{ObjectPath, Query, segment_fault};
 use crate::rest::view::ViewRenderer;
 use crate::status::{ApiError, ApiResult, GroupResource};
 use std::sync::Arc;
@@ -59,7 +59,7 @@ impl<'a> ResourceRequest<'a> {
 
     /// The key of an object.
     pub(crate) fn key(&self, name: &str) -> ApiResult<String> {
-        if let Some(why) = no_segment(name) {
+        if let Some(why) = segment_fault(name) {
             let shown = scantling_value::go::quote(name);
             return Err(ApiError::bad_request(format!(
                 "Name parameter invalid: {shown}: {why}"

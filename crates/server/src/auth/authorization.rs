@@ -181,5 +181,5 @@ fn selected_name(query: &Query) -> Option<String> {
     let selector = FieldSelector::parse(query.get("fieldSelector")?).ok()?;
     let name = selector.exact("metadata.name")?;
     // kube-apiserver ignores a selected name that could not be in a path.
-    request::no_segment(name).is_none().then(|| name.to_owned())
+    request::segment_fault(name).is_none().then(|| name.to_owned())
 }

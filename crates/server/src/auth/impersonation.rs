@@ -1,7 +1,7 @@
 //! Impersonation: the `Impersonate-*` headers, the right to send them, and the resulting user.
 //!
 //! The right to impersonate has two forms. Constrained impersonation limits what may be done as the other
-//! user, and has a mode for each sort of user; legacy impersonation allows everything that the other user may
+//! user, and has a mode for each kind of user; legacy impersonation allows everything that the other user may
 //! do. Either suffices.
 
 use crate::auth::authentication::{ANONYMOUS, AUTHENTICATED, MASTERS, UNAUTHENTICATED, User};
@@ -46,15 +46,15 @@ pub(crate) fn impersonated(
         return Ok(None);
     };
     let check = RightsCheck { mode, user };
-    let sort = Sort::parse(&wanted.name);
-    let constrained = sort.constrained_mode(wanted.is_name_alone());
-    let refused = match constrained.map(|name| check.constrained(&wanted, &sort, name, request)) {
-        Some(Ok(())) => return Ok(Some(wanted.into_user(&sort, constrained))),
+    let kind = UserKind::parse(&wanted.name);
+    let constrained = kind.constrained_mode(wanted.is_name_alone());
+    let refused = match constrained.map(|name| check.constrained(&wanted, &kind, name, request)) {
+        Some(Ok(())) => return Ok(Some(wanted.into_user(&kind, constrained))),
         Some(Err(e)) => Some(e),
         None => None,
     };
-    match check.legacy(&wanted, &sort) {
-        Ok(()) => Ok(Some(wanted.into_user(&sort, None))),
+    match check.legacy(&wanted, &kind) {
+        Ok(()) => Ok(Some(wanted.into_user(&kind, None))),
         // Of two refusals, kube-apiserver reports that of the constrained mode.
         Err(e) => Err(refused.unwrap_or(e)),
     }
@@ -132,11 +132,11 @@ impl ImpersonationHeaders {
     }
 
     /// The user with the groups that its name implies.
-    fn into_user(self, sort: &Sort, constrained: Option<&str>) -> User {
-        let mut groups = match sort {
+    fn into_user(self, kind: &UserKind, constrained: Option<&str>) -> User {
+        let mut groups = match kind {
             // Legacy impersonation gives a node only the groups in the headers.
-            Sort::Node { .. } if constrained.is_some() => vec!["system:nodes".to_owned()],
-            Sort::ServiceAccount { namespace, .. } if self.groups.is_empty() => vec![
+            UserKind::Node { .. } if constrained.is_some() => vec!["system:nodes".to_owned()],
+            UserKind::ServiceAccount { namespace, .. } if self.groups.is_empty() => vec![
                 "system:serviceaccounts".to_owned(),
                 format!("system:serviceaccounts:{namespace}"),
             ],
@@ -201,21 +201,21 @@ fn not_utf8() -> ApiError {
     ApiError::bad_request("impersonation headers must be valid UTF-8")
 }
 
-/// The sort of user, by its name.
+/// The kind of a user, as its name tells.
 #[derive(Debug, PartialEq)]
-enum Sort {
+enum UserKind {
     Node { name: String },
     ServiceAccount { namespace: String, name: String },
     Other,
 }
 
-impl Sort {
-    fn parse(user: &str) -> Sort {
+impl UserKind {
+    fn parse(user: &str) -> UserKind {
         if let Some(name) = user.strip_prefix("system:node:")
             && dns1123_subdomain(name).is_empty()
         {
             let name = name.to_owned();
-            return Sort::Node { name };
+            return UserKind::Node { name };
         }
         let account = user.strip_prefix("system:serviceaccount:");
         match account.and_then(|account| account.split_once(':')) {
@@ -223,19 +223,19 @@ impl Sort {
                 if dns1123_label(namespace).is_empty() && dns1123_subdomain(name).is_empty() =>
             {
                 let (namespace, name) = (namespace.to_owned(), name.to_owned());
-                Sort::ServiceAccount { namespace, name }
+                UserKind::ServiceAccount { namespace, name }
             }
-            _ => Sort::Other,
+            _ => UserKind::Other,
         }
     }
 
-    /// The constrained mode for this sort. A node or a service account is impersonated by its name only.
+    /// The constrained mode for this kind. A node or a service account is impersonated by its name only.
     fn constrained_mode(&self, is_name_alone: bool) -> Option<&'static str> {
         match self {
-            Sort::Node { .. } if is_name_alone => Some("arbitrary-node"),
-            Sort::ServiceAccount { .. } if is_name_alone => Some("serviceaccount"),
-            Sort::Node { .. } | Sort::ServiceAccount { .. } => None,
-            Sort::Other => Some("user-info"),
+            UserKind::Node { .. } if is_name_alone => Some("arbitrary-node"),
+            UserKind::ServiceAccount { .. } if is_name_alone => Some("serviceaccount"),
+            UserKind::Node { .. } | UserKind::ServiceAccount { .. } => None,
+            UserKind::Other => Some("user-info"),
         }
     }
 }
@@ -251,23 +251,23 @@ impl RightsCheck<'_> {
     fn constrained(
         &self,
         wanted: &ImpersonationHeaders,
-        sort: &Sort,
+        kind: &UserKind,
         mode: &str,
         request: &Attributes<'_>,
     ) -> ApiResult<()> {
         self.allowed(&request.with_verb(format!("impersonate-on:{mode}:{}", request.verb)))?;
         let verb = format!("impersonate:{mode}");
-        let target = match sort {
-            Sort::Node { name } => resource(AUTHENTICATION, "nodes", name),
-            Sort::ServiceAccount { .. } | Sort::Other => username(AUTHENTICATION, &wanted.name, sort),
+        let target = match kind {
+            UserKind::Node { name } => resource(AUTHENTICATION, "nodes", name),
+            UserKind::ServiceAccount { .. } | UserKind::Other => username(AUTHENTICATION, &wanted.name, kind),
         };
         self.may(&verb, target)?;
         self.others(&verb, AUTHENTICATION, wanted, Strictness::Constrained)
     }
 
     /// Checks the right to impersonate the user for any request.
-    fn legacy(&self, wanted: &ImpersonationHeaders, sort: &Sort) -> ApiResult<()> {
-        self.may("impersonate", username("", &wanted.name, sort))?;
+    fn legacy(&self, wanted: &ImpersonationHeaders, kind: &UserKind) -> ApiResult<()> {
+        self.may("impersonate", username("", &wanted.name, kind))?;
         self.others("impersonate", "", wanted, Strictness::Legacy)
     }
 
@@ -285,7 +285,7 @@ impl RightsCheck<'_> {
         let groups = wanted.groups.iter().map(|name| resource(group, "groups", name));
         // All groups are checked for forbidden ones before the right to any is.
         if strictness == Strictness::Constrained {
-            let found = groups.clone().find_map(|g| Some((no_group(&g.name)?, g)));
+            let found = groups.clone().find_map(|g| Some((group_fault(&g.name)?, g)));
             found.map_or(Ok(()), |(why, group)| self.refused(verb, group, why))?;
         }
         for group in groups {
@@ -293,7 +293,7 @@ impl RightsCheck<'_> {
         }
         for (key, values) in &wanted.extra {
             if strictness == Strictness::Constrained
-                && let Some(why) = no_extra(key, values)
+                && let Some(why) = extra_fault(key, values)
             {
                 return self.refused(verb, resource(AUTHENTICATION, "userextras", ""), why);
             }
@@ -327,7 +327,7 @@ enum Strictness {
 }
 
 /// The reason why constrained modes refuse a group.
-fn no_group(group: &str) -> Option<&'static str> {
+fn group_fault(group: &str) -> Option<&'static str> {
     match group {
         "" => Some("impersonating the empty string group is not allowed"),
         MASTERS => Some("impersonating the system:masters group is not allowed"),
@@ -336,7 +336,7 @@ fn no_group(group: &str) -> Option<&'static str> {
 }
 
 /// The reason why constrained modes refuse an extra attribute.
-fn no_extra(key: &str, values: &[String]) -> Option<&'static str> {
+fn extra_fault(key: &str, values: &[String]) -> Option<&'static str> {
     let is_path = |path: &str| {
         let is_plain = |b: u8| b.is_ascii_alphanumeric() || b"/-._~%!$&'()*+,;=:".contains(&b);
         !path.is_empty() && path.bytes().all(is_plain)
@@ -354,13 +354,13 @@ fn no_extra(key: &str, values: &[String]) -> Option<&'static str> {
     }
 }
 
-fn username<'a>(group: &'a str, user: &'a str, sort: &'a Sort) -> Resource<'a> {
-    match sort {
-        Sort::ServiceAccount { namespace, name } => Resource {
+fn username<'a>(group: &'a str, user: &'a str, kind: &'a UserKind) -> Resource<'a> {
+    match kind {
+        UserKind::ServiceAccount { namespace, name } => Resource {
             namespace,
             ..resource(group, "serviceaccounts", name)
         },
-        Sort::Node { .. } | Sort::Other => resource(group, "users", user),
+        UserKind::Node { .. } | UserKind::Other => resource(group, "users", user),
     }
 }
 

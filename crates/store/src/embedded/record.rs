@@ -15,7 +15,9 @@ use bytes::Bytes;
 
 use crate::{Entry, EntryChange, Event, MaybeCompressed, ReaderCache, Revision};
 
+/// The magic number at the beginning of a record: `TNSJ` in the file.
 const MARK: u32 = 0x4a53_4e54;
+/// The length of a header.
 pub(crate) const HEADER: usize = 24;
 
 /// A flag in the length of a compressed value; the uncompressed length follows.
@@ -24,6 +26,7 @@ const COMPRESSED: usize = 1 << 31;
 /// The size of the record that ends a segment.
 pub(crate) const SEAL_BYTES: usize = HEADER + 16;
 
+// Bytes in existing journals: these numbers never change.
 const CREATE: u8 = 0;
 const UPDATE: u8 = 1;
 const DELETE: u8 = 2;

@@ -153,7 +153,7 @@ fn no_colours_or_progress_without_a_terminal() {
 }
 
 #[test]
-fn versions_agree() {
+fn version_command_and_flag_agree() {
     let said = |arguments: &[&str]| text(&scantling().args(arguments).output().unwrap().stdout);
     assert_eq!(said(&["version"]), said(&["--version"]));
 }

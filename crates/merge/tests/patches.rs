@@ -270,7 +270,7 @@ properties:
 }
 
 #[test]
-fn strict_reading() {
+fn duplicate_fields_in_patches() {
     let mut out = String::new();
     for (ty, text) in [
         (
@@ -339,7 +339,7 @@ fn texts(findings: &[Finding]) -> Vec<String> {
 }
 
 #[test]
-fn refusals() {
+fn refused_patches() {
     let document = doc("{kind: W, spec: {size: 2, odd: {a: 1}}}");
     let mut out = String::new();
     for (ty, text) in [

@@ -445,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds() {
+    fn kinds_of_addresses() {
         let kinds = |text: &str| {
             let ip = Ip::parse(text).unwrap();
             [

@@ -185,7 +185,7 @@ mod tests {
 
     /// The expected verdicts were produced by Kubernetes' own code.
     #[test]
-    fn verdicts() {
+    fn formats_accept_and_refuse() {
         for (format, right, wrong) in [
             (
                 "bsonobjectid",

@@ -451,7 +451,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names() {
+    fn schema_names() {
         assert_eq!(
             schema_name("s5-162.example.com", "v1", "Widget"),
             "com.example.s5-162.v1.Widget"

@@ -131,7 +131,7 @@ impl Kubectl {
 }
 
 #[test]
-fn reading() {
+fn kubectl_reads_objects() {
     let Some(k) = kubectl() else { return };
     let columns = |out: &str| {
         let head = out.lines().next().unwrap_or_default().to_owned();
@@ -181,7 +181,7 @@ fn reading() {
 }
 
 #[test]
-fn explaining() {
+fn kubectl_explains_fields() {
     let Some(k) = kubectl() else { return };
     k.says(&["explain", "boats.spec.oars"], "", "How many oars it has.");
     k.says(&["explain", "boats", "--recursive"], "", "colour\t<string>");
@@ -220,7 +220,7 @@ fn explaining() {
 }
 
 #[test]
-fn changing() {
+fn kubectl_changes_objects() {
     let Some(k) = kubectl() else { return };
     k.says(&["apply", "-f", "-"], BOAT, "boat.example.com/ann unchanged");
     k.says(
@@ -331,7 +331,7 @@ fn changing() {
 }
 
 #[test]
-fn validating() {
+fn kubectl_validates_fields() {
     let Some(k) = kubectl() else { return };
     let odd = BOAT.replace("oars: 2", "oars: 2, mast: tall");
     k.fails(
@@ -406,7 +406,7 @@ count: 1
 }
 
 #[test]
-fn deleting() {
+fn kubectl_deletes_objects() {
     let Some(k) = kubectl() else { return };
     for name in ["bob", "cid", "dot"] {
         k.says(&["apply", "-f", "-"], &BOAT.replace("ann", name), "created");

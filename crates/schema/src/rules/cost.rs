@@ -69,7 +69,7 @@ mod tests {
     use expect_test::expect;
 
     #[test]
-    fn factors() {
+    fn messages_name_the_factor() {
         for (cost, factor) in [
             (10_000_001, "1.000000x"),
             (14_999_999, "1.500000x"),

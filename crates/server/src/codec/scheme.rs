@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn types() {
+    fn kinds_have_go_types() {
         let table = [
             (Scheme::Core, "v1", "Pod", Some("v1.Pod")),
             (Scheme::Core, "v1", "PodList", Some("v1.PodList")),

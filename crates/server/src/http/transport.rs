@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn escapes() {
+    fn percent_escapes_of_paths() {
         for (path, want) in [
             ("/a", true),
             ("/%41/%2f", true),

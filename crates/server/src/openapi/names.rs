@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words() {
+    fn names_in_operation_ids() {
         for (name, large, as_it_is) in [
             ("s5-162.example.com", "S5162ExampleCom", "s5162ExampleCom"),
             ("chaos-mesh.org", "ChaosMeshOrg", "chaosMeshOrg"),

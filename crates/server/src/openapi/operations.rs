@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn articles() {
+    fn articles_before_kinds() {
         for (kind, shown) in [
             ("Widget", "a Widget"),
             ("IAMRole", "an IAMRole"),

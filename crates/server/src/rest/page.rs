@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tokens() {
+    fn continue_tokens() {
         let c = Continue {
             revision: Some(7),
             after: "default/a".to_owned(),

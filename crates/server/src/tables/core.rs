@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn other_kinds() {
+    fn tables_of_small_kinds() {
         let namespace = r#"{"metadata":{"name":"n","creationTimestamp":"2023-11-14T22:13:20Z"},"status":{"phase":"Active"}}"#;
         assert_eq!(
             row(&Columns::builtin("", "v1", "Namespace"), namespace),

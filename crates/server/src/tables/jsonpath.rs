@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn finds() {
+    fn paths_select_values() {
         let doc = scantling_value::json::decode(
             br#"{"spec":{"n":1,"a.b":"dot","list":[{"t":"A","s":"x"},{"t":"B","s":"y"},{"t":"B","s":"z"}]},
                  "m":{"k1":{"v":1},"k2":{"v":2}}}"#,

@@ -35,7 +35,7 @@ async fn table(client: &mut Client, path: &str) -> (Vec<String>, Vec<String>) {
 }
 
 #[tokio::test]
-async fn tables() {
+async fn tables_of_kinds() {
     let (server, mut client) = serve_widgets(Config::default()).await;
     let event = r#"{"apiVersion":"v1","kind":"Event","metadata":{"name":"e"},"reason":"Sunk","type":"Warning",
         "message":"it sank","involvedObject":{"namespace":"default","kind":"Widget","name":"a"},

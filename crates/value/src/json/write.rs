@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn documents() {
+    fn written_documents() {
         let doc = Value::Object(Map::from_iter([
             ("b", Value::from(vec![1i64, -20, i64::MIN, i64::MAX, 0])),
             ("a", Value::Null),

@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn latest() {
+    fn images_with_tag_latest() {
         let digest = format!("a@sha256:{}", "0".repeat(64));
         for (image, want) in [
             ("nginx", true),

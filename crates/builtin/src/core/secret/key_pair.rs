@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn pairs() {
+    fn certificates_match_keys() {
         let ((certificate, key), (other, other_key)) = (pair(), pair());
         let malformed = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
         let no_key = "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n";

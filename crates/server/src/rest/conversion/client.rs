@@ -325,7 +325,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses() {
+    fn webhook_addresses() {
         let url = |url: &str| WebhookClient {
             url: Some(url.into()),
             ..WebhookClient::default()

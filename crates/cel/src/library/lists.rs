@@ -1,6 +1,7 @@
 //! Functions over lists.
 
 mod extended;
+mod quicksort;
 
 pub use extended::EXTENDED;
 

@@ -3,7 +3,7 @@
 use super::interpreter::{Computed, Interpreter, LocalValue};
 use super::op::{FoldOp, FoldStep, Insertion, Op};
 use crate::estimate::LIST_COST;
-use crate::val::{EvalError, List, ListData, Map, Val, element_shape, go_kind, key_order};
+use crate::val::{EvalError, List, ListData, Map, Val, element_shape, go_kind, is_same_key, key_order};
 use smallvec::SmallVec;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -313,12 +313,21 @@ fn expected_len(filter: Option<&Op>, range: Val<'_>) -> usize {
 }
 
 fn add_entry<'a>(map: &mut Entries<'a>, key: Val<'a>, value: Val<'a>) -> Result<(), EvalError> {
-    match map.insert(MapKey(key), value) {
-        None => Ok(()),
-        Some(_) => Err(EvalError::message(format!(
+    // cel-go also finds an integer of the other type, and any integer in place of a double, but not the reverse.
+    let twin = match key {
+        Val::Int(i) => u64::try_from(i).ok().map(Val::Uint),
+        Val::Uint(u) => i64::try_from(u).ok().map(Val::Int),
+        // Of equal numbers, integers come first.
+        Val::Double(_) => map.range(..MapKey(key)).next_back().map(|(k, _)| k.0),
+        _ => None,
+    };
+    let has_twin = twin.is_some_and(|twin| is_same_key(twin, key) && map.contains_key(&MapKey(twin)));
+    if has_twin || map.insert(MapKey(key), value).is_some() {
+        return Err(EvalError::message(format!(
             "insert failed: key {key} already exists"
-        ))),
+        )));
     }
+    Ok(())
 }
 
 #[cold]

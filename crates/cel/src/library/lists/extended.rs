@@ -1,11 +1,11 @@
 //! Slicing, flattening, sorting and ranges.
 
 use super::super::scalars::ScalarSet;
-use super::{is_comparable, order, same};
+use super::{is_comparable, order, quicksort, same};
 use crate::estimate::{LIST_COST, TEXT_FACTOR, formula};
 use crate::overload::{Costs, Estimate, Library, Ty, overloads};
 use crate::run::{Actual, size};
-use crate::val::{self, Arena, EvalError, List, Res, Val};
+use crate::val::{Arena, EvalError, List, Res, Val};
 use scantling_value::deadline;
 
 const T: Ty = Ty::Param("T");
@@ -179,32 +179,9 @@ fn sorted<'a>(arena: &'a Arena, list: List<'a>, keys: List<'a>) -> Res<'a> {
     }
     // The elements may have errors of their own; only the keys must be readable.
     let mut items: Vec<_> = sorted.into_iter().zip(list.iter(arena)).collect();
-    sort_pairs(&mut items);
+    // As in cel-go, a key that does not compare (NaN) is less than none.
+    quicksort::sort(&mut items, |(a, _), (b, _)| order(*a, *b).is_lt());
     arena.list_of(items.into_iter().map(|(_, item)| item))
-}
-
-/// Sorts stably by the keys.
-fn sort_pairs<T>(items: &mut [(Val<'_>, T)]) {
-    // Incomparable elements (NaN among numbers) stay where insertion sort leaves them in a short list, as
-    // upstream does; a longer list needs a total order.
-    const SHORT: usize = 12;
-    if items.len() > SHORT {
-        items.sort_by(|(a, _), (b, _)| {
-            let is_nan = |v| matches!(v, Val::Double(d) if f64::is_nan(d));
-            val::compare(*a, *b).unwrap_or_else(|_| is_nan(*a).cmp(&is_nan(*b)))
-        });
-        return;
-    }
-    for i in 1..items.len() {
-        let mut at = i;
-        while let Some([left, right]) = at.checked_sub(1).and_then(|left| items.get(left..=at)) {
-            if !order(right.0, left.0).is_lt() {
-                break;
-            }
-            items.swap(at - 1, at);
-            at -= 1;
-        }
-    }
 }
 
 /// The maximum number of elements of a range.

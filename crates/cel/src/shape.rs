@@ -73,7 +73,7 @@ pub enum ListType {
     Atomic,
     /// Unordered, with unique elements.
     Set,
-    /// Keyed by these JSON fields.
+    /// Keyed by these fields, by their names in expressions.
     Map(Box<[Box<str>]>),
 }
 

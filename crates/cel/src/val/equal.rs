@@ -1,6 +1,6 @@
 //! Equality between values.
 
-use super::list::{List, set_key};
+use super::list::{List, merge_key, merge_key_order, set_key};
 use super::map::{Map, json_field_shape};
 use super::order::{exact_order, number_order};
 use super::{Arena, EvalError, Res, Val, read};
@@ -136,80 +136,67 @@ fn equal_sets<'a>(arena: &'a Arena, left: List<'a>, right: List<'a>) -> Result<b
     Ok(all_readable && met.iter().all(|met| *met))
 }
 
-/// The elements of an associative list, sorted by their keys.
-fn by_key<'a>(arena: &'a Arena, list: List<'a>, keys: &[Box<str>]) -> Vec<(Option<Vec<&'a Value>>, Res<'a>)> {
-    let key_of = |item: &Res<'a>| match item {
-        Ok(Val::JsonMap(object, _)) => {
-            let object: &'a JsonObject = object;
-            Some(
-                keys.iter()
-                    .map(|k| object.get(k).unwrap_or(&Value::Null))
-                    .collect::<Vec<_>>(),
-            )
-        }
-        _ => None,
-    };
-    let mut items: Vec<_> = list.iter(arena).map(|item| (key_of(&item), item)).collect();
-    items.sort_by(|(a, _), (b, _)| keys_order(a.as_deref(), b.as_deref()));
-    items
-}
-
-fn keys_order(a: Option<&[&Value]>, b: Option<&[&Value]>) -> Ordering {
-    match (a, b) {
-        (Some(a), Some(b)) => a
-            .iter()
-            .zip(b)
-            .map(|(x, y)| ValueKey(x).cmp(&ValueKey(y)))
-            .find(|o| o.is_ne())
-            .unwrap_or(Ordering::Equal),
-        (a, b) => a.is_some().cmp(&b.is_some()),
-    }
-}
-
-/// Returns whether every element on the right has an equal one on the left, and every key on the left is
-/// matched.
+/// Compares associative lists, whatever the order of their elements.
 fn equal_map_lists<'a>(
     arena: &'a Arena,
     left: List<'a>,
     right: List<'a>,
-    keys: &[Box<str>],
+    keys: &'a [Box<str>],
 ) -> Result<bool, EvalError> {
-    let left = by_key(arena, left, keys);
-    let mut met = vec![false; left.len()];
-    for item in right.iter(arena) {
-        let key = match &item {
-            Ok(Val::JsonMap(object, _)) => {
-                let object: &'a JsonObject = object;
-                keys.iter()
-                    .map(|k| object.get(k).unwrap_or(&Value::Null))
-                    .collect::<Vec<_>>()
-            }
+    if !matches!(left, List::Json(..)) {
+        let key = |item: &Res<'a>| Ok(Some(merge_key(arena, item.clone(), keys)?));
+        return equal_by_key(arena, left, right, key, |a, b| merge_key_order(a, b));
+    }
+    // UPSTREAM: the members are looked up by the names of the keys in expressions, so a key whose name is escaped is
+    // null. Only input objects have a key.
+    let key = |item: &Res<'a>| {
+        let object: &'a JsonObject = match item {
+            Ok(Val::JsonMap(object, _)) => object,
             Err(e) if e.is_final() => return Err(e.clone()),
-            _ => return Ok(false),
+            _ => return Ok(None),
+        };
+        let members = keys.iter().map(|key| object.get(key).unwrap_or(&Value::Null));
+        Ok(Some(members.map(ValueKey).collect()))
+    };
+    equal_by_key(arena, left, right, key, |a: &Vec<_>, b| a.cmp(b))
+}
+
+/// Returns whether every element on the right has an equal one on the left, and every key on the left is
+/// matched. An element without a key equals nothing.
+fn equal_by_key<'a, K>(
+    arena: &'a Arena,
+    left: List<'a>,
+    right: List<'a>,
+    key: impl Fn(&Res<'a>) -> Result<Option<K>, EvalError>,
+    order: impl Fn(&K, &K) -> Ordering,
+) -> Result<bool, EvalError> {
+    let mut elements = Vec::with_capacity(left.len());
+    for item in left.iter(arena) {
+        elements.extend(key(&item)?.map(|key| (key, item)));
+    }
+    let all_have_keys = elements.len() == left.len();
+    elements.sort_by(|(a, _), (b, _)| order(a, b));
+    let mut met = vec![false; elements.len()];
+    for item in right.iter(arena) {
+        let Some(key) = key(&item)? else {
+            return Ok(false);
         };
         // The sort is stable, so the last of several equal keys on the left wins.
-        let end = left.partition_point(|(k, _)| keys_order(k.as_deref(), Some(&key)).is_le());
-        let Some(at) = end.checked_sub(1) else {
-            return Ok(false);
-        };
-        let Some((k, own)) = left.get(at) else {
-            return Ok(false);
-        };
-        if keys_order(k.as_deref(), Some(&key)).is_ne() {
-            return Ok(false);
-        }
-        if !equal_to(arena, own.clone()?, &item)? {
-            return Ok(false);
-        }
-        if let Some(met) = met.get_mut(at) {
-            *met = true;
+        let end = elements.partition_point(|(k, _)| order(k, &key).is_le());
+        let at = end.wrapping_sub(1);
+        match elements.get(at).zip(met.get_mut(at)) {
+            Some(((k, own), met)) if order(k, &key).is_eq() => {
+                if !equal_to(arena, own.clone()?, &item)? {
+                    return Ok(false);
+                }
+                *met = true;
+            }
+            _ => return Ok(false),
         }
     }
-    let distinct = left
-        .chunk_by(|(a, _), (b, _)| keys_order(a.as_deref(), b.as_deref()).is_eq())
-        .count();
     // Elements with repeated keys on the left count once, because kube-apiserver keeps one element per key.
-    Ok(met.iter().filter(|m| **m).count() == distinct)
+    let distinct = elements.chunk_by(|(a, _), (b, _)| order(a, b).is_eq()).count();
+    Ok(all_have_keys && met.iter().filter(|m| **m).count() == distinct)
 }
 
 fn equal_maps<'a>(arena: &'a Arena, left: Map<'a>, right: &Res<'a>) -> Result<bool, EvalError> {

@@ -1,6 +1,5 @@
 //! Lists of all representations.
 
-use super::map::Map;
 use super::order::exact_order;
 use super::{Arena, EvalError, Owned, Res, Val, equal, read};
 use crate::shape::{ListType, Shape, ShapeKind};
@@ -188,18 +187,18 @@ pub fn add<'a>(arena: &'a Arena, left: List<'a>, right: List<'a>) -> Res<'a> {
             let mut index = items
                 .iter()
                 .enumerate()
-                .map(|(i, v)| Ok((merge_key(arena, *v, keys)?, i)))
+                .map(|(i, v)| Ok((merge_key(arena, Ok(*v), keys)?, i)))
                 .collect::<Result<Vec<_>, EvalError>>()?;
             // Of equal keys on the left, the last one is overwritten.
-            index.sort_by(|(a, i), (b, j)| key_order(a, b).then(j.cmp(i)));
+            index.sort_by(|(a, i), (b, j)| merge_key_order(a, b).then(j.cmp(i)));
             for item in right.iter(arena) {
                 let item = item?;
-                let key = merge_key(arena, item, keys)?;
+                let key = merge_key(arena, Ok(item), keys)?;
                 // Only the keys of the left list: repeated keys on the right are appended each time, as on
                 // kube-apiserver.
-                let at = index.partition_point(|(k, _)| key_order(k, &key).is_lt());
+                let at = index.partition_point(|(k, _)| merge_key_order(k, &key).is_lt());
                 match index.get(at) {
-                    Some((k, i)) if key_order(k, &key).is_eq() => {
+                    Some((k, i)) if merge_key_order(k, &key).is_eq() => {
                         if let Some(place) = items.get_mut(*i) {
                             *place = item;
                         }
@@ -224,27 +223,24 @@ pub(super) fn set_key(item: Val<'_>) -> Result<Val<'_>, EvalError> {
 }
 
 /// The values of the key fields of an element; null for absent fields.
-fn merge_key<'a>(arena: &'a Arena, item: Val<'a>, keys: &[Box<str>]) -> Result<Vec<Val<'a>>, EvalError> {
-    keys.iter()
-        .map(|key| {
-            let found = match item.as_map() {
-                Some(Map::Json(object, shape)) => object
-                    .get(key)
-                    .zip(super::map::json_field_shape(shape, key))
-                    .map(|(v, s)| read(arena, v, s)),
-                Some(map) => map.get(arena, Val::Str(arena.keep_str(key)?)),
-                None => None,
-            };
-            match found {
-                Some(Err(e)) if e.is_final() => Err(e),
-                Some(Ok(v)) => Ok(v),
-                _ => Ok(Val::Null),
-            }
-        })
-        .collect()
+pub(super) fn merge_key<'a>(
+    arena: &'a Arena,
+    item: Res<'a>,
+    keys: &'a [Box<str>],
+) -> Result<Vec<Val<'a>>, EvalError> {
+    let map = match item {
+        Err(e) if e.is_final() => return Err(e),
+        item => item.ok().and_then(Val::as_map),
+    };
+    let value = |key: &'a str| match map.and_then(|map| map.get(arena, Val::Str(key))) {
+        Some(Err(e)) if e.is_final() => Err(e),
+        Some(Ok(v)) => Ok(v),
+        _ => Ok(Val::Null),
+    };
+    keys.iter().map(|key| value(key)).collect()
 }
 
-fn key_order(a: &[Val<'_>], b: &[Val<'_>]) -> Ordering {
+pub(super) fn merge_key_order(a: &[Val<'_>], b: &[Val<'_>]) -> Ordering {
     let pairs = a.iter().zip(b);
     pairs
         .map(|(x, y)| exact_order(*x, *y))

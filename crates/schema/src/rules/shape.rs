@@ -85,7 +85,8 @@ impl Shapes {
                 schema
                     .list_map_keys()
                     .iter()
-                    .map(|key| key.as_str().into())
+                    // As on kube-apiserver, a name that cannot be escaped stays as it is.
+                    .map(|key| escape(key).unwrap_or_else(|| key.to_string()).into())
                     .collect(),
             ),
             Some(structural::ListType::Atomic) | None => ListType::Atomic,

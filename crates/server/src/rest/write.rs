@@ -53,8 +53,8 @@ pub(crate) struct WriteRequest<'a> {
     pub(crate) text: Option<Text>,
 }
 
-/// The number of times that a write is repeated because another write came first.
-const TRIES: usize = 8;
+/// The number of names that are generated for an object until one is free.
+const GENERATED_NAMES: usize = 8;
 
 /// The part of an object that a request writes.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -228,7 +228,7 @@ impl WriteRequest<'_> {
             old: None,
         };
         self.admit(&admission, &mut object).await?;
-        let mut tries = 0;
+        let mut tries = 1;
         loop {
             let identity = identity();
             // Only a create with a generated name is repeated if the name is taken.
@@ -285,7 +285,7 @@ impl WriteRequest<'_> {
                     set_version(&mut shown, event.revision);
                     return Ok(shown);
                 }
-                Err(StoreError::AlreadyExists { .. }) if generated && tries < TRIES => tries += 1,
+                Err(StoreError::AlreadyExists { .. }) if generated && tries < GENERATED_NAMES => tries += 1,
                 Err(StoreError::AlreadyExists { current }) => {
                     return Err(taken(call, &name, &admitted, &current));
                 }
@@ -370,16 +370,14 @@ impl WriteRequest<'_> {
     pub(crate) async fn change(&mut self, edit: &Edit<'_>) -> ApiResult<Value> {
         let call = self.call;
         let key = call.key(edit.name)?;
-        let mut tries = 0;
+        // Each round that is lost is one in which another write succeeded. The timeout of the request ends the rounds.
         loop {
             let entry = call.live(&key, edit.name).await?;
             let warnings = self.warnings.len();
-            match self.change_once(edit, &key, &entry).await? {
-                Some(updated) => return Ok(updated),
-                None if tries < TRIES => tries += 1,
-                None => return Err(modified(call.group_resource(), edit.name)),
+            if let Some(updated) = self.change_once(edit, &key, &entry).await? {
+                return Ok(updated);
             }
-            // The next try reports its own warnings.
+            // The next round reports its own warnings.
             self.warnings.truncate(warnings);
         }
     }

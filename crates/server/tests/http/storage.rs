@@ -8,7 +8,7 @@ use scantling_store::{
     Store, Write,
 };
 use scantling_testkit::etcd::{EtcdCluster, Security};
-use scantling_value::Value;
+use scantling_value::{Map, Value};
 use std::sync::Arc;
 
 fn large(name: &str, bytes: usize) -> String {
@@ -425,5 +425,37 @@ async fn damaged_objects_are_reported_and_can_be_deleted() {
         assert_eq!(client.get(WIDGETS).await.status, 200);
         assert_eq!(client.send("POST", WIDGETS, &widget("a")).await.status, 201);
     }
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn patches_of_one_object_do_not_conflict() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let store = EmbeddedStore::open(EmbeddedConfig::new(directory.path())).expect("a store");
+    let server = Server::start(Config::default(), Arc::new(store)).await;
+    let server = server.expect("the server starts");
+    let path = "/api/v1/namespaces/default/configmaps";
+    let body = r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"shared"}}"#;
+    assert_eq!(Client::of(&server).send("POST", path, body).await.status, 201);
+    let patches: Vec<_> = (0..40)
+        .map(|n| {
+            let mut client = Client::of(&server);
+            tokio::spawn(async move {
+                let body = format!(r#"{{"data":{{"k{n}":"v"}}}}"#);
+                client
+                    .send("PATCH", &format!("{path}/shared"), &body)
+                    .await
+                    .said()
+            })
+        })
+        .collect();
+    for patch in patches {
+        assert_eq!(patch.await.expect("the client runs").0, 200);
+    }
+    let found = Client::of(&server).get(&format!("{path}/shared")).await.json();
+    assert_eq!(
+        found.get("data").and_then(Value::as_object).map(Map::len),
+        Some(40)
+    );
     server.stop().await;
 }

@@ -16,8 +16,8 @@ use scantling_store::StoreError;
 use scantling_value::{ErrorList, FieldError, Map, Path, Value, aggregate, go};
 use std::sync::Arc;
 
-/// The number of retries of an update of a Pod or a budget after a conflict.
-const MAX_TRIES: usize = 8;
+/// The number of times that an eviction is tried while its Pod changes.
+const MAX_TRIES: usize = 20;
 
 /// The maximum number of evicted Pods that a budget records.
 const MAX_DISRUPTED: usize = 2000;
@@ -89,7 +89,7 @@ impl WriteRequest<'_> {
         self.check_admission(&admission, &binding, options.dry_run)
             .await?;
         let key = self.call.pod_key(name)?;
-        for _ in 0..MAX_TRIES {
+        loop {
             let Some(entry) = self
                 .call
                 .api
@@ -115,9 +115,6 @@ impl WriteRequest<'_> {
                 Err(e) => return Err(store_error(e)),
             }
         }
-        let why =
-            "the object has been modified; please apply your changes to the latest version and try again";
-        Err(ApiError::conflict(BINDING, name, why))
     }
 
     /// POST of `pods/eviction`.
@@ -186,7 +183,7 @@ impl WriteRequest<'_> {
         let mut of_mark = delete.clone();
         of_mark.uid.take_if(|uid| uid.is_empty());
         of_mark.resource_version.take_if(|version| version.is_empty());
-        for _ in 0..MAX_TRIES {
+        loop {
             let entry = call.live(key, name).await?;
             let mut pod = read::stored(&entry)?;
             self.preconditions(name, metadata_str(&pod, "uid"), entry.mod_revision, &of_mark)?;
@@ -216,7 +213,6 @@ impl WriteRequest<'_> {
                 Err(e) => return Err(store_error(e)),
             }
         }
-        Ok(())
     }
 
     /// Takes one disruption from the budget of a Pod, or refuses the eviction. Returns the name of the budget if it
@@ -226,7 +222,7 @@ impl WriteRequest<'_> {
         let Some(kind) = call.api.kind_named("policy", "PodDisruptionBudget") else {
             return Ok(None);
         };
-        for _ in 0..MAX_TRIES {
+        loop {
             let budgets = call
                 .api
                 .list_stored(&kind, call.path.namespace.as_deref())
@@ -259,8 +255,6 @@ impl WriteRequest<'_> {
                 return Ok(None);
             }
         }
-        let why = "couldn't update PodDisruptionBudget due to conflicts";
-        Err(ApiError::new(504, "Timeout", why))
     }
 }
 

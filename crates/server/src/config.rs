@@ -46,6 +46,8 @@ pub struct Config {
     pub feature_gates: BTreeMap<String, bool>,
     /// True if to serve only the built-in kinds that controllers of custom resources need.
     pub crds_only: bool,
+    /// True to empty terminating namespaces, which kube-apiserver leaves to kube-controller-manager.
+    pub empty_namespaces: bool,
     /// Admission plugins to run in addition to those that run by default.
     pub enable_admission_plugins: Vec<String>,
     /// Admission plugins not to run although they run by default.
@@ -134,6 +136,7 @@ impl Default for Config {
             etcd_prefix: "/registry".to_owned(),
             feature_gates: BTreeMap::new(),
             crds_only: false,
+            empty_namespaces: true,
             enable_admission_plugins: Vec::new(),
             disable_admission_plugins: Vec::new(),
             shutdown_grace_period: Duration::from_secs(10),

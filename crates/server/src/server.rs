@@ -6,7 +6,7 @@ use crate::auth::service_accounts::{KEY_FILE, TokenIssuer};
 use crate::config::{Config, encodings};
 use crate::controllers::barrier::CrdBarrier;
 use crate::controllers::crd::Controller;
-use crate::controllers::{bootstrap, service_accounts, service_addresses};
+use crate::controllers::{bootstrap, namespaces, service_accounts, service_addresses};
 use crate::http::compute::Pool;
 use crate::http::listen;
 use crate::http::memory::Memory;
@@ -172,7 +172,6 @@ impl Server {
         let mut tasks = vec![
             tokio::spawn(tls::follow(material, pair, configs)),
             tokio::spawn(controller.run(revision)),
-            tokio::spawn(crate::controllers::namespaces::run(Arc::clone(&api))),
             tokio::spawn(listen::listen(
                 listener,
                 tls,
@@ -181,6 +180,9 @@ impl Server {
                 config.shutdown_grace_period,
             )),
         ];
+        if config.empty_namespaces {
+            tasks.push(tokio::spawn(namespaces::run(Arc::clone(&api))));
+        }
         if !config.crds_only {
             tasks.push(tokio::spawn(service_addresses::run(Arc::clone(&api))));
         }

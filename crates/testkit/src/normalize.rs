@@ -15,7 +15,14 @@ pub const VOLATILE: [&str; 5] = [
 ];
 
 /// The table columns that show an age.
-const AGE_COLUMNS: [&str; 4] = ["Age", "Duration", "Last Schedule", "Created At"];
+const AGE_COLUMNS: [&str; 6] = [
+    "Age",
+    "Duration",
+    "Last Schedule",
+    "Created At",
+    "First Seen",
+    "Last Seen",
+];
 
 /// The fields that the server allocates if the client does not set them.
 const ALLOCATED: [&str; 4] = ["clusterIP", "clusterIPs", "nodePort", "healthCheckNodePort"];
@@ -200,7 +207,8 @@ fn normalize_definition(definition: &mut Map) {
     }
 }
 
-fn normalize_table(table: &mut Map) {
+/// Blanks what depends on the time or the user of a request in the rows of a table.
+pub fn normalize_table(table: &mut Map) {
     let columns = table
         .get("columnDefinitions")
         .and_then(Value::as_array)

@@ -4,6 +4,7 @@
 //! recording beside it (`golden/<name>.json`) has one response per step. Scenarios for features that only
 //! Scantling has state the response in `want` instead.
 
+use crate::normalize::normalize_table;
 use saphyr::{LoadableYamlNode as _, Scalar, Yaml};
 use scantling_value::{Limits, Map, Str, Value, json};
 use std::collections::BTreeMap;
@@ -230,7 +231,13 @@ fn attach(scenario: &mut Scenario, golden: &Path) {
         "{}: one answer per step",
         golden.display()
     );
-    for (step, answer) in scenario.steps.iter_mut().zip(answers) {
+    for (step, mut answer) in scenario.steps.iter_mut().zip(answers) {
+        // The ages of past events were recorded.
+        if let Some(Value::Object(body)) = answer.as_object_mut().and_then(|answer| answer.get_mut("body"))
+            && body.get("kind").and_then(Value::as_str) == Some("Table")
+        {
+            normalize_table(body);
+        }
         step.recorded = Some(answer);
     }
 }

@@ -97,6 +97,7 @@ fn check_range(range: &Cursor<'_, '_>, default: &Quantity, max: &Quantity, error
     if let Some(high) = high {
         if low > high {
             let why = format!("min is larger than max: {}", high.canonical());
+            // UPSTREAM: the error about the maximum shows the minimum.
             errors.invalid_value(high_field, low.canonical(), why);
         }
         if high > max {
@@ -117,6 +118,7 @@ fn check_range(range: &Cursor<'_, '_>, default: &Quantity, max: &Quantity, error
         let what = format!("one step {}", one.canonical());
         errors.invalid_value(step_field, step.canonical(), too_large(&what));
     }
+    // The number of steps is a division of 64-bit integers, which these amounts must fit.
     let mut are_counted = true;
     for (field, amount) in [
         (&default_field, Some(default)),

@@ -6,6 +6,7 @@ use std::cmp::Ordering;
 /// The order of `<`, `<=`, `>` and `>=`: within a type, and between numbers of all types.
 pub fn compare(a: Val<'_>, b: Val<'_>) -> Result<Ordering, EvalError> {
     let order = match (a, b) {
+        // Operands of one type come first, because almost all comparisons have them.
         (Val::Int(a), Val::Int(b)) => a.cmp(&b),
         (Val::Str(a), Val::Str(b)) => a.cmp(b),
         (Val::Bool(a), Val::Bool(b)) => a.cmp(&b),

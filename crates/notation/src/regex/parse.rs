@@ -384,6 +384,7 @@ impl<'p> RegexParser<'p> {
         let case = self.flags.case;
         let mut class = ClassUnicode::empty();
         let mut first = true;
+        // A bracket in first place is a member of the class, not its end.
         while first || !rest.starts_with(']') {
             first = false;
             if let Some((name, after)) = rest.strip_prefix("[:").and_then(|named| named.split_once(":]")) {

@@ -51,6 +51,7 @@ impl<'a> KeywordGroups<'a> {
         let mut groups = KeywordGroups::default();
         for (key, value) in members.iter() {
             match key.as_str() {
+                // Most of the text of a schema, without an effect on objects.
                 "description" | "title" => {}
                 "type" => groups.ty = value.as_str().unwrap_or_default(),
                 "nullable" => groups.nullable = value.as_bool().unwrap_or_default(),

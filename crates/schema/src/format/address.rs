@@ -87,6 +87,7 @@ fn is_common_ipv6(s: &str) -> bool {
             _ => return false,
         }
     }
+    // `::` stands for at least one group.
     if gap { groups < 8 } else { groups == 8 }
 }
 

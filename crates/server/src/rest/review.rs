@@ -243,6 +243,7 @@ fn check_access(object: &Value, review: ReviewKind) -> ErrorList {
     if resource.is_some() == path.is_some() {
         let shown = path.map_or(Value::Null, |path| {
             let part = |name| path.get(name).cloned().unwrap_or_else(|| "".into());
+            // UPSTREAM: the error shows the internal type, which has no JSON names.
             Map::from_iter([("Path", part("path")), ("Verb", part("verb"))]).into()
         });
         let why = "exactly one of nonResourceAttributes or resourceAttributes must be specified";

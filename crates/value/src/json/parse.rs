@@ -66,6 +66,7 @@ struct JsonParser<'a> {
 }
 
 impl JsonParser<'_> {
+    // A loop with a stack of open containers instead of recursion: documents may nest 10 000 levels.
     fn document(&mut self) -> Result<Value, DecodeError> {
         loop {
             let Some(mut value) = self.begin_value()? else {
@@ -91,6 +92,7 @@ impl JsonParser<'_> {
                     }
                     Some(&OpenContainer::Object { start }) => {
                         if let Some((_, slot)) = self.members.last_mut() {
+                            // `key` has pushed the member with a placeholder.
                             *slot = value;
                         }
                         match self.cursor.skip_space() {

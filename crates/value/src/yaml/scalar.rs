@@ -132,6 +132,7 @@ impl<'a> Scanner<'a> {
                     Some(b) if b == quote => break,
                     Some(b'\\') if quote == b'"' && self.break_width(1) > 0 => {
                         self.advance();
+                        // An escaped break joins the lines without a space.
                         self.skip_break();
                         after_break = true;
                         break;
@@ -157,6 +158,7 @@ impl<'a> Scanner<'a> {
                     if after_break {
                         self.read_break(&mut fold.rest);
                     } else {
+                        // Blanks before a break do not count.
                         blanks.clear();
                         self.read_break(&mut fold.first);
                         after_break = true;

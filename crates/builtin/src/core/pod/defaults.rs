@@ -213,6 +213,7 @@ const FILE_MODE: i64 = 0o644;
 
 /// Fills in the defaults of a volume. One without a source is an empty directory.
 fn volume(volume: &mut Map) {
+    // Decoding keeps only known fields, so every other member is a source.
     let is_source = |(name, value): (&scantling_value::Str, &Value)| name != "name" && !value.is_null();
     if !volume.iter().any(is_source) {
         volume.insert("emptyDir", Map::new().into());

@@ -168,6 +168,7 @@ fn certificate<'v>(at: &Cursor<'v, '_>, paths: &mut Paths<'v, '_>, _: &Rules<'_>
             errors.invalid(&expiration, "if provided, maxExpirationSeconds must be >= 3600");
         }
         let host = signer.str().split('/').next().unwrap_or("");
+        // Kubernetes' own signers issue certificates for at most a day.
         let is_of_kubernetes = host == "kubernetes.io" || host.ends_with(".kubernetes.io");
         let max = if is_of_kubernetes { DAY } else { 91 * DAY };
         if seconds > max {

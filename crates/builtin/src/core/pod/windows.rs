@@ -77,6 +77,7 @@ pub(super) fn check_options(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
 }
 
 /// Returns what is wrong with the name of a user: `[domain\]user`.
+/// Each text continues the name of the field.
 fn user_name_faults(name: &str) -> Vec<&'static str> {
     if name.is_empty() {
         return vec![" cannot be an empty string"];

@@ -165,7 +165,9 @@ pub(super) fn relate_cluster_ips(service: &mut Map, old: Option<&Value>) {
     let derived = match old {
         None if !one.is_empty() && all.is_empty() => Some(vec![one.into()]),
         None => None,
+        // A client that does not know `clusterIPs` sent the rest back unchanged.
         Some(_) if one == old_one && all.is_empty() => Some(old_all.to_vec()),
+        // Such a client changed `clusterIP`: the list that it sent is that of the stored service.
         Some(_) if one != old_one && all == old_all => match one {
             "" => Some(Vec::new()),
             one => Some(vec![one.into()]),

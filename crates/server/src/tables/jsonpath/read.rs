@@ -56,6 +56,7 @@ impl<'t> Reader<'t> {
             } else if self.skip("[") {
                 steps.extend(self.array()?);
             } else if !(self.skip(" ") || self.skip("@") || self.skip("$")) {
+                // As in Kubernetes' parser, `@` and `$` are skipped wherever they are.
                 steps.push(match c {
                     '\r' | '\n' => return Err("unclosed action".to_owned()),
                     '"' | '\'' => self.quote(c)?,

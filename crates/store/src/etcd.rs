@@ -276,6 +276,7 @@ impl Drop for EtcdStore {
 fn transaction(key: &str, write: &Write) -> TxnRequest {
     let key = key.as_bytes().to_vec();
     let expected = match write {
+        // In etcd, a key that does not exist has revision 0.
         Write::Create { .. } => 0,
         Write::Update { expected, .. } | Write::Delete { expected } => *expected,
     };

@@ -220,6 +220,7 @@ fn equal_maps<'a>(arena: &'a Arena, left: Map<'a>, right: &Res<'a>) -> Result<bo
         match equal_parts(arena, &a, &b) {
             Ok(false) => return Ok(false),
             Err(e) if e.is_final() => return Err(e),
+            // As in cel-go, values that cannot be compared do not make maps different.
             _ => {}
         }
     }

@@ -202,11 +202,11 @@ impl Controller {
     fn take(&mut self, entry: &Arc<Entry>) -> Option<Definition> {
         let api = &self.api;
         let kinds = api.kinds.load();
-        let fresh = kinds
+        let pending = kinds
             .get(GROUP, PLURAL)
             .and_then(|kind| api.pending.take(kind, entry));
-        let read = match fresh {
-            Some(sketch) => Ok(sketch),
+        let read = match pending {
+            Some(definition) => Ok(definition),
             None => definitions::decode(entry, api.compiler.gates),
         };
         match read {

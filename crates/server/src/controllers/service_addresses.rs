@@ -146,6 +146,7 @@ async fn try_release_unused(api: &Api) -> ApiResult<()> {
     });
     let used: BTreeSet<_> = used.collect();
     for address in api.list_stored(&addresses, None).await? {
+        // IPAddress objects that users created are not released.
         let is_own = address.str_at(["metadata", "labels", MANAGED_BY.0]) == MANAGED_BY.1;
         let Ok(ip) = metadata_str(&address, "name").parse::<IpAddr>() else {
             continue;

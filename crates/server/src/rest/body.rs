@@ -323,6 +323,7 @@ pub(crate) fn decode_small(text: &[u8], form: Encoding, definition: &TypeDef) ->
     };
     match body {
         Value::Object(_) => Ok(body),
+        // Go decodes `null` as an empty struct.
         Value::Null => Ok(Map::new().into()),
         other => Err(bad(&no_object(go::json_kind(&other)))),
     }

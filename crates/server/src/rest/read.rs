@@ -391,10 +391,10 @@ pub(crate) async fn find<T>(
     // A selector on the name finds one key: there are no pages.
     let only = selection.fields.exact("metadata.name").map(str::to_owned);
     // With both names known, kube-apiserver reads one key instead of a range.
-    let spot = call.path.namespace.is_some()
+    let names_one_namespace = call.path.namespace.is_some()
         || !call.kind.namespaced
         || selection.fields.exact("metadata.namespace").is_some();
-    let single = only.is_some() && spot;
+    let single = only.is_some() && names_one_namespace;
     let exact = limit.is_some() || options.version_match == Some(VersionMatch::Exact);
     let memory = call.kind.facts.is_cached && !(single && exact);
     let (mut after, mut at) = start(options, limit.is_some() && !single)?;

@@ -136,6 +136,7 @@ impl redb::StorageBackend for Overlay {
             let held = match written.blocks.entry(block) {
                 Entry::Occupied(held) => held.into_mut(),
                 Entry::Vacant(free) => {
+                    // Read first, because the write may cover only a part of the block.
                     let mut bytes = vec![0; usize::try_from(BLOCK).map_err(io::Error::other)?];
                     self.read_file(visible, block * BLOCK, &mut bytes)?;
                     free.insert(bytes.into())

@@ -113,6 +113,7 @@ fn guarded<T>(
             source.to_string()
         }
         Ok(Err(redb::Error::Io(source))) => return Err(io_error(action, path, source)),
+        // redb refuses further work on a file once an operation on it has failed.
         Ok(Err(redb::Error::PreviousIo)) => {
             let source = std::io::Error::other("an earlier operation on the file failed");
             return Err(io_error(action, path, source));

@@ -148,6 +148,7 @@ fn other_name(certificate: &X509Certificate<'_>, asked: &ServerName<'_>) -> Stri
     let names = names.map(|names| names.value.general_names.as_slice());
     let names = names.unwrap_or_default();
     let asked = asked.to_str();
+    // The order of Go's `HostnameError`, whose texts these are.
     if asked.parse::<IpAddr>().is_ok() {
         let addresses: Vec<String> = names.iter().filter_map(address).collect();
         if addresses.is_empty() {

@@ -234,6 +234,7 @@ impl WriteRequest<'_> {
             WriteOperation::Create(_) => None,
             WriteOperation::Update(old) | WriteOperation::UpdateStatus(old) => Some(old),
         };
+        // The pipeline reads no clock: it measures ratcheting with this one.
         let started = Instant::now();
         let clock = || started.elapsed();
         let options = AdmitOptions {

@@ -25,12 +25,12 @@ const STEPS: u32 = 64;
 /// The rendered paths and definitions of a kind, or of no kind in particular.
 #[derive(Debug, Default)]
 struct KindPart {
-    paths: Vec<Member>,
-    definitions: Vec<Member>,
+    paths: Vec<DocumentMember>,
+    definitions: Vec<DocumentMember>,
 }
 
 #[derive(Debug)]
-struct Member {
+struct DocumentMember {
     name: String,
     written: MaybeCompressed,
 }
@@ -45,7 +45,7 @@ impl DocumentFormat {
                 };
                 // It is kept for long, so excess capacity is released.
                 written.shrink_to_fit();
-                Member {
+                DocumentMember {
                     name: name.to_string(),
                     written: written.into(),
                 }
@@ -125,8 +125,8 @@ impl V2Parts {
 }
 
 /// All members by name, without duplicates.
-fn sorted(parts: &[Arc<KindPart>], members: impl Fn(&KindPart) -> &[Member]) -> Vec<MaybeCompressed> {
-    let mut all: Vec<&Member> = parts.iter().flat_map(|p| members(p)).collect();
+fn sorted(parts: &[Arc<KindPart>], members: impl Fn(&KindPart) -> &[DocumentMember]) -> Vec<MaybeCompressed> {
+    let mut all: Vec<&DocumentMember> = parts.iter().flat_map(|p| members(p)).collect();
     all.sort_by(|a, b| a.name.cmp(&b.name));
     // A stable sort: of equal names, the one of the part that comes first stays, and shared parts come first.
     all.dedup_by(|a, b| a.name == b.name);

@@ -89,6 +89,7 @@ impl Format {
         })
     }
 
+    /// The formats of strings that kube-apiserver validates. Dashes do not count: `date-time` is `datetime`.
     fn for_strings(name: &str) -> Option<FormatKind> {
         Some(match name.replace('-', "").as_str() {
             "bsonobjectid" => FormatKind::BsonObjectId,

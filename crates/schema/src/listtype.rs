@@ -13,6 +13,7 @@ pub fn duplicates(node: &PlanNode, value: &Value) -> ErrorList {
     errors
 }
 
+/// Checks the sets and keyed lists in a value.
 fn check_value(node: &PlanNode, value: &Value, at: &Path<'_>, errors: &mut ErrorList) {
     if !node.has(Features::KEYED) {
         return;

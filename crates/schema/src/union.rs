@@ -22,6 +22,7 @@ struct UnionChecker<'r> {
 }
 
 impl UnionChecker<'_> {
+    /// Checks the unions of a value and of everything below it.
     fn value(&mut self, node: &PlanNode, value: &Value, old: Option<&Value>, at: &Path<'_>) {
         if !node.has(Features::UNIONS) {
             return;

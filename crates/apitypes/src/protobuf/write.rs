@@ -29,6 +29,8 @@ impl TypeTable {
         }
     }
 
+    /// Writes a field. Unset pointers, bytes, lists and maps are omitted; everything else is written even if it is
+    /// zero, as Kubernetes' generated code does.
     fn write_field(&self, n: u64, ty: &GoType, value: Option<&Value>, out: &mut Vec<u8>) {
         match (ty, value) {
             (GoType::Pointer(inner), Some(value)) => self.write_content(n, inner, value, out),

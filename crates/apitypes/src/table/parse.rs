@@ -233,6 +233,7 @@ impl TableParser {
         Ok(())
     }
 
+    /// Adds a resource and its subresources, if the release has it.
     fn resource(&mut self, line: &mut TableLine, package: u16, indented: Vec<(usize, &'static str)>) {
         let name = line.word();
         let attributes = line.attributes();
@@ -260,6 +261,7 @@ impl TableParser {
         });
     }
 
+    /// Adds a type, if the release has it.
     fn definition(
         &mut self,
         line: &mut TableLine,
@@ -308,6 +310,7 @@ impl TableParser {
         Ok(fields)
     }
 
+    /// Parses the line of a field; `None` if the release does not have it.
     fn field(&self, text: &'static str) -> Result<Option<FieldDef>, TableError> {
         let mut line = TableLine::new(text);
         let ty = line.word();
@@ -383,6 +386,7 @@ impl TableParser {
         })
     }
 
+    /// Parses a type: `*T`, `[]T`, `map[K]V`, a basic type, or a name.
     fn ty(&self, text: &'static str) -> Result<GoType, TableError> {
         if let Some(inner) = text.strip_prefix('*') {
             return Ok(GoType::Pointer(Box::new(self.ty(inner)?)));

@@ -84,6 +84,7 @@ struct Step {
 /// The lines around a difference that are shown.
 const CONTEXT: usize = 3;
 
+/// The differing lines in the unified format, without file names.
 fn unified(old: &[&str], new: &[&str]) -> String {
     let mut out = String::new();
     for group in groups(&steps(old, new)) {

@@ -218,6 +218,7 @@ fn check_annotations(metadata: &Cursor<'_, '_>, errors: &mut ErrorList) {
     }
 }
 
+/// Checks the annotation that lists controllers: each entry must name one.
 fn check_avoided_pods(annotations: &Cursor<'_, '_>, text: &str, errors: &mut ErrorList) {
     let refused = |why: String, errors: &mut ErrorList| {
         let at = annotations.path().field("AvoidPods");

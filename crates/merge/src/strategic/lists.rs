@@ -157,6 +157,7 @@ pub(super) fn check_order(
     }
 }
 
+/// Merges a list of a patch into the original one: by key, by value, or by replacing it.
 pub(super) fn merge_lists(
     original: Vec<Value>,
     patch: Vec<Value>,

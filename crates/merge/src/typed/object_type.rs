@@ -161,6 +161,7 @@ impl<'s> TypeRef<'s> {
         }
     }
 
+    /// The kinds of values that the type allows.
     pub(crate) fn kinds(self) -> TypeKinds<'s> {
         match self {
             TypeRef::Schema { schema, preserve } => schema_kinds(schema, preserve, false),

@@ -153,6 +153,7 @@ impl Definition {
         }
     }
 
+    /// Establishes a CRD whose names are accepted, unless the CA bundle of its webhook is invalid.
     fn establish(&mut self, now: &str) {
         if !self.has_condition("NamesAccepted") || self.has_condition("Established") {
             return;

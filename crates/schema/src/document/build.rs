@@ -218,6 +218,7 @@ impl<'d> Schema<'d> {
         Ok((x != Extensions::default()).then(|| Box::new(x)))
     }
 
+    /// Collects the keywords that constrain values; `None` if there are none.
     fn validation(
         self,
         build: &mut StructuralBuilder<'d, '_>,

@@ -21,6 +21,7 @@ pub fn coerce_embedded(
     Ok(found)
 }
 
+/// Normalizes the metadata of a value, if it is a resource, and of the resources below it.
 fn coerce_value(
     node: &PlanNode,
     value: &mut Value,
@@ -144,6 +145,7 @@ pub(crate) fn check_resource(node: &PlanNode, value: &Value, at: &Path<'_>) -> E
     errors
 }
 
+/// Checks the metadata of a value, if it is a resource, and of the resources below it.
 fn check_value(node: &PlanNode, value: &Value, at: &Path<'_>, errors: &mut ErrorList) {
     if !node.has(Features::EMBEDDED) {
         return;

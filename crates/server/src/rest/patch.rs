@@ -276,6 +276,7 @@ impl WriteRequest<'_> {
         Ok(live.map_err(store_error)?.is_some())
     }
 
+    /// Applies a configuration to `/scale`. The object records who owns the replicas, and only they change.
     async fn apply_scale(
         &mut self,
         name: &str,

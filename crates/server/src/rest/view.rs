@@ -256,6 +256,7 @@ impl<'a> ViewRenderer<'a> {
         })
     }
 
+    /// A row: the cells of all columns, and as much of the object as the client asks for.
     fn row(
         &self,
         object: Value,

@@ -243,6 +243,7 @@ pub(super) fn service_class(spec: &Value, context: &Context<'_>) -> &'static str
         })
     }
 
+    /// The class of service of a pod that had only these resources.
     fn class_of(resources: &Value) -> &'static str {
         let is_empty = |list: &str| {
             resources

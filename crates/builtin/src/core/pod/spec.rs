@@ -186,6 +186,7 @@ fn check_host_ports(at: &Cursor<'_, '_>, is_pod: bool, errors: &mut ErrorList) {
     }
 }
 
+/// The processes of a pod are shared among its containers or with the host, not both.
 fn check_shared_processes(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
     let shared = at.field("shareProcessNamespace");
     if shared.bool() && at.field("hostPID").bool() {

@@ -177,6 +177,7 @@ fn may_restart(list: &str, name: &str, code: i64, spec: &Value, rules: &Rules<'_
     }
 }
 
+/// Each status is about a claim of the spec, once.
 fn check_claim_statuses(at: &Cursor<'_, '_>, spec: &Cursor<'_, '_>, errors: &mut ErrorList) {
     let claims = spec.field("resourceClaims");
     let claims: BTreeSet<&str> = claims.list().iter().map(|claim| claim.get_str("name")).collect();
@@ -193,6 +194,7 @@ fn check_claim_statuses(at: &Cursor<'_, '_>, spec: &Cursor<'_, '_>, errors: &mut
     }
 }
 
+/// Each mapping leads from a request of a container to a request of the claim that the scheduler created for it.
 fn check_extended_claims(at: &Cursor<'_, '_>, spec: &Cursor<'_, '_>, errors: &mut ErrorList) {
     if !at.is_set() {
         return;
@@ -438,6 +440,7 @@ fn allocation_fault(resource: &str, container: &Value, pod: &Cursor<'_, '_>) -> 
     (!is_claimed && !is_extended).then_some(why)
 }
 
+/// The status of an image volume names the image that is mounted.
 fn check_image_volumes(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
     const MAX: usize = 256;
     for status in at.items() {

@@ -51,6 +51,7 @@ fn in_metadata(s: Schema<'_>, at: &Path<'_>, errors: &mut ErrorList) {
     }
 }
 
+/// Checks that a schema has at most one immutability keyword, and a kind of value that the keyword applies to.
 fn mutability(s: Schema<'_>, at: &Path<'_>, errors: &mut ErrorList) {
     let mut first: Option<Mutability> = None;
     for m in Mutability::ALL {
@@ -148,6 +149,7 @@ fn immutable_keys(s: Schema<'_>, m: Mutability, at: &Path<'_>, errors: &mut Erro
     }
 }
 
+/// Checks the unions of a schema: their fields exist, and belong to one union each.
 fn unions(s: Schema<'_>, at: &Path<'_>, errors: &mut ErrorList) {
     if s.list(UNIONS).is_empty() {
         return;

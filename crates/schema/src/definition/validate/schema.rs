@@ -248,6 +248,7 @@ impl SchemaValidator {
         }
     }
 
+    /// Checks the keywords about merging, uniqueness and unknown fields.
     fn map_and_list_types(&mut self, s: Schema<'_>, at: &Path<'_>) {
         if s.tristate("x-kubernetes-preserve-unknown-fields") == Some(false) {
             let at = at.field("x-kubernetes-preserve-unknown-fields");

@@ -217,6 +217,7 @@ impl SpecValidator<'_> {
         self.selectable_fields(fields, schema, Some(&v.name), at, errors);
     }
 
+    /// Checks the settings of the CRD as a whole. kube-apiserver reports them after those of the versions.
     fn top_level(&self, at: &Path<'_>, errors: &mut ErrorList) {
         let spec = self.spec;
         let versions = spec.versions();

@@ -106,6 +106,7 @@ impl<'s> StructuralValidator<'s> {
         }
     }
 
+    /// Checks `type`. Only int-or-string values, and values with unknown fields, may omit it.
     fn types(&mut self, s: Schema<'s>, position: SchemaPosition, at: &Path<'_>) {
         let embedded = s.flag("x-kubernetes-embedded-resource");
         let at_type = at.field("type");

@@ -75,12 +75,6 @@ impl JsonPatch {
             Value::Null => Vec::new(),
             other => return malformed(go::json_kind(&other), "Patch"),
         };
-        if operations.len() > MAX_OPERATIONS {
-            return Err(JsonPatchError::TooLarge(format!(
-                "The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {}",
-                operations.len()
-            )));
-        }
         let mut out = Vec::with_capacity(operations.len());
         for operation in operations {
             match operation {
@@ -88,6 +82,12 @@ impl JsonPatch {
                 Value::Null => out.push(Map::new()),
                 other => return malformed(go::json_kind(&other), "Operation"),
             }
+        }
+        if out.len() > MAX_OPERATIONS {
+            return Err(JsonPatchError::TooLarge(format!(
+                "The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {}",
+                out.len()
+            )));
         }
         // Only `test` needs the text.
         let tests = |operation: &Map| operation.get("op").and_then(Value::as_str) == Some("test");

@@ -86,13 +86,23 @@ fn json_patches() {
             [5]  =>  error: json: cannot unmarshal number into Go value of type jsonpatch.Operation
         "#]],
     );
-    let many = Value::Array(vec![doc("{op: test, path: /c, value: x}"); 10_001]);
-    assert_eq!(
-        JsonPatch::decode(many.to_json().as_bytes(), Limits::SAFE)
-            .unwrap_err()
-            .to_string(),
-        "The allowed maximum operations in a JSON patch is 10000, got 10001"
-    );
+    // kube-apiserver counts the operations after it has decoded them.
+    let many = vec![doc("{op: test, path: /c, value: x}"); 10_001];
+    let malformed = [many.clone(), vec![Value::Int(5)]].concat();
+    for (operations, wanted) in [
+        (
+            many,
+            "The allowed maximum operations in a JSON patch is 10000, got 10001",
+        ),
+        (
+            malformed,
+            "json: cannot unmarshal number into Go value of type jsonpatch.Operation",
+        ),
+    ] {
+        let text = Value::Array(operations).to_json();
+        let error = JsonPatch::decode(text.as_bytes(), Limits::SAFE).unwrap_err();
+        assert_eq!(error.to_string(), wanted);
+    }
 }
 
 #[test]

@@ -273,7 +273,7 @@ fn is_required(object: &Structural, name: &str) -> bool {
 }
 
 /// Returns whether an expression is true for every object of a schema.
-fn is_always_true(expression: &Expr, schema: &Structural) -> bool {
+fn is_always_true(expression: &Expr, schema: &Arc<Structural>) -> bool {
     match &expression.kind {
         ExprKind::Literal(Literal::Bool(value)) => *value,
         ExprKind::Select {
@@ -289,27 +289,78 @@ fn is_always_true(expression: &Expr, schema: &Structural) -> bool {
             ("_||_", [a, b]) => {
                 let is_negation = |a: &Expr, b: &Expr| match &a.kind {
                     ExprKind::Call { function, args, .. } if &**function == "!_" => {
-                        args.first().is_some_and(|inner| is_same(inner, b))
+                        args.first().is_some_and(|inner| is_same(inner, b)) && has_value(b, schema)
                     }
                     _ => false,
                 };
+                // The other operand may fail, but CEL ignores an error if one operand is true.
                 is_always_true(a, schema)
                     || is_always_true(b, schema)
-                    // The other operand may fail, but CEL ignores an error if one operand is true.
                     || is_negation(a, b)
                     || is_negation(b, a)
             }
-            ("_==_" | "_<=_" | "_>=_", [a, b]) if is_same(a, b) => true,
-            ("_>=_", [a, b]) => is_size(a) && matches!(b.kind, ExprKind::Literal(Literal::Int(n)) if n <= 0),
-            ("_<=_", [a, b]) => is_size(b) && matches!(a.kind, ExprKind::Literal(Literal::Int(n)) if n <= 0),
+            ("_==_" | "_<=_" | "_>=_", [a, b]) if is_same(a, b) => has_value(a, schema),
+            ("_>=_", [a, b]) => {
+                is_size(a, schema) && matches!(b.kind, ExprKind::Literal(Literal::Int(n)) if n <= 0)
+            }
+            ("_<=_", [a, b]) => {
+                is_size(b, schema) && matches!(a.kind, ExprKind::Literal(Literal::Int(n)) if n <= 0)
+            }
             _ => false,
         },
         _ => false,
     }
 }
 
-fn is_size(expression: &Expr) -> bool {
-    matches!(&expression.kind, ExprKind::Call { function, .. } if &**function == "size")
+fn is_size(expression: &Expr, schema: &Arc<Structural>) -> bool {
+    match &expression.kind {
+        ExprKind::Call {
+            function,
+            target,
+            args,
+        } => {
+            &**function == "size"
+                && target
+                    .as_deref()
+                    .into_iter()
+                    .chain(args)
+                    .all(|e| has_value(e, schema))
+        }
+        _ => false,
+    }
+}
+
+/// Returns whether an expression has a value for every object of a schema: it certainly does not fail.
+fn has_value(expression: &Expr, schema: &Arc<Structural>) -> bool {
+    match &expression.kind {
+        ExprKind::Literal(_) => true,
+        ExprKind::Select {
+            operand, test: true, ..
+        } => always_read(operand, schema).is_some(),
+        ExprKind::Call { function, args, .. } => {
+            let is_total = matches!(&**function, "!_" | "_&&_" | "_||_" | "_==_" | "_!=_");
+            is_total && args.iter().all(|arg| has_value(arg, schema))
+        }
+        _ => always_read(expression, schema).is_some(),
+    }
+}
+
+/// Returns the schema of a field that every object has, and that is never null.
+fn always_read<'s>(expression: &Expr, schema: &'s Arc<Structural>) -> Option<&'s Arc<Structural>> {
+    let found = match &expression.kind {
+        ExprKind::Ident(name) if &**name == "self" => schema,
+        ExprKind::Select {
+            operand,
+            field,
+            test: false,
+        } => {
+            let object = always_read(operand, schema)?;
+            let found = SchemaStep::Property(field.to_string()).below(object)?;
+            (is_required(object, field) || found.default.is_some()).then_some(found)?
+        }
+        _ => return None,
+    };
+    (!found.nullable).then_some(found)
 }
 
 /// Returns whether two expressions are written alike.
@@ -366,8 +417,9 @@ mod tests {
     fn mistakes_in_rules_are_found() {
         let schema = yaml::decode(
             b"type: object
-required: [must]
+required: [must, 'null']
 properties:
+  'null': {type: string, nullable: true}
   must: {type: string}
   may: {type: string}
   defaulted: {type: string, default: a}
@@ -380,7 +432,7 @@ properties:
         )
         .unwrap();
         let schema = Schema::new(&schema).structural(&mut Interner::new()).unwrap();
-        let cases: [(&str, &[&str]); 24] = [
+        let cases: [(&str, &[&str]); 29] = [
             ("self.must == 'a'", &[]),
             ("self.defaulted == 'a'", &[]),
             ("self.may == 'a'", &["SCT0106 self.may"]),
@@ -414,6 +466,14 @@ properties:
             ),
             ("true", &["SCT0107 "]),
             ("self.must == self.must", &["SCT0107 "]),
+            ("self.defaulted == self.defaulted", &["SCT0107 "]),
+            ("self.may == self.may", &["SCT0106 self.may"]),
+            ("self.null <= self.null", &[]),
+            ("self.list.size() >= 0", &["SCT0106 self.list"]),
+            (
+                "has(self.child.may) || !has(self.child.may)",
+                &["SCT0106 self.child"],
+            ),
             ("has(self.must)", &["SCT0107 "]),
             ("has(self.may) || !has(self.may)", &["SCT0107 "]),
             ("has(self.may)", &["SCT0105 "]),

@@ -296,7 +296,7 @@ fn mark_error(
     let is_broken = |constraint: &&Constraint| match constraint.keyword {
         // A rule may report a field below its own.
         "rule" => {
-            field.starts_with(constraint.field.as_str())
+            is_at_or_below(&field, &constraint.field)
                 && (constraint.message.is_empty() || constraint.message == error.detail())
         }
         // Branches are marked by the errors of their variants.
@@ -309,6 +309,11 @@ fn mark_error(
     for constraint in constraints.iter().filter(is_broken) {
         coverage.exercised.insert((kind.clone(), constraint.clone()));
     }
+}
+
+fn is_at_or_below(field: &str, above: &str) -> bool {
+    let rest = field.strip_prefix(above);
+    rest.is_some_and(|rest| above.is_empty() || rest.is_empty() || rest.starts_with(['.', '[']))
 }
 
 /// A path without indices and keys: `spec.rules[].type`.
@@ -364,6 +369,27 @@ impl ReportItem for Unexercised {
             name: format!("{} {}", self.kind, self.api_version),
             findings: vec![Finding::new(Severity::Advice, "NotExercised", text, None)],
             ..ReportSubject::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_at_or_below;
+
+    #[test]
+    fn a_field_contains_the_fields_below_it() {
+        for below in ["", "spec", "spec.a", "spec.a.b", "spec.a[]", "spec.a[].b"] {
+            assert!(is_at_or_below(below, ""), "{below}");
+        }
+        for (field, wanted) in [
+            ("spec.a", true),
+            ("spec.a.b", true),
+            ("spec.a[].b", true),
+            ("spec.ab", false),
+            ("spec", false),
+        ] {
+            assert_eq!(is_at_or_below(field, "spec.a"), wanted, "{field}");
         }
     }
 }

@@ -112,6 +112,7 @@ impl DefinitionResource {
         }
     }
 
+    /// Decodes a CRD and validates it against the stored one.
     fn accept(
         &self,
         operation: WriteOperation<'_>,

@@ -128,6 +128,7 @@ struct ConfigReader<'a> {
 }
 
 impl Settings {
+    /// Reads a file, and selects the settings for a command.
     fn read(file: &Path, command: &clap::Command, name: &str) -> Result<Self, Problem> {
         let bytes = files::read(file, MAX_BYTES).map_err(|e| files::unreadable(file.display(), &e))?;
         let title: Arc<str> = file.display().to_string().into();

@@ -253,6 +253,7 @@ impl<'a> Finder<'a> {
         }
     }
 
+    /// Reads what a path of the command line names.
     fn path(&mut self, path: &Path) {
         if path.as_os_str() == "-" {
             match standard_input(self.flags.max_input_bytes) {

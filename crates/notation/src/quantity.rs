@@ -506,6 +506,7 @@ impl Amount {
         }
     }
 
+    /// The exact sum, in 64 bits if it fits.
     fn plus(&self, other: &Self) -> Result<Self, QuantityError> {
         if let (
             Self::Small {

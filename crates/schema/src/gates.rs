@@ -187,6 +187,7 @@ impl AppliedGates {
         }
     }
 
+    /// Switches a gate. A gate that has no effect here is accepted with a note.
     fn set(&mut self, name: &str, on: bool) -> Result<(), String> {
         if let Some((_, _, field)) = switch(name) {
             *field(&mut self.gates) = on;

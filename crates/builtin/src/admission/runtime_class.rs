@@ -116,6 +116,8 @@ fn set_overhead(
     Ok(())
 }
 
+/// Adds the node selector and the tolerations of a class to a pod. A selector that contradicts the pod's own is
+/// refused.
 fn set_scheduling(
     spec: &mut Map,
     class: &Value,

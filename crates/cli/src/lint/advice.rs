@@ -255,6 +255,7 @@ impl Advisor<'_> {
         }
     }
 
+    /// Adds the advice about a schema and everything below it.
     fn node(&mut self, schema: &Arc<Structural>, at: &mut Vec<SchemaStep>) {
         for (n, rule) in schema.rules.iter().enumerate() {
             let is_resource = at.is_empty() || schema.is_embedded_resource();

@@ -410,6 +410,7 @@ fn numbered(value: Value, n: i64) -> Value {
     }
 }
 
+/// A number within the bounds of a schema: 1 if possible.
 fn number_of(schema: &Value) -> f64 {
     let bound = |keyword: &str| match schema.get(keyword)? {
         Value::Int(bound) => Some(*bound as f64),

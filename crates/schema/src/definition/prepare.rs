@@ -49,6 +49,7 @@ impl Definition {
 }
 
 impl Spec {
+    /// Drops the keywords of disabled feature gates, unless the stored CRD uses them.
     fn drop_disabled(&mut self, gates: Gates, stored: Option<&Spec>) {
         let in_use = |key: &str| {
             let rules = "x-kubernetes-validations";

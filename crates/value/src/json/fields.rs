@@ -78,6 +78,7 @@ fn visit_fields(text: &[u8], mut visit: impl FnMut(&PathBuf, Occurrence)) {
     }
 }
 
+/// Visits the members below a value in document order.
 fn visit_below(value: &RawJson, path: &mut PathBuf, visit: &mut impl FnMut(&PathBuf, Occurrence)) {
     let length = path.len();
     match value {

@@ -329,6 +329,7 @@ impl Constructor<'_, '_> {
         })
     }
 
+    /// The scalar of a key, which may be an alias. Other nodes cannot be keys, because JSON has only strings there.
     fn key_scalar(&mut self, id: NodeId) -> Result<ResolvedScalar, Problem> {
         let document = self.document;
         match document.node(id).map(|n| &n.kind) {

@@ -55,6 +55,8 @@ fn drop_fields_of_other_types(object: &mut Map, old: &Value) {
     }
 }
 
+/// The fields that the new type does not have and that the client left as they were. They are dropped instead of
+/// refused, so that a client can change only the type.
 fn fields_of_other_types(new: ServiceView<'_>, old: ServiceView<'_>) -> Vec<&'static str> {
     let is_kept = |field: &str| new.get(field) == old.get(field);
     let mut dropped = Vec::new();

@@ -54,35 +54,44 @@ pub(super) fn check_fixed(
 ) {
     let at = Path::ROOT.field("spec");
     let at_names = at.field("names");
-    let mut fixed = |new: &Str, old: &Str, at: &Path<'_>, shown: BadValue| {
+    let mut fixed = |new: &Str, old: &Str, at: Path<'_>, shown: BadValue| {
         if new != old {
-            errors.push_with(|| FieldError::invalid(at, shown, "field is immutable"));
+            errors.push_with(|| FieldError::invalid(&at, shown, "field is immutable"));
         }
     };
-    let quoted = |s: &Str| BadValue::from(s.clone());
+    let (new, old) = (&spec.names, &stored.names);
     if requirements.fixed_names {
         // UPSTREAM: the scope has a named type and is printed as JSON.
-        let shown = BadValue::Raw(Value::from(spec.scope.clone()).to_json());
-        fixed(&spec.scope, &stored.scope, &at.field("scope"), shown);
         fixed(
-            &spec.names.kind,
-            &stored.names.kind,
-            &at_names.field("kind"),
-            quoted(&spec.names.kind),
+            &spec.scope,
+            &stored.scope,
+            at.field("scope"),
+            json_text(&spec.scope),
+        );
+        fixed(
+            &new.kind,
+            &old.kind,
+            at_names.field("kind"),
+            new.kind.clone().into(),
         );
     }
     fixed(
         &spec.group,
         &stored.group,
-        &at.field("group"),
-        quoted(&spec.group),
+        at.field("group"),
+        spec.group.clone().into(),
     );
     fixed(
-        &spec.names.plural,
-        &stored.names.plural,
-        &at_names.field("plural"),
-        quoted(&spec.names.plural),
+        &new.plural,
+        &old.plural,
+        at_names.field("plural"),
+        new.plural.clone().into(),
     );
+}
+
+/// A text as kube-apiserver prints it if its type is not a plain string.
+fn json_text(text: &str) -> BadValue {
+    BadValue::Raw(Value::from(text).to_json())
 }
 
 /// Returns whether a schema uses an extension that requires a structural schema. In `v1`, stored
@@ -185,9 +194,10 @@ impl SpecValidator<'_> {
     fn version(&self, v: &CrdVersion, has_status: bool, at: &Path<'_>, errors: &mut ErrorList) {
         if let Some(warning) = &v.deprecation_warning {
             // UPSTREAM: an optional string is printed as JSON.
-            let shown = || BadValue::Raw(Value::from(warning.clone()).to_json());
             for fault in deprecation_faults(v.deprecated, warning) {
-                errors.push_with(|| FieldError::invalid(&at.field("deprecationWarning"), shown(), fault));
+                errors.push_with(|| {
+                    FieldError::invalid(&at.field("deprecationWarning"), json_text(warning), fault)
+                });
             }
         }
         self.validation(
@@ -281,7 +291,7 @@ impl SpecValidator<'_> {
                 && spec.preserve_unknown_fields != Some(false)
                 && self.requirements.webhook_needs_pruning
             {
-                let shown = BadValue::Raw(Value::from(c.strategy.clone()).to_json());
+                let shown = json_text(&c.strategy);
                 let detail = "must be None if spec.preserveUnknownFields is true";
                 errors.push_with(|| FieldError::invalid(&at.field("strategy"), shown, detail));
             }
@@ -294,60 +304,46 @@ impl SpecValidator<'_> {
         let spec = self.spec;
         let versions = spec.versions();
         let filled = |c: Option<&[PrinterColumn]>| c.is_some_and(|c| !c.is_empty());
-        for (key, name, at_top, with_versions) in [
+        let of_versions = |f: &dyn Fn(&CrdVersion, &CrdVersion) -> (bool, bool)| {
+            let each = || versions.iter().zip(versions.first().into_iter().cycle());
+            let any = each().any(|(v, first)| f(v, first).0);
+            (any, any && each().all(|(v, first)| f(v, first) == (true, true)))
+        };
+        // Whether a setting is at the top, whether a version has it, and whether all have the same.
+        let settings = [
             (
-                "validation",
-                "schemas",
+                ("validation", "schemas"),
                 spec.validation.is_some(),
-                versions.iter().any(|v| v.validation.is_some()),
+                of_versions(&|v, first| {
+                    let own = v.validation.as_ref();
+                    (own.is_some(), same_validation(own, first.validation.as_ref()))
+                }),
             ),
             (
-                "subresources",
-                "subresources",
+                ("subresources", "subresources"),
                 spec.subresources.is_some(),
-                versions.iter().any(|v| v.subresources.is_some()),
+                of_versions(&|v, first| (v.subresources.is_some(), v.subresources == first.subresources)),
             ),
             (
-                "additionalPrinterColumns",
-                "additionalPrinterColumns",
+                ("additionalPrinterColumns", "additionalPrinterColumns"),
                 filled(spec.columns.as_deref()),
-                versions.iter().any(|v| filled(v.columns.as_deref())),
+                of_versions(&|v, first| {
+                    let own = v.columns.as_deref();
+                    (filled(own), same_list(own, first.columns.as_deref()))
+                }),
             ),
-        ] {
-            if at_top && with_versions {
+        ];
+        for ((key, name), at_top, (some_have, _)) in settings {
+            if at_top && some_have {
                 let detail = format!("top-level and per-version {name} are mutually exclusive");
                 errors.push_with(|| FieldError::forbidden(&at.field(key), detail));
             }
         }
-        let Some(first) = versions.first() else { return };
-        for (name, top, identical) in [
-            (
-                "schemas",
-                "validation",
-                versions.iter().all(|v| {
-                    v.validation.is_some()
-                        && same_validation(v.validation.as_ref(), first.validation.as_ref())
-                }),
-            ),
-            (
-                "subresources",
-                "subresources",
-                versions
-                    .iter()
-                    .all(|v| v.subresources.is_some() && v.subresources == first.subresources),
-            ),
-            (
-                "additionalPrinterColumns",
-                "additionalPrinterColumns",
-                versions.iter().all(|v| {
-                    filled(v.columns.as_deref()) && same_list(v.columns.as_deref(), first.columns.as_deref())
-                }),
-            ),
-        ] {
-            if identical {
+        for ((key, name), _, (_, all_alike)) in settings {
+            if all_alike {
                 let shown = BadValue::Raw(print::versions(spec.versions.as_deref()));
                 let detail = format!(
-                    "per-version {name} may not all be set to identical values (top-level {top} should be used instead)"
+                    "per-version {name} may not all be set to identical values (top-level {key} should be used instead)"
                 );
                 errors.push_with(|| FieldError::invalid(&at.field("versions"), shown, detail));
             }
@@ -564,13 +560,12 @@ fn check_subresources(s: Option<&Subresources>, at: &Path<'_>, errors: &mut Erro
     );
     if let Some(path) = label_selector_path.as_ref().filter(|p| !p.is_empty()) {
         // UPSTREAM: an optional string is printed as JSON.
-        let shown = BadValue::Raw(Value::from(path.clone()).to_json());
         let detail = "should be a json path under either .spec or .status";
         check(
             path,
             "scale.labelSelectorPath",
             &[".spec.", ".status."],
-            shown,
+            json_text(path),
             detail,
         );
     }
@@ -578,16 +573,7 @@ fn check_subresources(s: Option<&Subresources>, at: &Path<'_>, errors: &mut Erro
 
 fn check_columns(columns: Option<&[PrinterColumn]>, at: &Path<'_>, errors: &mut ErrorList) {
     const TYPES: [&str; 5] = ["boolean", "date", "integer", "number", "string"];
-    const FORMATS: [&str; 8] = [
-        "byte",
-        "date",
-        "date-time",
-        "double",
-        "float",
-        "int32",
-        "int64",
-        "password",
-    ];
+    const FORMATS: &str = "byte,date,date-time,double,float,int32,int64,password";
     for (i, c) in columns.unwrap_or_default().iter().enumerate() {
         let at = at.index(i);
         if c.name.is_empty() {
@@ -599,8 +585,8 @@ fn check_columns(columns: Option<&[PrinterColumn]>, at: &Path<'_>, errors: &mut 
         } else if !TYPES.contains(&c.ty.as_str()) {
             errors.push_with(|| FieldError::invalid(&at.field("type"), c.ty.clone(), detail));
         }
-        if !c.format.is_empty() && !FORMATS.contains(&c.format.as_str()) {
-            let detail = format!("must be one of {}", FORMATS.join(","));
+        if !c.format.is_empty() && FORMATS.split(',').all(|format| format != c.format.as_str()) {
+            let detail = format!("must be one of {FORMATS}");
             errors.push_with(|| FieldError::invalid(&at.field("format"), c.format.clone(), detail));
         }
         let at = at.field("JSONPath");
@@ -648,30 +634,9 @@ fn check_selectable_field(
 
 /// With a status subresource, the root may only have keywords that also apply to `properties.status` alone.
 fn check_root_with_status(root: Schema<'_>, at: &Path<'_>, errors: &mut ErrorList) {
-    const ALLOWED: [&str; 22] = [
-        "Description",
-        "Type",
-        "Format",
-        "Title",
-        "Maximum",
-        "ExclusiveMaximum",
-        "Minimum",
-        "ExclusiveMinimum",
-        "MaxLength",
-        "MinLength",
-        "Pattern",
-        "MaxItems",
-        "MinItems",
-        "UniqueItems",
-        "MultipleOf",
-        "Required",
-        "Items",
-        "Properties",
-        "ExternalDocs",
-        "Example",
-        "XPreserveUnknownFields",
-        "XValidations",
-    ];
+    const ALLOWED: &str = "Description Type Format Title Maximum ExclusiveMaximum Minimum ExclusiveMinimum \
+                           MaxLength MinLength Pattern MaxItems MinItems UniqueItems MultipleOf Required Items \
+                           Properties ExternalDocs Example XPreserveUnknownFields XValidations";
     let is_set = |key: &str, holds: KeywordType| match holds {
         KeywordType::Text => !root.string(key).is_empty(),
         KeywordType::Flag => root.flag(key),
@@ -691,11 +656,10 @@ fn check_root_with_status(root: Schema<'_>, at: &Path<'_>, errors: &mut ErrorLis
                     .push_with(|| FieldError::invalid(&at.field("openAPIV3Schema.type"), root.ty(), detail));
                 return;
             }
-        } else if !ALLOWED.contains(name) {
+        } else if ALLOWED.split(' ').all(|allowed| allowed != *name) {
             let shown = BadValue::Raw(print::schema(root));
             let detail = format!(
-                "only [{}] fields are allowed at the root of the schema if the status subresource is enabled",
-                ALLOWED.join(" ")
+                "only [{ALLOWED}] fields are allowed at the root of the schema if the status subresource is enabled"
             );
             errors.push_with(|| FieldError::invalid(&at.field("openAPIV3Schema"), shown, detail));
             return;

@@ -177,12 +177,7 @@ pub(super) fn compare(before: &Catalog, after: &Catalog) -> Vec<DefinitionDiff> 
         if named(after, old.definition.name()).is_none() {
             let mut changes = ChangeList::default();
             // A removed CRD has nothing to compare, and its objects are deleted with it.
-            changes.add(
-                "SCT1001",
-                "",
-                "the CRD is removed".to_owned(),
-                Compatibility::Breaking,
-            );
+            changes.breaks("SCT1001", "", "the CRD is removed");
             all.push(DefinitionDiff::new(old, changes.0));
         }
     }
@@ -193,6 +188,14 @@ pub(super) fn compare(before: &Catalog, after: &Catalog) -> Vec<DefinitionDiff> 
 struct ChangeList(Vec<DefinitionChange>);
 
 impl ChangeList {
+    fn breaks(&mut self, code: &'static str, version: &str, what: impl Into<String>) {
+        self.add(code, version, what.into(), Compatibility::Breaking);
+    }
+
+    fn safe(&mut self, code: &'static str, version: &str, what: impl Into<String>) {
+        self.add(code, version, what.into(), Compatibility::Safe);
+    }
+
     fn add(&mut self, code: &'static str, version: &str, what: String, verdict: Compatibility) {
         self.0.push(DefinitionChange {
             code,
@@ -212,11 +215,10 @@ impl ChangeList {
     fn refusals(&mut self, old: &CatalogEntry, new: &CatalogEntry, catalog: &Catalog) {
         for error in catalog.refused_after(new, old) {
             let (field, message) = (error.field(), error.message());
-            self.add(
+            self.breaks(
                 "SCT1002",
                 "",
                 format!("a cluster refuses the CRD: {field}: {message}"),
-                Compatibility::Breaking,
             );
             if let Some(change) = self.0.last_mut() {
                 change.field = Some(new.written(field));
@@ -233,12 +235,7 @@ impl ChangeList {
         };
         for before in old.versions() {
             let Some(after) = new.version(&before.name) else {
-                self.add(
-                    "SCT1003",
-                    &before.name,
-                    "the version is removed".to_owned(),
-                    Compatibility::Breaking,
-                );
+                self.breaks("SCT1003", &before.name, "the version is removed");
                 continue;
             };
             self.version((old, before), (new, after));
@@ -262,28 +259,13 @@ impl ChangeList {
                         member: change.member,
                     }));
                 }
-                (None, Some(_)) => self.add(
-                    "SCT1011",
-                    &after.name,
-                    "a schema is added".to_owned(),
-                    Compatibility::Breaking,
-                ),
-                (Some(_), None) => self.add(
-                    "SCT1011",
-                    &after.name,
-                    "the schema is removed".to_owned(),
-                    Compatibility::Safe,
-                ),
+                (None, Some(_)) => self.breaks("SCT1011", &after.name, "a schema is added"),
+                (Some(_), None) => self.safe("SCT1011", &after.name, "the schema is removed"),
                 (None, None) => {}
             }
         }
         for after in new.versions().iter().filter(|v| old.version(&v.name).is_none()) {
-            self.add(
-                "SCT1003",
-                &after.name,
-                "the version is added".to_owned(),
-                Compatibility::Safe,
-            );
+            self.safe("SCT1003", &after.name, "the version is added");
         }
     }
 
@@ -297,23 +279,23 @@ impl ChangeList {
         ];
         for (what, before, after) in names.into_iter().filter(|(_, a, b)| a != b) {
             let what = format!("{what} changes from {before} to {after}");
-            self.add("SCT1005", "", what, Compatibility::Breaking);
+            self.breaks("SCT1005", "", what);
         }
         let stored = |spec: &Spec| spec.storage_version().map(|v| v.name.to_string());
         if let (Some(before), Some(after)) = (stored(old), stored(new))
             && before != after
         {
             let what = format!("objects are stored as {after} instead of {before}");
-            self.add("SCT1006", "", what, Compatibility::Safe);
+            self.safe("SCT1006", "", what);
         }
         match (old.preserves_unknown_fields(), new.preserves_unknown_fields()) {
             (true, false) => {
                 let what = "fields that no schema declares are pruned: preserveUnknownFields is off";
-                self.add("SCT1007", "", what.to_owned(), Compatibility::Breaking);
+                self.breaks("SCT1007", "", what);
             }
             (false, true) => {
                 let what = "fields that no schema declares are preserved: preserveUnknownFields is on";
-                self.add("SCT1007", "", what.to_owned(), Compatibility::Safe);
+                self.safe("SCT1007", "", what);
             }
             _ => {}
         }
@@ -324,27 +306,12 @@ impl ChangeList {
         let (before, after) = (old.1, new.1);
         let name = &after.name;
         match (before.served, after.served) {
-            (true, false) => self.add(
-                "SCT1003",
-                name,
-                "the version is no longer served".to_owned(),
-                Compatibility::Breaking,
-            ),
-            (false, true) => self.add(
-                "SCT1003",
-                name,
-                "the version is served".to_owned(),
-                Compatibility::Safe,
-            ),
+            (true, false) => self.breaks("SCT1003", name, "the version is no longer served"),
+            (false, true) => self.safe("SCT1003", name, "the version is served"),
             _ => {}
         }
         if !before.deprecated && after.deprecated {
-            self.add(
-                "SCT1004",
-                name,
-                "the version is deprecated".to_owned(),
-                Compatibility::Safe,
-            );
+            self.safe("SCT1004", name, "the version is deprecated");
         }
         self.subresources(old, new);
         // In v1beta1, these may be declared for all versions at once, so the specification resolves them.
@@ -352,15 +319,10 @@ impl ChangeList {
         let (before, after): (Vec<Str>, Vec<Str>) = (fields(old), fields(new));
         for field in before.iter().filter(|field| !after.contains(field)) {
             let what = format!("{field} is no longer a selectable field");
-            self.add("SCT1010", name, what, Compatibility::Breaking);
+            self.breaks("SCT1010", name, what);
         }
         for field in after.iter().filter(|field| !before.contains(field)) {
-            self.add(
-                "SCT1010",
-                name,
-                format!("{field} is a selectable field"),
-                Compatibility::Safe,
-            );
+            self.safe("SCT1010", name, format!("{field} is a selectable field"));
         }
     }
 
@@ -370,53 +332,34 @@ impl ChangeList {
         let of = |(spec, version): (&Spec, &CrdVersion)| spec.subresources_of(version).cloned();
         let (before, after) = (of(old).unwrap_or_default(), of(new).unwrap_or_default());
         match (before.status, after.status) {
-            (true, false) => self.add(
-                "SCT1008",
-                name,
-                "/status is no longer served".to_owned(),
-                Compatibility::Breaking,
-            ),
+            (true, false) => self.breaks("SCT1008", name, "/status is no longer served"),
             // No object can have a status yet.
             (false, true) if !may_have_status(old) => {
-                self.add(
-                    "SCT1008",
-                    name,
-                    "/status is served".to_owned(),
-                    Compatibility::Safe,
-                );
+                self.safe("SCT1008", name, "/status is served");
             }
             // Clients that wrote the status with the rest of the object no longer can.
             (false, true) => {
                 let what = "/status is served: other writes ignore the status".to_owned();
-                self.add("SCT1008", name, what, Compatibility::Breaking);
+                self.breaks("SCT1008", name, what);
             }
             _ => {}
         }
         match (before.scale, after.scale) {
-            (Some(_), None) => self.add(
-                "SCT1009",
-                name,
-                "/scale is no longer served".to_owned(),
-                Compatibility::Breaking,
-            ),
+            (Some(_), None) => self.breaks("SCT1009", name, "/scale is no longer served"),
             (None, Some(scale)) => {
                 let schema = new.0.schema_of(new.1);
                 let paths = [&scale.spec_replicas_path, &scale.status_replicas_path];
                 match paths.into_iter().find(|path| !is_count(schema, path)) {
-                    None => self.add("SCT1009", name, "/scale is served".to_owned(), Compatibility::Safe),
-                    Some(path) => self.add("SCT1009", name, format!("/scale is served: objects are refused whose {path} is not an integer of 32 bits, which the schema allows"
-                        ),
-                        Compatibility::Breaking,
-                    ),
+                    None => self.safe("SCT1009", name, "/scale is served"),
+                    Some(path) => {
+                        let why = format!("objects are refused whose {path} is not an integer of 32 bits");
+                        let what = format!("/scale is served: {why}, which the schema allows");
+                        self.breaks("SCT1009", name, what);
+                    }
                 }
             }
             (Some(before), Some(after)) if before != after => {
-                self.add(
-                    "SCT1009",
-                    name,
-                    "/scale reads other fields".to_owned(),
-                    Compatibility::Breaking,
-                );
+                self.breaks("SCT1009", name, "/scale reads other fields");
             }
             _ => {}
         }

@@ -155,3 +155,34 @@ fn scripts() {
         expect_test::expect_file![script.with_extension("out")].assert_eq(&run(&script));
     }
 }
+
+/// A kind whose versions cannot be converted.
+struct Unconvertible(TwoVersions);
+
+impl Versions for Unconvertible {
+    fn object_type(&self, api_version: &str) -> Option<&ObjectType> {
+        self.0.object_type(api_version)
+    }
+
+    fn convert(&self, _: &Value, _: &str) -> Result<Value, String> {
+        Err("no webhook".into())
+    }
+}
+
+/// kube-apiserver tracks the fields before the first apply as an update of an empty object, whose new state they are.
+#[test]
+fn conversions_that_fail_name_the_object() {
+    let object = |text: &str| yaml::decode(text.as_bytes(), Limits::SAFE).unwrap();
+    let schema = object("{type: object, properties: {spec: {type: object}}}");
+    let schema = Schema::new(&schema).structural(&mut Interner::new()).unwrap();
+    let versions = Unconvertible(TwoVersions(ObjectType::new(schema)));
+    let fields = FieldManager::new(&versions, "g/v2", "Thing");
+    let live = object("{apiVersion: g/v1, kind: Thing, metadata: {name: x}}");
+    let config = object("{apiVersion: g/v2, kind: Thing, metadata: {name: x}}");
+    let applied = fields.apply(Some(&live), &config, "a", Force::No, Timestamp::UNIX_EPOCH);
+    assert_eq!(
+        applied.unwrap_err().to_string(),
+        "failed to create manager for existing fields: failed to convert new object (/x; g/v1, Kind=Thing) to proper \
+         version (g/v2): no webhook"
+    );
+}

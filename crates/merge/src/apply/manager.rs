@@ -287,8 +287,8 @@ impl<'a> FieldManager<'a> {
     ) -> Result<ManagedFields, ApplyError> {
         let empty = self.empty_object();
         let known = live.map_or(TypeCheck::Verified, |_| self.live);
-        let live = self.versioned(live.unwrap_or(&empty))?;
-        let new = self.versioned(new)?;
+        let new = self.versioned("new", new)?;
+        let live = self.versioned("live", live.unwrap_or(&empty))?;
         let not_typed = |what: &str, object: &Value, why: &str| {
             let describe_object = self.describe_object(object);
             ApplyError::Internal(format!(
@@ -326,21 +326,26 @@ impl<'a> FieldManager<'a> {
         Ok(managed)
     }
 
-    /// Wraps the object in the version of the request.
-    fn versioned<'v>(&self, object: &'v Value) -> Result<Versioned<'v>, ApplyError> {
+    /// Wraps the live or new object in the version of the request.
+    fn versioned<'v>(&self, what: &str, object: &'v Value) -> Result<Versioned<'v>, ApplyError> {
         let from = object.get_str("apiVersion");
         if from == self.api_version || from.is_empty() {
             return Ok(Versioned::borrowed(object, &self.api_version));
         }
         let converted = self.versions.convert(object, &self.api_version);
-        let converted = converted.map_err(|e| self.not_converted(object, &e))?;
+        let converted = converted.map_err(|e| self.not_converted(what, object, &e))?;
         Ok(Versioned::owned(converted, &self.api_version))
     }
 
-    fn not_converted(&self, object: &Value, why: &str) -> ApplyError {
+    fn not_converted(&self, what: &str, object: &Value, why: &str) -> ApplyError {
         let describe_object = self.describe_object(object);
+        // kube-apiserver names the version for the new object only.
+        let version = match what {
+            "new" => format!("version ({})", self.api_version),
+            _ => "version".to_owned(),
+        };
         ApplyError::Internal(format!(
-            "failed to convert live object ({describe_object}) to proper version: {why}"
+            "failed to convert {what} object ({describe_object}) to proper {version}: {why}"
         ))
     }
 
@@ -445,7 +450,7 @@ impl<'a> FieldManager<'a> {
         if managed.fields.is_empty() {
             // Existing fields belong to the manager `before-first-apply`.
             let tracked = match &self.no_beginning {
-                Some(why) => Err(self.not_converted(&self.empty_object(), why)),
+                Some(why) => Err(self.not_converted("live", &self.empty_object(), why)),
                 None => self.track_update(None, live, managed, BEFORE_FIRST_APPLY, now),
             };
             managed = tracked.map_err(|e| {
@@ -465,7 +470,7 @@ impl<'a> FieldManager<'a> {
                 "failed to create typed patch object ({describe_object}): {e}"
             ))
         })?;
-        let live_versioned = self.versioned(live)?;
+        let live_versioned = self.versioned("live", live)?;
         // The entries are no part of the merge; the new ones are written last.
         let base = without_entries(&live_versioned.object);
         let typed_base = Versioned::borrowed(&base, &live_versioned.api_version);
@@ -502,7 +507,7 @@ impl<'a> FieldManager<'a> {
         if last.get("apiVersion").and_then(Value::as_str) != Some(self.api_version.as_str()) {
             return None;
         }
-        let live = self.versioned(live).ok()?;
+        let live = self.versioned("live", live).ok()?;
         self.validate(&live, Duplicates::Refused).ok()?;
         let ty = self.versions.object_type(&self.api_version)?;
         ty.validate(&last, Duplicates::Refused).ok()?;

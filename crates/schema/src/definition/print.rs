@@ -5,68 +5,58 @@ use crate::document::Schema;
 use crate::structural::ValidationRule;
 use scantling_value::Value;
 
+use KeywordType as K;
+
 /// The keywords of a schema: their names in kube-apiserver's type, their JSON names, and their types.
-pub(super) const KEYWORDS: &[(&str, &str, KeywordType)] = &[
-    ("ID", "id", KeywordType::Text),
-    ("Schema", "$schema", KeywordType::Text),
-    ("Ref", "$ref", KeywordType::Pointer),
-    ("Description", "description", KeywordType::Text),
-    ("Type", "type", KeywordType::Text),
-    ("Nullable", "nullable", KeywordType::Flag),
-    ("Format", "format", KeywordType::Text),
-    ("Title", "title", KeywordType::Text),
-    ("Default", "default", KeywordType::Pointer),
-    ("Maximum", "maximum", KeywordType::Pointer),
-    ("ExclusiveMaximum", "exclusiveMaximum", KeywordType::Flag),
-    ("Minimum", "minimum", KeywordType::Pointer),
-    ("ExclusiveMinimum", "exclusiveMinimum", KeywordType::Flag),
-    ("MaxLength", "maxLength", KeywordType::Pointer),
-    ("MinLength", "minLength", KeywordType::Pointer),
-    ("Pattern", "pattern", KeywordType::Text),
-    ("MaxItems", "maxItems", KeywordType::Pointer),
-    ("MinItems", "minItems", KeywordType::Pointer),
-    ("UniqueItems", "uniqueItems", KeywordType::Flag),
-    ("MultipleOf", "multipleOf", KeywordType::Pointer),
-    ("Enum", "enum", KeywordType::Pointer),
-    ("MaxProperties", "maxProperties", KeywordType::Pointer),
-    ("MinProperties", "minProperties", KeywordType::Pointer),
-    ("Required", "required", KeywordType::Pointer),
-    ("Items", "items", KeywordType::SchemaOrList),
-    ("AllOf", "allOf", KeywordType::Schemas),
-    ("OneOf", "oneOf", KeywordType::Schemas),
-    ("AnyOf", "anyOf", KeywordType::Schemas),
-    ("Not", "not", KeywordType::Schema),
-    ("Properties", "properties", KeywordType::NamedSchemas),
-    (
-        "AdditionalProperties",
-        "additionalProperties",
-        KeywordType::SchemaOrBool,
-    ),
-    (
-        "PatternProperties",
-        "patternProperties",
-        KeywordType::NamedSchemas,
-    ),
-    ("Dependencies", "dependencies", KeywordType::Dependencies),
-    ("AdditionalItems", "additionalItems", KeywordType::SchemaOrBool),
-    ("Definitions", "definitions", KeywordType::NamedSchemas),
-    ("ExternalDocs", "externalDocs", KeywordType::Docs),
-    ("Example", "example", KeywordType::Pointer),
+pub(super) const KEYWORDS: &[(&str, &str, K)] = &[
+    ("ID", "id", K::Text),
+    ("Schema", "$schema", K::Text),
+    ("Ref", "$ref", K::Pointer),
+    ("Description", "description", K::Text),
+    ("Type", "type", K::Text),
+    ("Nullable", "nullable", K::Flag),
+    ("Format", "format", K::Text),
+    ("Title", "title", K::Text),
+    ("Default", "default", K::Pointer),
+    ("Maximum", "maximum", K::Pointer),
+    ("ExclusiveMaximum", "exclusiveMaximum", K::Flag),
+    ("Minimum", "minimum", K::Pointer),
+    ("ExclusiveMinimum", "exclusiveMinimum", K::Flag),
+    ("MaxLength", "maxLength", K::Pointer),
+    ("MinLength", "minLength", K::Pointer),
+    ("Pattern", "pattern", K::Text),
+    ("MaxItems", "maxItems", K::Pointer),
+    ("MinItems", "minItems", K::Pointer),
+    ("UniqueItems", "uniqueItems", K::Flag),
+    ("MultipleOf", "multipleOf", K::Pointer),
+    ("Enum", "enum", K::Pointer),
+    ("MaxProperties", "maxProperties", K::Pointer),
+    ("MinProperties", "minProperties", K::Pointer),
+    ("Required", "required", K::Pointer),
+    ("Items", "items", K::SchemaOrList),
+    ("AllOf", "allOf", K::Schemas),
+    ("OneOf", "oneOf", K::Schemas),
+    ("AnyOf", "anyOf", K::Schemas),
+    ("Not", "not", K::Schema),
+    ("Properties", "properties", K::NamedSchemas),
+    ("AdditionalProperties", "additionalProperties", K::SchemaOrBool),
+    ("PatternProperties", "patternProperties", K::NamedSchemas),
+    ("Dependencies", "dependencies", K::Dependencies),
+    ("AdditionalItems", "additionalItems", K::SchemaOrBool),
+    ("Definitions", "definitions", K::NamedSchemas),
+    ("ExternalDocs", "externalDocs", K::Docs),
+    ("Example", "example", K::Pointer),
     (
         "XPreserveUnknownFields",
         "x-kubernetes-preserve-unknown-fields",
-        KeywordType::Pointer,
+        K::Pointer,
     ),
-    (
-        "XEmbeddedResource",
-        "x-kubernetes-embedded-resource",
-        KeywordType::Flag,
-    ),
-    ("XIntOrString", "x-kubernetes-int-or-string", KeywordType::Flag),
-    ("XListMapKeys", "x-kubernetes-list-map-keys", KeywordType::Pointer),
-    ("XListType", "x-kubernetes-list-type", KeywordType::Pointer),
-    ("XMapType", "x-kubernetes-map-type", KeywordType::Pointer),
-    ("XValidations", "x-kubernetes-validations", KeywordType::Rules),
+    ("XEmbeddedResource", "x-kubernetes-embedded-resource", K::Flag),
+    ("XIntOrString", "x-kubernetes-int-or-string", K::Flag),
+    ("XListMapKeys", "x-kubernetes-list-map-keys", K::Pointer),
+    ("XListType", "x-kubernetes-list-type", K::Pointer),
+    ("XMapType", "x-kubernetes-map-type", K::Pointer),
+    ("XValidations", "x-kubernetes-validations", K::Rules),
 ];
 
 /// The type of a keyword.
@@ -90,49 +80,48 @@ pub(super) enum KeywordType {
 
 /// Formats the versions of a CRD.
 pub(super) fn versions(versions: Option<&[CrdVersion]>) -> String {
-    let mut out = Printer::default();
-    out.list(versions, Printer::version);
-    out.0
+    printed(|out| out.list(versions, Printer::version))
 }
 
 /// Formats a schema.
 pub(super) fn schema(s: Schema<'_>) -> String {
-    let mut out = Printer::default();
-    out.schema(s);
-    out.0
+    printed(|out| out.schema(s))
 }
 
 /// Formats the value of `items`.
 pub(super) fn items(v: &Value) -> String {
-    let mut out = Printer::default();
-    out.schema_or_list(v);
-    out.0
+    printed(|out| out.schema_or_list(v))
 }
 
 /// Formats a rule, as errors about rules show it.
 pub fn rule(r: &ValidationRule) -> String {
-    let mut out = Printer::default();
-    out.rule(r);
+    printed(|out| out.rule(r))
+}
+
+fn printed(write: impl FnOnce(&mut Printer)) -> String {
+    let mut out = Printer(String::new());
+    write(&mut out);
     out.0
 }
 
-#[derive(Default)]
 struct Printer(String);
 
 impl Printer {
-    fn json(&mut self, v: &Value) {
-        self.0.push_str(&v.to_json());
+    fn json(&mut self, v: impl Into<Value>) {
+        self.0.push_str(&v.into().to_json());
     }
 
-    fn string(&mut self, s: &str) {
-        self.json(&s.into());
-    }
-
-    fn optional_string(&mut self, s: Option<&str>) {
-        match s {
-            Some(s) => self.string(s),
+    fn optional<T>(&mut self, value: Option<T>, write: impl FnOnce(&mut Self, T)) {
+        match value {
+            Some(value) => write(self, value),
             None => self.0.push_str("null"),
         }
+    }
+
+    fn object(&mut self, write_fields: impl FnOnce(&mut Self)) {
+        self.0.push('{');
+        write_fields(self);
+        self.0.push('}');
     }
 
     /// Writes the name of the next field, after `{` or `,`.
@@ -141,183 +130,148 @@ impl Printer {
         if !self.0.ends_with('{') {
             self.0.push(',');
         }
-        self.string(name);
+        self.json(name);
         self.0.push(':');
         self
     }
 
     fn list<T>(&mut self, items: Option<&[T]>, write: impl Fn(&mut Self, &T)) {
-        let Some(items) = items else {
-            self.0.push_str("null");
-            return;
-        };
-        self.0.push('[');
-        for (i, item) in items.iter().enumerate() {
-            if i > 0 {
-                self.0.push(',');
+        self.optional(items, |out, items| {
+            out.0.push('[');
+            for (i, item) in items.iter().enumerate() {
+                if i > 0 {
+                    out.0.push(',');
+                }
+                write(out, item);
             }
-            write(self, item);
-        }
-        self.0.push(']');
+            out.0.push(']');
+        });
     }
 
     fn version(&mut self, v: &CrdVersion) {
-        self.0.push('{');
-        self.field("Name").string(&v.name);
-        self.field("Served").json(&v.served.into());
-        self.field("Storage").json(&v.storage.into());
-        self.field("Deprecated").json(&v.deprecated.into());
-        self.field("DeprecationWarning")
-            .optional_string(v.deprecation_warning.as_deref());
-        self.field("Schema").validation(v.validation.as_ref());
-        self.field("Subresources").subresources(v.subresources.as_ref());
-        self.field("AdditionalPrinterColumns")
-            .list(v.columns.as_deref(), |out, c| {
-                out.0.push('{');
-                out.field("Name").string(&c.name);
-                out.field("Type").string(&c.ty);
-                out.field("Format").string(&c.format);
-                out.field("Description").string(&c.description);
-                out.field("Priority").json(&c.priority.into());
-                out.field("JSONPath").string(&c.json_path);
-                out.0.push('}');
+        self.object(|out| {
+            out.field("Name").json(&*v.name);
+            out.field("Served").json(v.served);
+            out.field("Storage").json(v.storage);
+            out.field("Deprecated").json(v.deprecated);
+            let warning = v.deprecation_warning.as_deref();
+            out.field("DeprecationWarning").optional(warning, Printer::json);
+            let schema = v.validation.as_ref().map(Validation::schema);
+            out.field("Schema").optional(schema, |out, schema| {
+                out.object(|out| out.field("OpenAPIV3Schema").optional(schema, Printer::schema));
             });
-        self.field("SelectableFields")
-            .list(v.selectable_fields.as_deref(), |out, path| {
-                out.0.push('{');
-                out.field("JSONPath").string(path);
-                out.0.push('}');
+            let subresources = v.subresources.as_ref();
+            out.field("Subresources")
+                .optional(subresources, Printer::subresources);
+            let columns = v.columns.as_deref();
+            out.field("AdditionalPrinterColumns").list(columns, |out, c| {
+                out.object(|out| {
+                    out.field("Name").json(&*c.name);
+                    out.field("Type").json(&*c.ty);
+                    out.field("Format").json(&*c.format);
+                    out.field("Description").json(&*c.description);
+                    out.field("Priority").json(c.priority);
+                    out.field("JSONPath").json(&*c.json_path);
+                });
             });
-        self.0.push('}');
+            let paths = v.selectable_fields.as_deref();
+            out.field("SelectableFields").list(paths, |out, path| {
+                out.object(|out| out.field("JSONPath").json(&**path));
+            });
+        });
     }
 
-    fn validation(&mut self, v: Option<&Validation>) {
-        let Some(v) = v else {
-            self.0.push_str("null");
-            return;
-        };
-        self.0.push('{');
-        self.field("OpenAPIV3Schema");
-        match v.schema() {
-            Some(s) => self.schema(s),
-            None => self.0.push_str("null"),
-        }
-        self.0.push('}');
-    }
-
-    fn subresources(&mut self, s: Option<&Subresources>) {
-        let Some(s) = s else {
-            self.0.push_str("null");
-            return;
-        };
-        self.0.push('{');
-        self.field("Status")
-            .0
-            .push_str(if s.status { "{}" } else { "null" });
-        self.field("Scale");
-        match &s.scale {
-            None => self.0.push_str("null"),
-            Some(s) => {
-                self.0.push('{');
-                self.field("SpecReplicasPath").string(&s.spec_replicas_path);
-                self.field("StatusReplicasPath").string(&s.status_replicas_path);
-                self.field("LabelSelectorPath")
-                    .optional_string(s.label_selector_path.as_deref());
-                self.0.push('}');
-            }
-        }
-        self.0.push('}');
+    fn subresources(&mut self, s: &Subresources) {
+        self.object(|out| {
+            let status = if s.status { "{}" } else { "null" };
+            out.field("Status").0.push_str(status);
+            out.field("Scale").optional(s.scale.as_ref(), |out, s| {
+                out.object(|out| {
+                    out.field("SpecReplicasPath").json(&*s.spec_replicas_path);
+                    out.field("StatusReplicasPath").json(&*s.status_replicas_path);
+                    let path = s.label_selector_path.as_deref();
+                    out.field("LabelSelectorPath").optional(path, Printer::json);
+                });
+            });
+        });
     }
 
     fn schema(&mut self, s: Schema<'_>) {
-        self.0.push('{');
-        for (name, key, holds) in KEYWORDS {
-            self.field(name);
-            match (s.get(key), holds) {
-                (None, KeywordType::Text) => self.string(""),
-                (None, KeywordType::Flag) => self.0.push_str("false"),
-                (None, _) => self.0.push_str("null"),
-                (Some(v), KeywordType::Text | KeywordType::Flag | KeywordType::Pointer) => self.json(v),
-                (Some(v), KeywordType::Schema) => self.schema(Schema::new(v)),
-                (Some(v), KeywordType::Schemas) => {
-                    self.list(v.as_array(), |out, v| out.schema(Schema::new(v)));
-                }
-                (Some(_), KeywordType::NamedSchemas) => {
-                    self.0.push('{');
-                    for (name, s) in s.named_schemas(key) {
-                        self.field(name).schema(s);
-                    }
-                    self.0.push('}');
-                }
-                (Some(v), KeywordType::SchemaOrBool) => {
-                    // As in kube-apiserver's decoder, a schema implies that other properties are allowed.
-                    let allows = v.as_bool().unwrap_or(true);
-                    self.0.push('{');
-                    self.field("Allows").json(&allows.into());
-                    self.field("Schema").optional_schema(v);
-                    self.0.push('}');
-                }
-                (Some(v), KeywordType::SchemaOrList) => self.schema_or_list(v),
-                (Some(v), KeywordType::Dependencies) => {
-                    self.0.push('{');
-                    for (name, v) in v.as_object().into_iter().flat_map(scantling_value::Map::iter) {
-                        self.field(name).0.push('{');
-                        self.field("Schema").optional_schema(v);
-                        self.field("Property")
-                            .list(v.as_array().filter(|a| !a.is_empty()), Printer::json);
-                        self.0.push('}');
-                    }
-                    self.0.push('}');
-                }
-                (Some(v), KeywordType::Docs) => {
-                    let docs = Schema::new(v);
-                    self.0.push('{');
-                    self.field("Description").string(docs.string("description"));
-                    self.field("URL").string(docs.string("url"));
-                    self.0.push('}');
-                }
-                (Some(_), KeywordType::Rules) => {
-                    let rules: Vec<_> = s.rules().collect();
-                    self.list(Some(&rules), Printer::rule);
-                }
+        self.object(|out| {
+            for (name, key, holds) in KEYWORDS {
+                out.field(name).keyword(s, key, *holds);
             }
+        });
+    }
+
+    fn keyword(&mut self, s: Schema<'_>, key: &str, holds: K) {
+        let Some(v) = s.get(key) else {
+            return self.0.push_str(match holds {
+                K::Text => "\"\"",
+                K::Flag => "false",
+                _ => "null",
+            });
+        };
+        match holds {
+            K::Text | K::Flag | K::Pointer => self.0.push_str(&v.to_json()),
+            K::Schema => self.schema(Schema::new(v)),
+            K::Schemas => self.list(v.as_array(), |out, v| out.schema(Schema::new(v))),
+            K::NamedSchemas => self.object(|out| {
+                for (name, s) in s.named_schemas(key) {
+                    out.field(name).schema(s);
+                }
+            }),
+            K::SchemaOrBool => self.object(|out| {
+                // As in kube-apiserver's decoder, a schema implies that other properties are allowed.
+                out.field("Allows").json(v.as_bool().unwrap_or(true));
+                out.field("Schema").optional_schema(v);
+            }),
+            K::SchemaOrList => self.schema_or_list(v),
+            K::Dependencies => self.object(|out| {
+                for (name, v) in v.as_object().into_iter().flat_map(scantling_value::Map::iter) {
+                    out.field(name).object(|out| {
+                        out.field("Schema").optional_schema(v);
+                        let names = v.as_array().filter(|a| !a.is_empty());
+                        out.field("Property")
+                            .list(names, |out, v| out.0.push_str(&v.to_json()));
+                    });
+                }
+            }),
+            K::Docs => self.object(|out| {
+                let docs = Schema::new(v);
+                out.field("Description").json(docs.string("description"));
+                out.field("URL").json(docs.string("url"));
+            }),
+            K::Rules => self.list(Some(&s.rules().collect::<Vec<_>>()), Printer::rule),
         }
-        self.0.push('}');
     }
 
     fn optional_schema(&mut self, v: &Value) {
-        match v {
-            Value::Object(_) => self.schema(Schema::new(v)),
-            _ => self.0.push_str("null"),
-        }
+        self.optional(v.as_object(), |out, _| out.schema(Schema::new(v)));
     }
 
     fn schema_or_list(&mut self, v: &Value) {
-        self.0.push('{');
-        self.field("Schema").optional_schema(v);
-        self.field("JSONSchemas")
-            .list(v.as_array().filter(|a| !a.is_empty()), |out, v| {
-                out.schema(Schema::new(v));
-            });
-        self.0.push('}');
+        self.object(|out| {
+            out.field("Schema").optional_schema(v);
+            let schemas = v.as_array().filter(|a| !a.is_empty());
+            out.field("JSONSchemas")
+                .list(schemas, |out, v| out.schema(Schema::new(v)));
+        });
     }
 
     fn rule(&mut self, r: &ValidationRule) {
-        self.0.push('{');
-        self.field("Rule").string(&r.rule);
-        self.field("Message").string(&r.message);
-        self.field("MessageExpression").string(&r.message_expression);
-        self.field("Reason").optional_string(r.reason.as_deref());
-        self.field("FieldPath").string(&r.field_path);
-        self.field("OptionalOldSelf");
-        match r.optional_old_self {
-            Some(b) => self.json(&b.into()),
-            None => self.0.push_str("null"),
-        }
-        // kube-apiserver does not know this field, so it is printed only if it is set.
-        if r.applies_on_create {
-            self.field("AppliesOnCreate").0.push_str("true");
-        }
-        self.0.push('}');
+        self.object(|out| {
+            out.field("Rule").json(&*r.rule);
+            out.field("Message").json(&*r.message);
+            out.field("MessageExpression").json(&*r.message_expression);
+            out.field("Reason").optional(r.reason.as_deref(), Printer::json);
+            out.field("FieldPath").json(&*r.field_path);
+            out.field("OptionalOldSelf")
+                .optional(r.optional_old_self, Printer::json);
+            // kube-apiserver does not know this field, so it is printed only if it is set.
+            if r.applies_on_create {
+                out.field("AppliesOnCreate").json(true);
+            }
+        });
     }
 }

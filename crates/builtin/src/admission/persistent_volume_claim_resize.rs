@@ -35,7 +35,7 @@ impl Plugin for PersistentVolumeClaimResize {
         if requested_storage(object) <= requested_storage(old) {
             return Ok(());
         }
-        if old.str_at(["status", "phase"]) != "AmountList" {
+        if old.str_at(["status", "phase"]) != "Bound" {
             return Err(request.forbidden(object, "Only bound persistent volume claims can be expanded"));
         }
         let keeps_class = !class_name(object).is_empty() && class_name(object) == class_name(old);

@@ -153,6 +153,11 @@ impl Url {
         // kube-apiserver parses twice: `url.ParseRequestURI` rejects relative references, but takes a fragment for
         // a part of the path or query, which `url.Parse` does not.
         Self::check(text)?;
+        Self::parse_reference(text)
+    }
+
+    /// Parses any URL, absolute or not; the error is the message.
+    pub fn parse_reference(text: &str) -> Result<Self, String> {
         let (before, fragment) = text.split_once('#').unwrap_or((text, ""));
         // Go's errors about the part before the fragment quote only that part.
         let mut url = parse(before, UrlInput::Reference).map_err(|why| failure(before, &why))?;
@@ -169,6 +174,27 @@ impl Url {
         parse(text, UrlInput::Request)
             .map(drop)
             .map_err(|why| failure(text, &why))
+    }
+
+    /// The escaped user, with the password.
+    pub fn userinfo(&self) -> Option<String> {
+        let user = self.user.as_ref()?;
+        let mut out = escape(&user.name, UrlPart::UserPassword);
+        if let Some(password) = &user.password {
+            out.push(':');
+            out.push_str(&escape(password, UrlPart::UserPassword));
+        }
+        Some(out)
+    }
+
+    /// The escaped query.
+    pub fn raw_query(&self) -> &str {
+        &self.query
+    }
+
+    /// The fragment.
+    pub fn fragment(&self) -> String {
+        lossy(self.fragment.clone())
     }
 
     /// The scheme in lower case; may be empty.
@@ -413,12 +439,8 @@ impl std::fmt::Display for Url {
             if may_have_authority && (has_authority || !self.path.is_empty()) {
                 out.push_str("//");
             }
-            if let Some(user) = &self.user {
-                out.push_str(&escape(&user.name, UrlPart::UserPassword));
-                if let Some(password) = &user.password {
-                    out.push(':');
-                    out.push_str(&escape(password, UrlPart::UserPassword));
-                }
+            if let Some(user) = self.userinfo() {
+                out.push_str(&user);
                 out.push('@');
             }
             out.push_str(&escape(self.host.as_bytes(), UrlPart::Host));

@@ -4,7 +4,8 @@ use super::Requirements;
 use crate::definition::{Conversion, Service, WebhookClient};
 use crate::names;
 use base64::Engine as _;
-use scantling_value::{ErrorList, FieldError, Path, Str, Value, go};
+use scantling_notation::url::Url;
+use scantling_value::{ErrorList, FieldError, Path, Str, Value};
 use std::collections::BTreeSet;
 
 /// The supported versions of conversion reviews.
@@ -150,100 +151,37 @@ fn client(c: &WebhookClient, at: &Path<'_>, requirements: &Requirements<'_>, err
 /// Checks the URL of a webhook.
 pub fn url(address: &str, at: &Path<'_>, errors: &mut ErrorList) {
     const FORM: &str = "; desired format: https://host[/path]";
-    let parts = match UrlParts::read(address) {
-        Ok(parts) => parts,
+    let url = match Url::parse_reference(address) {
+        Ok(url) => url,
         Err(fault) => {
-            let detail = format!(
-                "url must be a valid URL: parse {}: {fault}{FORM}",
-                go::quote(address)
-            );
+            let detail = format!("url must be a valid URL: {fault}{FORM}");
             // UPSTREAM: a malformed URL is reported as a missing value.
             errors.push_with(|| FieldError::required(at, detail));
             return;
         }
     };
-    // Go's URL parser lower-cases the scheme.
-    if !parts.scheme.eq_ignore_ascii_case("https") {
+    if url.scheme() != "https" {
         let detail = format!("'https' is the only allowed URL scheme{FORM}");
-        errors.push_with(|| FieldError::invalid(at, parts.scheme.to_ascii_lowercase(), detail));
+        errors.push_with(|| FieldError::invalid(at, url.scheme(), detail));
     }
-    if parts.host.is_empty() {
+    if url.host().is_empty() {
         errors.push_with(|| FieldError::invalid(at, "", format!("host must be specified{FORM}")));
     }
-    if let Some(user) = parts.user {
-        errors.push_with(|| FieldError::invalid(at, user, "user information is not permitted in the URL"));
-    }
-    if !parts.fragment.is_empty() {
-        errors
-            .push_with(|| FieldError::invalid(at, parts.fragment, "fragments are not permitted in the URL"));
-    }
-    if !parts.query.is_empty() {
-        errors.push_with(|| {
-            FieldError::invalid(at, parts.query, "query parameters are not permitted in the URL")
-        });
-    }
-}
-
-/// The parts of any URL, absolute or not.
-struct UrlParts<'a> {
-    scheme: &'a str,
-    user: Option<&'a str>,
-    host: &'a str,
-    query: &'a str,
-    fragment: &'a str,
-}
-
-impl<'a> UrlParts<'a> {
-    fn read(text: &'a str) -> Result<Self, String> {
-        let (before, fragment) = text.split_once('#').unwrap_or((text, ""));
-        if before.bytes().any(|b| b.is_ascii_control()) {
-            return Err("net/url: invalid control character in URL".into());
+    for (part, name) in [
+        (url.userinfo(), "user information is"),
+        (
+            Some(url.fragment()).filter(|part| !part.is_empty()),
+            "fragments are",
+        ),
+        (
+            Some(url.raw_query().to_owned()).filter(|part| !part.is_empty()),
+            "query parameters are",
+        ),
+    ] {
+        if let Some(part) = part {
+            let why = format!("{name} not permitted in the URL");
+            errors.push_with(|| FieldError::invalid(at, part, why));
         }
-        let scheme_end = before.find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.')));
-        let starts_with_letter = before.starts_with(|c: char| c.is_ascii_alphabetic());
-        let (scheme, rest) = match scheme_end.and_then(|i| before.split_at_checked(i)) {
-            Some(("", rest)) if rest.starts_with(':') => return Err("missing protocol scheme".into()),
-            Some((scheme, rest)) if starts_with_letter && rest.starts_with(':') => {
-                (scheme, rest.get(1..).unwrap_or(""))
-            }
-            _ => ("", before),
-        };
-        let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
-        let Some(rest) = rest.strip_prefix("//") else {
-            let first = rest.split('/').next().unwrap_or("");
-            if scheme.is_empty() && first.contains(':') {
-                return Err("first path segment in URL cannot contain colon".into());
-            }
-            return Ok(UrlParts {
-                scheme,
-                user: None,
-                host: "",
-                query,
-                fragment,
-            });
-        };
-        let authority = rest.split('/').next().unwrap_or("");
-        let (user, host) = match authority.rsplit_once('@') {
-            Some((user, host)) => (Some(user), host),
-            None => (None, authority),
-        };
-        // A colon inside an IPv6 address does not begin a port.
-        let after_address = host.rfind(']').and_then(|i| host.get(i + 1..)).unwrap_or(host);
-        if let Some((_, port)) = after_address.split_once(':')
-            && !port.bytes().all(|b| b.is_ascii_digit())
-        {
-            return Err(format!(
-                "invalid port {} after host",
-                go::quote(&format!(":{port}"))
-            ));
-        }
-        Ok(UrlParts {
-            scheme,
-            user,
-            host,
-            query,
-            fragment,
-        })
     }
 }
 

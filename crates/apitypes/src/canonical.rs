@@ -114,6 +114,15 @@ impl<'t> Canonicalizer<'t> {
             let Some(field) = s.field(name).filter(|_| !value.is_null()) else {
                 return false;
             };
+            // Without a pointer, the zero time is the same as none.
+            let is_pointer = matches!(field.ty, GoType::Pointer(_));
+            if !is_pointer
+                && value
+                    .as_str()
+                    .is_some_and(|text| table.is_zero_time(&field.ty, text))
+            {
+                return false;
+            }
             self.value(&field.ty, value);
             let is_container = || matches!(table.underlying(&field.ty), GoType::List(_) | GoType::Map(_));
             if empty == EmptyCollections::Null

@@ -365,6 +365,9 @@ pub(crate) const EVERYWHERE: &[&str] = &[
     "WatchEvent",
 ];
 
+/// The zero time of Go, with the precisions of `Time` and `MicroTime`.
+pub(crate) const ZERO_TIMES: [&str; 2] = ["0001-01-01T00:00:00Z", "0001-01-01T00:00:00.000000Z"];
+
 const META: &str = "meta/v1";
 
 impl TypeTable {
@@ -490,6 +493,11 @@ impl TypeTable {
             },
             _ => None,
         }
+    }
+
+    /// Returns whether a text is the zero time of Go, and the type one of times.
+    pub(crate) fn is_zero_time(&self, ty: &GoType, text: &str) -> bool {
+        ZERO_TIMES.contains(&text) && matches!(self.codec_of(ty), Some(Codec::Time | Codec::MicroTime))
     }
 
     /// Formats the type as Go prints it: `[]v1.Container`. Leading pointers are omitted.

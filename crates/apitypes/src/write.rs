@@ -1,5 +1,6 @@
 //! JSON encoding with fields in declaration order, as Go encodes structs.
 
+use crate::table::ZERO_TIMES;
 use crate::{Codec, FieldDef, GoType, StructDef, TypeDef, TypeTable};
 use scantling_value::{Map, Value, json};
 
@@ -57,6 +58,10 @@ impl TypeTable {
                     None => value.write_json(out),
                 }
             }
+            // A pointer to the zero time: Go keeps it and writes `null`.
+            (Value::String(text), ty @ GoType::Named(_)) if self.is_zero_time(ty, text) => {
+                out.extend_from_slice(b"null");
+            }
             _ => value.write_json(out),
         }
     }
@@ -66,6 +71,7 @@ impl TypeTable {
     fn write_typed(&self, ty: &GoType, value: &Value, out: &mut Vec<u8>) {
         match value {
             Value::Array(_) | Value::Object(_) => self.write_value(ty, value, out),
+            Value::String(text) if ZERO_TIMES.contains(&text.as_str()) => self.write_value(ty, value, out),
             scalar => scalar.write_json(out),
         }
     }

@@ -2,6 +2,7 @@
 
 use super::wire::{boolean, bytes, double, number, string};
 use crate::decode::base64;
+use crate::table::ZERO_TIMES;
 use crate::{Codec, GoType, StructDef, TypeDef, TypeKind, TypeTable};
 use scantling_notation::timestamp;
 use scantling_value::{Map, Value};
@@ -112,7 +113,8 @@ impl TypeTable {
             }
             (Codec::Time | Codec::MicroTime, value) => {
                 // An unset time is the empty message.
-                if let Some(moment) = value.as_str().and_then(timestamp::parse) {
+                let text = value.as_str().filter(|text| !ZERO_TIMES.contains(text));
+                if let Some(moment) = text.and_then(timestamp::parse) {
                     number(out, 1, moment.seconds);
                     number(out, 2, i64::from(moment.nanos));
                 }

@@ -105,7 +105,7 @@ impl Scheme {
             None => format!(
                 "no kind {} is registered for version {} in scheme {}",
                 go::quote(kind),
-                go::quote(api_version),
+                go::quote(api_version.strip_prefix('/').unwrap_or(api_version)),
                 go::quote(self.name())
             ),
         }

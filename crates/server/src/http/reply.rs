@@ -185,8 +185,9 @@ impl Reply {
                 break;
             }
             written += text.chars().count();
-            if let Ok(v) = HeaderValue::from_bytes(warning(&text).as_bytes()) {
-                self.headers.append(header::WARNING, v);
+            let value = warning(&text).and_then(|value| HeaderValue::from_bytes(value.as_bytes()).ok());
+            if let Some(value) = value {
+                self.headers.append(header::WARNING, value);
             }
         }
     }
@@ -262,11 +263,9 @@ impl Reply {
     }
 }
 
-/// A `Warning` header's value: code 299, no agent, a quoted text.
-fn warning(text: &str) -> String {
-    let clean: String = text
-        .chars()
-        .map(|c| if c.is_control() { ' ' } else { c })
-        .collect();
-    format!("299 - \"{}\"", clean.replace('\\', "\\\\").replace('"', "\\\""))
+/// A `Warning` header's value: code 299, no agent, a quoted text. Like kube-apiserver, `None` for a text with control
+/// characters.
+fn warning(text: &str) -> Option<String> {
+    let quoted = text.replace('\\', "\\\\").replace('"', "\\\"");
+    (!text.contains(char::is_control)).then(|| format!("299 - \"{quoted}\""))
 }

@@ -57,11 +57,7 @@ impl WriteRequest<'_> {
         let seconds = request.at(["spec", "expirationSeconds"]).and_then(Value::as_int);
         let errors = check_seconds(seconds);
         if !errors.is_empty() {
-            return Err(ApiError::invalid(
-                TOKEN_REQUEST,
-                metadata_str(&request, "name"),
-                &errors,
-            ));
+            return Err(ApiError::invalid(TOKEN_REQUEST, "", &errors));
         }
         let seconds = seconds.unwrap_or(DEFAULT_SECONDS);
         let audiences = match request.list_at(["spec", "audiences"]) {

@@ -157,7 +157,7 @@ impl Choice<'_> {
     fn changed(&mut self, object: &Value, below: Option<&str>) -> Value {
         let mut object = object.clone();
         let (corpus, rng) = (self.corpus, &mut *self.rng);
-        for _ in 0..rng.pick(&[0, 1, 1, 1, 2, 3]).copied().unwrap_or(1) {
+        for _ in 0..rng.pick(&[0, 1, 1, 1, 2, 2, 3, 5]).copied().unwrap_or(1) {
             Mutator {
                 corpus,
                 rng: &mut *rng,

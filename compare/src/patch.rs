@@ -50,7 +50,9 @@ pub(crate) fn add_directive(patch: &mut Value, rng: &mut Rng) {
         return;
     };
     let names: Vec<String> = members.keys().map(ToString::to_string).collect();
-    let name = rng.pick(&names).cloned().unwrap_or_default();
+    let Some(name) = rng.pick(&names) else {
+        return;
+    };
     let texts: Value = Value::Array(vec![name.as_str().into(), "a".into()]);
     match rng.below(5) {
         0 => members.insert("$patch", "replace".into()),

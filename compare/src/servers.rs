@@ -4,8 +4,7 @@ use crate::Failure;
 use crate::answer::Answer;
 use crate::client::Client;
 use crate::request::{JSON, PROTOBUF, Request, SEGMENT, VERSION};
-use base64::Engine as _;
-use percent_encoding::{percent_decode_str, utf8_percent_encode};
+use percent_encoding::utf8_percent_encode;
 use rcgen::{KeyPair, PKCS_ECDSA_P256_SHA256};
 use regex::Regex;
 use scantling_apitypes::{TypeTable, protobuf};
@@ -109,32 +108,19 @@ impl Pair {
                 .arg("--enable-priority-and-fairness=false")
                 .arg(DISABLED),
         )?;
-        let kubeconfig = directory.join("scantling.kubeconfig");
+        let certificate = directory.join("certificates/apiserver.crt");
+        let theirs = ready(secure, &certificate).await;
+        let theirs = theirs.ok_or_else(|| log(directory, "kube-apiserver.log"))?;
         spawn(
             "scantling.log",
             Command::new(&programs.scantling)
                 .args(["serve", "--in-memory", "--secure-port", &own.port().to_string()])
-                .arg("--write-kubeconfig")
-                .arg(&kubeconfig),
+                .arg(option("token-auth-file", &tokens))
+                .arg(option("tls-cert-file", &certificate))
+                .arg(option("tls-private-key-file", &certificate.with_extension("key")))
+                .arg(option("write-kubeconfig", &directory.join("kubeconfig"))),
         )?;
-        let certificate = directory.join("certificates/apiserver.crt");
-        let theirs = ready(secure, TOKEN, || std::fs::read(&certificate).ok());
-        let theirs = theirs.await.ok_or_else(|| log(directory, "kube-apiserver.log"))?;
-        let field = |name: &str| {
-            let text = std::fs::read_to_string(&kubeconfig).ok()?;
-            let line = text.lines().find_map(|line| line.trim().strip_prefix(name))?;
-            Some(line.trim().to_owned())
-        };
-        let authority = || {
-            let engine = base64::engine::general_purpose::STANDARD;
-            engine.decode(field("certificate-authority-data:")?).ok()
-        };
-        let begin = Instant::now();
-        while field("token:").is_none() && begin.elapsed() < READY {
-            tokio::time::sleep(RETRY).await;
-        }
-        let token = field("token:").unwrap_or_default();
-        let ours = ready(own, &token, authority).await;
+        let ours = ready(own, &certificate).await;
         Ok(Pair {
             theirs: Server::new(theirs),
             ours: Server::new(ours.ok_or_else(|| log(directory, "scantling.log"))?),
@@ -258,8 +244,13 @@ impl Server {
             patch.media = crate::patch::MERGE;
             let query = "gracePeriodSeconds=0&propagationPolicy=Background";
             self.raw(&patch).await?;
-            self.raw(&Request::new("DELETE", format!("{path}?{query}"), None))
-                .await?;
+            // A delete that meets a write of the server itself is a conflict.
+            for _ in 0..5 {
+                let delete = Request::new("DELETE", format!("{path}?{query}"), None);
+                if matches!(self.raw(&delete).await?.0, 200 | 202 | 404) {
+                    break;
+                }
+            }
             if path.starts_with("/api/v1/namespaces/") && path.matches('/').count() == 4 {
                 let finalized = format!("{path}/finalize");
                 self.raw(&Request::new(
@@ -306,12 +297,12 @@ fn blank_secrets(value: &mut Value) {
 }
 
 /// A client of a server that is ready; `None` if it does not become ready.
-async fn ready(address: SocketAddr, token: &str, authority: impl Fn() -> Option<Vec<u8>>) -> Option<Client> {
+async fn ready(address: SocketAddr, certificate: &Path) -> Option<Client> {
     let begin = Instant::now();
     while begin.elapsed() < READY {
-        // The certificate is written during the start, so both steps are tried again.
-        if let Some(authority) = authority()
-            && let Ok(mut client) = Client::new(address, &authority, token)
+        // kube-apiserver writes its certificate during the start, so all steps are tried again.
+        if let Ok(authority) = std::fs::read(certificate)
+            && let Ok(mut client) = Client::new(address, &authority, TOKEN)
             && let Ok(response) = client.send(hyper::Request::get("/readyz"), Vec::new()).await
             && response.status() == 200
         {

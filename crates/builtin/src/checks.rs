@@ -14,6 +14,7 @@ pub(crate) mod metadata;
 pub(crate) mod names;
 pub(crate) mod nodes;
 pub(crate) mod numbers;
+pub(crate) mod pem;
 pub(crate) mod resources;
 pub(crate) mod rule;
 pub(crate) mod tolerations;

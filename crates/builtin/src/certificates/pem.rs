@@ -1,21 +1,20 @@
 //! Certificates and signing requests in PEM.
 
+use crate::checks::pem;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use scantling_value::go;
 use x509_parser::certification_request::X509CertificationRequest;
-use x509_parser::pem::Pem;
 use x509_parser::prelude::FromDer;
 
 /// Checks a base64-encoded signing request, with its signature. The error is its text.
 pub(super) fn check_request(encoded: &str) -> Result<(), String> {
-    let data = decode(encoded);
-    let first = Pem::iter_from_buffer(&data).next().and_then(Result::ok);
+    let first = pem::blocks(&decode(encoded)).into_iter().next();
     let Some(block) = first.filter(|block| block.label == "CERTIFICATE REQUEST") else {
         return Err("PEM block type must be CERTIFICATE REQUEST".to_owned());
     };
-    let (rest, request) = X509CertificationRequest::from_der(&block.contents)
-        .map_err(|_| asn1_error(&block.contents).to_owned())?;
+    let (rest, request) =
+        X509CertificationRequest::from_der(&block.bytes).map_err(|_| asn1_error(&block.bytes).to_owned())?;
     if !rest.is_empty() {
         return Err("asn1: syntax error: trailing data".to_owned());
     }
@@ -67,16 +66,14 @@ pub(super) fn check_certificates(encoded: &str) -> Result<(), String> {
     if data.is_empty() {
         return Ok(());
     }
-    let mut blocks = 0;
-    // Go stops at the first block that is malformed.
-    for block in Pem::iter_from_buffer(&data).map_while(Result::ok) {
+    let blocks = pem::blocks(&data);
+    for block in &blocks {
         if block.label != "CERTIFICATE" {
             let label = go::quote(&block.label);
             return Err(format!("only CERTIFICATE PEM blocks are allowed, found {label}"));
         }
-        blocks += 1;
         // `x509.ParseCertificates` reads several certificates in a row.
-        let mut rest: &[u8] = &block.contents;
+        let mut rest: &[u8] = &block.bytes;
         if rest.is_empty() {
             return Err("found CERTIFICATE PEM block containing 0 certificates".to_owned());
         }
@@ -86,7 +83,7 @@ pub(super) fn check_certificates(encoded: &str) -> Result<(), String> {
             rest = after;
         }
     }
-    if blocks == 0 {
+    if blocks.is_empty() {
         return Err("must contain at least one CERTIFICATE PEM block".to_owned());
     }
     Ok(())

@@ -50,8 +50,8 @@ impl NameRule {
         }
     }
 
-    /// Checks the prefix of a generated name. A dash at its end is masked, because a suffix follows.
-    fn check_prefix(self, prefix: &str) -> Vec<String> {
+    /// Returns the errors of the prefix of a generated name. A dash at its end is masked, because a suffix follows.
+    pub fn check_prefix(self, prefix: &str) -> Vec<String> {
         match (self, prefix.strip_suffix('-')) {
             (NameRule::PathSegment | NameRule::GeneratedSubdomain, _) => path_prefix(prefix),
             // UPSTREAM: the last two bytes are replaced by one letter.

@@ -1,7 +1,6 @@
 //! Checks that a certificate and a private key belong together. Messages are those of Go's `tls` package.
 
-use base64::Engine as _;
-use base64::prelude::BASE64_STANDARD;
+use crate::checks::pem::{Block, blocks};
 use rustls::crypto::ring::sign::any_supported_type;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::ParsedCertificate;
@@ -9,12 +8,6 @@ use rustls::sign::SigningKey;
 use std::sync::Arc;
 use x509_parser::prelude::FromDer;
 use x509_parser::x509::SubjectPublicKeyInfo;
-
-/// A block of PEM.
-struct Block {
-    label: String,
-    bytes: Vec<u8>,
-}
 
 /// Returns the error of a certificate and key, if they do not match.
 pub(super) fn mismatch(certificates: &[u8], key: &[u8]) -> Option<String> {
@@ -79,33 +72,6 @@ fn first(blocks: Vec<Block>, wanted: impl Fn(&str) -> bool) -> Result<Vec<u8>, V
         skipped.push(block.label);
     }
     Err(skipped)
-}
-
-/// The PEM blocks of a text; text between them is ignored.
-fn blocks(text: &[u8]) -> Vec<Block> {
-    // PEM is ASCII, so that other bytes cannot belong to a block.
-    let text = String::from_utf8_lossy(text);
-    let label = |line: &str, begin: &str| {
-        let rest = line.trim_end().strip_prefix(begin)?;
-        rest.strip_suffix("-----").map(str::to_owned)
-    };
-    let mut out = Vec::new();
-    let mut open: Option<(String, String)> = None;
-    for line in text.lines() {
-        if let Some(begun) = label(line, "-----BEGIN ") {
-            open = Some((begun, String::new()));
-        } else if let Some(ended) = label(line, "-----END ") {
-            let read = open.take().filter(|(begun, _)| *begun == ended);
-            let block = read.and_then(|(label, body)| {
-                let bytes = BASE64_STANDARD.decode(body).ok()?;
-                Some(Block { label, bytes })
-            });
-            out.extend(block);
-        } else if let Some((_, body)) = &mut open {
-            body.push_str(line.trim());
-        }
-    }
-    out
 }
 
 /// A key in whichever form it is: labels do not count.

@@ -3,7 +3,7 @@
 use super::{GROUP, claim_spec, names, taint};
 use crate::checks::{Check, conditions};
 use crate::prepare::{keep_metadata_of_status, object_in, spec_and_status};
-use crate::{BuiltinKind, Cursor, KindFacts, Operation, Subresource, Write};
+use crate::{BuiltinKind, Context, Cursor, KindFacts, Operation, Subresource, Write};
 use scantling_schema::meta::Scope;
 use scantling_value::{ErrorList, Map, Value};
 
@@ -25,13 +25,17 @@ impl BuiltinKind for DeviceTaintRule {
         &FACTS
     }
 
-    fn prepare(&self, object: &mut Map, write: &Write<'_>) {
+    fn default(&self, object: &mut Map, context: &Context<'_>) {
         let taint = object_in(object, "spec").and_then(|spec| object_in(spec, "taint"));
         if let Some(taint) = taint {
-            taint::set_time(taint, write.context.now);
-            if let Some(old) = write.old() {
-                taint::follow_effect(taint, old.at(["spec", "taint"]), write.context.now);
-            }
+            taint::set_time(taint, context.now);
+        }
+    }
+
+    fn prepare(&self, object: &mut Map, write: &Write<'_>) {
+        let taint = object_in(object, "spec").and_then(|spec| object_in(spec, "taint"));
+        if let Some((taint, old)) = taint.zip(write.old()) {
+            taint::follow_effect(taint, old.at(["spec", "taint"]), write.context.now);
         }
         spec_and_status(object, write, ("resource/v1", "DeviceTaintRuleSpec"));
         if let (Operation::Update(old), Subresource::Status) = (write.operation, write.subresource) {

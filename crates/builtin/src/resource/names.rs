@@ -104,12 +104,29 @@ pub(super) fn qualified(at: &Cursor<'_, '_>, name: &str, errors: &mut ErrorList)
     }
 }
 
-/// Checks the name of an attribute with its domain.
+/// Checks the name of an attribute with its domain, with the texts of declarative validation.
 pub(super) fn fully_qualified(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
-    qualified(at, at.str(), errors);
-    if !at.str().contains('/') {
+    let Some((prefix, name)) = at.str().split_once('/') else {
+        identifier(at, at.str(), errors);
         let why = "a fully qualified name must be a domain and a name separated by a slash";
-        errors.invalid(at, why);
+        return errors.invalid(at, why);
+    };
+    if name.contains('/') {
+        return;
+    }
+    if prefix.is_empty() {
+        errors.invalid_value(at, "", "prefix must not be empty");
+    } else {
+        if prefix.len() > MAX_DRIVER {
+            errors.push_with(|| FieldError::too_long(at.path(), MAX_DRIVER));
+        }
+        for why in names::declared_subdomain(prefix) {
+            errors.invalid_value(at, prefix, format!("prefix: {why}"));
+        }
+    }
+    match name {
+        "" => errors.invalid_value(at, "", "name must not be empty"),
+        _ => identifier(at, name, errors),
     }
 }
 

@@ -7,7 +7,7 @@ use crate::checks::names::{declared, dns1123_label, dns1123_subdomain};
 use crate::checks::update::immutable;
 use crate::checks::{Report, Rule, go, nodes};
 use crate::prepare::{count_spec_changes, object_if_set, objects_in, set_generation};
-use crate::{BuiltinKind, Cursor, KindFacts, Operation, Write};
+use crate::{BuiltinKind, Context, Cursor, KindFacts, Operation, Write};
 use scantling_notation::semver::{Semver, SemverSyntax};
 use scantling_schema::meta::Scope;
 use scantling_value::{ErrorList, FieldError, Map, Value};
@@ -50,12 +50,15 @@ impl BuiltinKind for ResourceSlice {
         &FACTS
     }
 
-    fn prepare(&self, object: &mut Map, write: &Write<'_>) {
+    fn default(&self, object: &mut Map, context: &Context<'_>) {
         if let Some(spec) = object_if_set(object, "spec") {
             for device in objects_in(spec, "devices") {
-                objects_in(device, "taints").for_each(|t| taint::set_time(t, write.context.now));
+                objects_in(device, "taints").for_each(|t| taint::set_time(t, context.now));
             }
         }
+    }
+
+    fn prepare(&self, object: &mut Map, write: &Write<'_>) {
         match write.operation {
             Operation::Create => set_generation(object, 1),
             Operation::Update(_) => count_spec_changes(object, write, ("resource/v1", "ResourceSliceSpec")),
@@ -72,6 +75,16 @@ impl BuiltinKind for ResourceSlice {
         check_spec(&spec, write.old(), errors);
         if let Some(old) = write.old() {
             check_update(&spec, old, errors);
+        }
+    }
+
+    fn warn(&self, object: &Value, _write: &Write<'_>, warnings: &mut Vec<String>) {
+        let driver = object.str_at(["spec", "driver"]);
+        if driver != driver.to_lowercase() {
+            let driver = scantling_value::go::quote(driver);
+            warnings.push(format!(
+                "spec.driver: driver names should be lowercase; {driver} contains uppercase characters"
+            ));
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::refusals::{
     cannot_be_handled, cannot_be_read_strictly, immutable, not_converted, patch_refusal, unnamed,
 };
-use super::{Ownership, Part, WriteRequest, metadata_str};
+use super::{Ownership, Part, WriteRequest, metadata_str, timestamp};
 use crate::api::MAX_BODY;
 use crate::codec::media::Encoding;
 use crate::rest::body;
@@ -79,9 +79,15 @@ impl WriteRequest<'_> {
         };
         let (resource, normalize_mode) =
             resource.map_err(|why| self.refused(AdmissionError::Internal(why), object, source, old))?;
+        let now = timestamp();
         let options = AdmitOptions {
             gates: self.call.api.compiler.gates,
             field_validation: mode,
+            // Some defaults are times.
+            request: RequestContext {
+                now: &now,
+                ..RequestContext::default()
+            },
             ..AdmitOptions::default()
         };
         let normalized = Normalized::new(resource, std::mem::take(object), &found, normalize_mode, &options);

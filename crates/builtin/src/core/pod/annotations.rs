@@ -20,6 +20,11 @@ pub(super) const SECCOMP_CONTAINER: &str = "container.seccomp.security.alpha.kub
 /// The prefix of annotations that held `AppArmor` profiles of containers.
 pub(super) const APP_ARMOR: &str = "container.apparmor.security.beta.kubernetes.io/";
 
+/// The annotation about a container.
+pub(super) fn of_container(prefix: &str, name: &str) -> String {
+    format!("{prefix}{name}")
+}
+
 /// Checks the annotations of a pod or a template.
 pub(super) fn check(
     at: &Cursor<'_, '_>,
@@ -144,7 +149,7 @@ pub(super) fn match_fields(annotations: &Cursor<'_, '_>, spec: &Cursor<'_, '_>, 
     containers_at(spec, |container| {
         let context = container.field("securityContext");
         let profile = context.field("seccompProfile");
-        let key = format!("{SECCOMP_CONTAINER}{}", container.field("name").str());
+        let key = of_container(SECCOMP_CONTAINER, container.field("name").str());
         if profile.is_set() && map.contains_key(&key) {
             match_profile(SECCOMP, map.get_str(&key), &profile, &profile, errors);
         }
@@ -158,7 +163,7 @@ pub(super) fn match_fields(annotations: &Cursor<'_, '_>, spec: &Cursor<'_, '_>, 
         let context = container.field("securityContext");
         let own = context.field("appArmorProfile");
         let profile = if own.is_set() { &own } else { &of_pod };
-        let key = format!("{APP_ARMOR}{}", container.field("name").str());
+        let key = of_container(APP_ARMOR, container.field("name").str());
         if profile.is_set() && map.contains_key(&key) {
             match_profile("apparmor", map.get_str(&key), profile, &own, errors);
         }

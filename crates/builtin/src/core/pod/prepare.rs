@@ -1,6 +1,6 @@
 //! Preparation of pods: fields that a write sets, keeps or drops.
 
-use super::annotations::APP_ARMOR;
+use super::annotations::{APP_ARMOR, of_container};
 use super::defaults::CONTAINERS;
 use super::{resources, security};
 use crate::checks::gates::drop_disabled;
@@ -164,7 +164,7 @@ fn apply_app_armor(spec: &mut Map, annotations: &Map) {
         .cloned();
     for list in CONTAINERS {
         for container in objects_in(spec, list) {
-            let key = format!("{APP_ARMOR}{}", container.get_str("name"));
+            let key = of_container(APP_ARMOR, container.get_str("name"));
             let is_set = container
                 .get("securityContext")
                 .is_some_and(|c| c.get("appArmorProfile").is_some());

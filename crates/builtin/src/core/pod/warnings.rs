@@ -1,6 +1,6 @@
 //! Warnings about pods and templates that are valid.
 
-use super::annotations::{APP_ARMOR, SECCOMP_CONTAINER, SECCOMP_POD};
+use super::annotations::{APP_ARMOR, SECCOMP_CONTAINER, SECCOMP_POD, of_container};
 use super::containers_at;
 use super::prepare::app_armor_profile;
 use crate::checks::nodes::{deprecated_label, warn_about_requirements};
@@ -91,7 +91,7 @@ pub(super) fn warn(at: &Cursor<'_, '_>, is_pod: bool, context: &Context<'_>, war
     }
     let profile = security.field("appArmorProfile");
     containers_at(&spec, |container| {
-        let key = format!("{SECCOMP_CONTAINER}{}", container.field("name").str());
+        let key = of_container(SECCOMP_CONTAINER, container.field("name").str());
         if !container
             .field("securityContext")
             .field("seccompProfile")
@@ -283,7 +283,7 @@ fn app_armor(
     is_pod: bool,
     warnings: &mut Vec<String>,
 ) {
-    let key = format!("{APP_ARMOR}{}", container.field("name").str());
+    let key = of_container(APP_ARMOR, container.field("name").str());
     let Some(annotation) = annotations.map().and_then(|map| map.get(&key)?.as_str()) else {
         return;
     };

@@ -29,6 +29,7 @@ const fn facts(kind: &'static str) -> KindFacts {
         unconditional_update: false,
         has_generation: true,
         qualifies_finalizers: false,
+        validates_name_on_update: true,
         ..KindFacts::new("admissionregistration.k8s.io", kind)
     }
 }

@@ -78,7 +78,10 @@ fn prepare_generation(object: &mut Map, write: &Write<'_>) {
     match write.operation {
         Operation::Create => set_generation(object, 1),
         Operation::Update(old) => {
-            let changed = !update::same(object.get("webhooks"), old.get("webhooks"));
+            // An empty list that was sent differs from the absent one that is stored.
+            let is_empty = |list: Option<&Value>| list.is_some_and(|list| list.as_array() == Some(&[]));
+            let [new, old_list] = [object.get("webhooks"), old.get("webhooks")];
+            let changed = !update::same(new, old_list) || is_empty(new) != is_empty(old_list);
             count_change(object, old, changed);
         }
     }

@@ -1,8 +1,8 @@
 //! Texts of cells.
 
 use super::Printing;
-use crate::checks::resources::quantity;
 use scantling_notation::duration::human_duration;
+use scantling_notation::quantity::Quantity;
 use scantling_notation::timestamp::{self, Moment};
 use scantling_value::{Map, Value};
 
@@ -69,9 +69,10 @@ pub(super) fn joined<const N: usize>(object: &Value, path: [&str; N]) -> String 
     items.join(",")
 }
 
-/// A quantity in canonical form; 0 if it is not set.
+/// A quantity as it is stored; 0 if it is not set.
 pub(super) fn amount(value: Option<&Value>) -> String {
-    quantity(value).canonical()
+    let text = value.and_then(Value::as_str).map(Quantity::rewrite);
+    text.and_then(Result::ok).unwrap_or_else(|| "0".to_owned())
 }
 
 /// Members of a list, joined by commas; at most some of them.

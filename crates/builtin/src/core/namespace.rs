@@ -58,8 +58,13 @@ impl BuiltinKind for Namespace {
                         finalizers.push(KUBERNETES.into());
                     }
                 }
-                // A name that the server generated becomes a label, too.
-                self.default(namespace, &write.context);
+                // A name that the server generated becomes a label after validation, which refuses the name only.
+                let name = namespace
+                    .get("metadata")
+                    .map_or("", |metadata| metadata.get_str("name"));
+                if names::label_value(name).is_empty() {
+                    self.default(namespace, &write.context);
+                }
             }
             (Operation::Update(old), Subresource::Status) => keep(namespace, old, "spec"),
             (Operation::Update(old), Subresource::Finalize) => keep(namespace, old, "status"),

@@ -1,6 +1,7 @@
 //! Pod templates, as workloads embed them, and the kind `PodTemplate`.
 
 use super::pod;
+use crate::apps::template::is_new_or_changed;
 use crate::prepare::{count_change, is_changed, set_generation};
 use crate::{BuiltinKind, Context, Cursor, KindFacts, Operation, Write};
 use scantling_value::{ErrorList, Map, Value};
@@ -82,6 +83,9 @@ impl BuiltinKind for PodTemplate {
     }
 
     fn warn(&self, object: &Value, write: &Write<'_>, warnings: &mut Vec<String>) {
+        if !is_new_or_changed(object, write) {
+            return;
+        }
         warn(&Cursor::root(object).field("template"), &write.context, warnings);
     }
 }

@@ -16,6 +16,7 @@ pub(super) struct CSINode;
 
 const FACTS: KindFacts = KindFacts {
     scope: Scope::Cluster,
+    validates_name_on_update: true,
     selectable: &["metadata.name"],
     unconditional_update: false,
     delete_returns_object: true,

@@ -51,7 +51,15 @@ impl Client {
             .header("authorization", format!("Bearer {}", self.token))
             .header("user-agent", "compare/1")
             .body(Full::from(body))?;
-        let (parts, body) = self.connected().await?.send_request(request).await?.into_parts();
+        let response = match self.connected().await?.send_request(request.clone()).await {
+            Ok(response) => response,
+            // The server has closed the connection in the meantime.
+            Err(_) => {
+                self.sender = None;
+                self.connected().await?.send_request(request).await?
+            }
+        };
+        let (parts, body) = response.into_parts();
         Ok(Response::from_parts(parts, body.collect().await?.to_bytes()))
     }
 

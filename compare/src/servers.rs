@@ -122,8 +122,8 @@ impl Pair {
         )?;
         let ours = ready(own, &certificate).await;
         Ok(Pair {
-            theirs: Server::new(theirs),
-            ours: Server::new(ours.ok_or_else(|| log(directory, "scantling.log"))?),
+            theirs: Server::new("kube-apiserver", theirs),
+            ours: Server::new("scantling", ours.ok_or_else(|| log(directory, "scantling.log"))?),
             _processes: processes,
             sent: String::new(),
         })
@@ -150,6 +150,7 @@ impl Pair {
 }
 
 struct Server {
+    name: &'static str,
     client: Client,
     captures: Captures,
     /// The version of the object in the last response.
@@ -159,8 +160,9 @@ struct Server {
 }
 
 impl Server {
-    fn new(client: Client) -> Server {
+    fn new(name: &'static str, client: Client) -> Server {
         Server {
+            name,
             client,
             captures: Captures::default(),
             version: String::new(),
@@ -177,7 +179,8 @@ impl Server {
             .header("content-type", request.media)
             .header("accept", request.accept);
         let body = request.bytes(fill);
-        let response = self.client.send(head, body).await?;
+        let failed = |e| format!("{}: {} {}: {e}", self.name, request.method, request.path);
+        let response = self.client.send(head, body).await.map_err(failed)?;
         let status = response.status().as_u16();
         let headers = response.headers();
         let media = headers.get("content-type").and_then(|v| v.to_str().ok());

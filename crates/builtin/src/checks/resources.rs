@@ -199,7 +199,7 @@ pub(crate) fn requirements(at: &Cursor<'_, '_>, context: &Requirements<'_>, erro
             let is_whole = COUNTED.contains(&resource) || is_extended(resource);
             check_amount(&amount, is_whole, &entry, errors);
             if is_request {
-                check_against_limit(resource, &amount, &limits, list, errors);
+                check_against_limit(resource, &entry, &limits, list, errors);
             }
             if is_huge_pages(resource) {
                 has_huge_pages = true;
@@ -218,7 +218,7 @@ pub(crate) fn requirements(at: &Cursor<'_, '_>, context: &Requirements<'_>, erro
 
 fn check_against_limit(
     resource: &str,
-    amount: &Quantity,
+    request: &Cursor<'_, '_>,
     limits: &Cursor<'_, '_>,
     requests: &Cursor<'_, '_>,
     errors: &mut ErrorList,
@@ -230,15 +230,15 @@ fn check_against_limit(
         }
         return;
     }
-    let limit = quantity(limit.value());
-    let relation = match amount.cmp(&limit) {
+    let relation = match quantity(request.value()).cmp(&quantity(limit.value())) {
         Ordering::Equal => return,
         _ if !allows_overcommit(resource) => "equal to",
         Ordering::Greater => "less than or equal to",
         Ordering::Less => return,
     };
-    let why = format!("must be {relation} {resource} limit of {}", limit.canonical());
-    errors.invalid_value(requests, amount.canonical(), why);
+    // Go prints a quantity as it was read, which is not always canonical.
+    let why = format!("must be {relation} {resource} limit of {}", limit.str());
+    errors.invalid_value(requests, request.str(), why);
 }
 
 fn check_claims(at: &Cursor<'_, '_>, of_pod: &BTreeSet<&str>, errors: &mut ErrorList) {

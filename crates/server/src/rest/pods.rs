@@ -296,9 +296,9 @@ pub(crate) async fn log(call: &ResourceRequest<'_>, name: &str) -> ApiResult<Rep
     let pod = read::stored(&entry)?;
     check_container(&pod, call.query.get_or_empty("container"))?;
     let node = pod.str_at(["spec", "nodeName"]);
-    // A Pod that is not scheduled has no logs yet, and kube-apiserver answers with an empty text.
+    // A Pod that is not scheduled has no logs yet.
     if node.is_empty() {
-        return Ok(Reply::plain_text(200, ""));
+        return Ok(Reply::bytes(204, "", ""));
     }
     if call.api.find_node(node).await?.is_none() {
         return Err(ApiError::not_found(PODS, node));

@@ -1,6 +1,6 @@
 //! A client with one connection and one request at a time.
 
-use crate::Failure;
+use crate::CompareError;
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Bytes;
 use hyper::client::conn::http1::{SendRequest, handshake};
@@ -13,16 +13,20 @@ use std::sync::Arc;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-pub(crate) struct Client {
+pub(crate) struct ServerClient {
     address: SocketAddr,
     token: String,
     tls: TlsConnector,
     sender: Option<SendRequest<Full<Bytes>>>,
 }
 
-impl Client {
+impl ServerClient {
     /// A client that trusts the certificates in a PEM text.
-    pub(crate) fn new(address: SocketAddr, authority: &[u8], token: &str) -> Result<Client, Failure> {
+    pub(crate) fn new(
+        address: SocketAddr,
+        authority: &[u8],
+        token: &str,
+    ) -> Result<ServerClient, CompareError> {
         let mut roots = rustls::RootCertStore::empty();
         for certificate in CertificateDer::pem_slice_iter(authority) {
             roots.add(certificate?)?;
@@ -32,7 +36,7 @@ impl Client {
             .with_safe_default_protocol_versions()?
             .with_root_certificates(roots)
             .with_no_client_auth();
-        Ok(Client {
+        Ok(ServerClient {
             address,
             token: token.to_owned(),
             tls: TlsConnector::from(Arc::new(config)),
@@ -45,7 +49,7 @@ impl Client {
         &mut self,
         request: hyper::http::request::Builder,
         body: Vec<u8>,
-    ) -> Result<Response<Bytes>, Failure> {
+    ) -> Result<Response<Bytes>, CompareError> {
         let request: Request<_> = request
             .header("host", self.address.to_string())
             .header("authorization", format!("Bearer {}", self.token))
@@ -64,7 +68,7 @@ impl Client {
     }
 
     /// The connection, reopened if it was closed.
-    async fn connected(&mut self) -> Result<&mut SendRequest<Full<Bytes>>, Failure> {
+    async fn connected(&mut self) -> Result<&mut SendRequest<Full<Bytes>>, CompareError> {
         let is_open = match &mut self.sender {
             Some(sender) => sender.ready().await.is_ok(),
             None => false,

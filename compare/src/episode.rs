@@ -1,13 +1,13 @@
 //! The life of one object: created, updated, patched, read and deleted.
 
-use crate::Failure;
+use crate::CompareError;
 use crate::answer::{Answer, differences};
 use crate::corpus::{Corpus, NAMESPACE};
 use crate::minimise::minimise;
 use crate::mutate::Mutator;
 use crate::patch;
-use crate::report::Report;
-use crate::request::{JSON, PROTOBUF, Request, SEGMENT, TABLE, VERSION, YAML};
+use crate::report::RunReport;
+use crate::request::{JSON, PROTOBUF, PairRequest, SEGMENT, TABLE, VERSION, YAML};
 use crate::rng::Rng;
 use crate::servers::Pair;
 use percent_encoding::utf8_percent_encode;
@@ -28,7 +28,7 @@ pub(crate) struct Target {
 
 impl Target {
     /// The resources with recorded objects; of the given kinds, if there are any.
-    pub(crate) fn all(corpus: &Corpus, kinds: &[String]) -> Result<Vec<Target>, Failure> {
+    pub(crate) fn all(corpus: &Corpus, kinds: &[String]) -> Result<Vec<Target>, CompareError> {
         let table = TypeTable::latest();
         let mut targets: Vec<Target> = Vec::new();
         for resource in table.resources() {
@@ -79,8 +79,8 @@ pub(crate) async fn run(
     corpus: &mut Corpus,
     target: &Target,
     rng: &mut Rng,
-    report: &mut Report,
-) -> Result<(), Failure> {
+    report: &mut RunReport,
+) -> Result<(), CompareError> {
     let mut requests = Vec::new();
     let mut object: Option<Value> = None;
     for _ in 0..7 {
@@ -93,7 +93,7 @@ pub(crate) async fn run(
             pair.clean_up().await?;
             if report.is_new(target.resource.kind(), &found) {
                 let smallest = minimise(pair, requests, &found).await?;
-                report.add(smallest);
+                report.add(&smallest);
             }
             return Ok(());
         }
@@ -134,7 +134,7 @@ struct Choice<'c> {
 }
 
 impl Choice<'_> {
-    fn request(&mut self, object: Option<&Value>) -> Request {
+    fn request(&mut self, object: Option<&Value>) -> PairRequest {
         let Some(object) = object else {
             return self.create();
         };
@@ -167,7 +167,7 @@ impl Choice<'_> {
         object
     }
 
-    fn create(&mut self) -> Request {
+    fn create(&mut self) -> PairRequest {
         let objects = self.corpus.objects(self.target.definition);
         let object = self.rng.pick(objects).cloned().unwrap_or_default();
         let object = match self.rng.chance(30) {
@@ -175,12 +175,12 @@ impl Choice<'_> {
             false => self.changed(&object, None),
         };
         let query = self.query();
-        let mut request = Request::new("POST", format!("{}{query}", self.target.path), Some(object));
+        let mut request = PairRequest::new("POST", format!("{}{query}", self.target.path), Some(object));
         self.encode(&mut request);
         request
     }
 
-    fn write(&mut self, path: &str, object: &Value, below: Option<&str>) -> Request {
+    fn write(&mut self, path: &str, object: &Value, below: Option<&str>) -> PairRequest {
         let mut object = self.changed(object, below);
         if self.rng.chance(50)
             && let Some(metadata) = object
@@ -190,12 +190,12 @@ impl Choice<'_> {
             metadata.insert("resourceVersion", VERSION.into());
         }
         let query = self.query();
-        let mut request = Request::new("PUT", format!("{path}{query}"), Some(object));
+        let mut request = PairRequest::new("PUT", format!("{path}{query}"), Some(object));
         self.encode(&mut request);
         request
     }
 
-    fn patch(&mut self, path: &str, object: &Value, below: Option<&str>) -> Request {
+    fn patch(&mut self, path: &str, object: &Value, below: Option<&str>) -> PairRequest {
         let new = self.changed(object, below);
         let [old_members, new_members] = [object, &new].map(|o| o.as_object().cloned().unwrap_or_default());
         let mut query = self.query();
@@ -228,12 +228,12 @@ impl Choice<'_> {
                 (patch::APPLY, applied(new_members, below))
             }
         };
-        let mut request = Request::new("PATCH", format!("{path}{query}"), Some(body));
+        let mut request = PairRequest::new("PATCH", format!("{path}{query}"), Some(body));
         request.media = media;
         request
     }
 
-    fn subresource(&mut self, path: &str, object: &Value, sub: &ApiSubresource) -> Request {
+    fn subresource(&mut self, path: &str, object: &Value, sub: &ApiSubresource) -> PairRequest {
         let (verbs, path) = (sub.verbs(), format!("{path}/{}", sub.name));
         let (group, version, kind) = sub.kind();
         let resource = self.target.resource;
@@ -289,11 +289,11 @@ impl Choice<'_> {
             rng: self.rng,
         }
         .mutate(&mut body, definition, None);
-        Request::new(method, path, Some(body))
+        PairRequest::new(method, path, Some(body))
     }
 
-    fn read(&mut self, path: String) -> Request {
-        let mut request = Request::new("GET", path, None);
+    fn read(&mut self, path: String) -> PairRequest {
+        let mut request = PairRequest::new("GET", path, None);
         request.accept = self
             .rng
             .pick(&[JSON, TABLE, TABLE, PROTOBUF])
@@ -302,7 +302,7 @@ impl Choice<'_> {
         request
     }
 
-    fn delete(&mut self, path: String) -> Request {
+    fn delete(&mut self, path: String) -> PairRequest {
         let body = match self.rng.below(6) {
             0 => r#"{"propagationPolicy":"Foreground"}"#,
             1 => r#"{"propagationPolicy":"Orphan"}"#,
@@ -313,7 +313,7 @@ impl Choice<'_> {
         };
         let decoded = scantling_value::json::decode(body.as_bytes(), scantling_value::Limits::SAFE);
         let body = decoded.ok().filter(|body| !body.is_null());
-        Request::new("DELETE", path, body)
+        PairRequest::new("DELETE", path, body)
     }
 
     /// Query parameters of a write, with the question mark.
@@ -337,7 +337,7 @@ impl Choice<'_> {
     }
 
     /// Sends an object in another format, sometimes.
-    fn encode(&mut self, request: &mut Request) {
+    fn encode(&mut self, request: &mut PairRequest) {
         match self.rng.below(12) {
             0 => request.media = YAML,
             1 => request.media = PROTOBUF,

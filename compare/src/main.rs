@@ -24,12 +24,12 @@ mod servers;
 
 use corpus::Corpus;
 use episode::Target;
-use report::Report;
+use report::RunReport;
 use rng::Rng;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-type Failure = Box<dyn std::error::Error>;
+type CompareError = Box<dyn std::error::Error>;
 
 const USAGE: &str = "\
 usage: cargo xtask compare --kube-apiserver FILE [--etcd FILE] [--scantling FILE] [--seed N] [--steps N] [--kinds A,B]
@@ -50,7 +50,7 @@ struct Options {
     kinds: Vec<String>,
 }
 
-fn options(mut words: impl Iterator<Item = String>) -> Result<Options, Failure> {
+fn options(mut words: impl Iterator<Item = String>) -> Result<Options, CompareError> {
     let mut options = Options {
         programs: servers::Programs {
             kube_apiserver: PathBuf::new(),
@@ -79,12 +79,12 @@ fn options(mut words: impl Iterator<Item = String>) -> Result<Options, Failure> 
     Ok(options)
 }
 
-async fn compare(options: &Options) -> Result<bool, Failure> {
+async fn compare(options: &Options) -> Result<bool, CompareError> {
     let directory = tempfile::tempdir()?;
     let mut pair = servers::Pair::start(&options.programs, directory.path()).await?;
     let mut corpus = Corpus::read();
     let targets = Target::all(&corpus, &options.kinds)?;
-    let mut report = Report::default();
+    let mut report = RunReport::default();
     let each = options.steps.div_ceil(targets.len().max(1));
     for target in &targets {
         // A seed per kind: adding a kind does not change the requests of the others.
@@ -99,7 +99,7 @@ async fn compare(options: &Options) -> Result<bool, Failure> {
 }
 
 fn main() -> ExitCode {
-    let run = || -> Result<bool, Failure> {
+    let run = || -> Result<bool, CompareError> {
         let options = options(std::env::args().skip(1))?;
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()

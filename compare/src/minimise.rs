@@ -1,18 +1,18 @@
 //! Shrinks requests as long as their responses differ in the same way.
 
-use crate::Failure;
+use crate::CompareError;
 use crate::answer::{class, differences};
 use crate::mutate::{Key, remove};
-use crate::request::Request;
+use crate::request::PairRequest;
 use crate::servers::Pair;
 use scantling_value::Value;
 
 /// The maximum number of attempts.
-const ATTEMPTS: usize = 400;
+const ATTEMPTS: usize = 120;
 
 /// Requests whose last responses differ.
 pub(crate) struct Minimised {
-    pub(crate) requests: Vec<Request>,
+    pub(crate) requests: Vec<PairRequest>,
     pub(crate) differences: Vec<String>,
     /// False if the responses did not differ when the requests were sent again.
     pub(crate) is_reproducible: bool,
@@ -21,9 +21,9 @@ pub(crate) struct Minimised {
 /// Removes requests, and values of their bodies.
 pub(crate) async fn minimise(
     pair: &mut Pair,
-    requests: Vec<Request>,
+    requests: Vec<PairRequest>,
     found: &[String],
-) -> Result<Minimised, Failure> {
+) -> Result<Minimised, CompareError> {
     let wanted = class(found);
     let mut attempts = 0;
     let mut smallest = Minimised {
@@ -59,7 +59,7 @@ pub(crate) async fn minimise(
 }
 
 /// The differences of the last responses.
-async fn replay(pair: &mut Pair, requests: &[Request]) -> Result<Vec<String>, Failure> {
+async fn replay(pair: &mut Pair, requests: &[PairRequest]) -> Result<Vec<String>, CompareError> {
     let mut found = Vec::new();
     for request in requests {
         let [theirs, ours] = pair.send(request).await?;
@@ -70,7 +70,7 @@ async fn replay(pair: &mut Pair, requests: &[Request]) -> Result<Vec<String>, Fa
 }
 
 /// The requests without one of them, without a value in all bodies, or without a value in one body.
-fn candidate(requests: &[Request], number: usize) -> Option<Vec<Request>> {
+fn candidate(requests: &[PairRequest], number: usize) -> Option<Vec<PairRequest>> {
     let mut smaller = requests.to_vec();
     let optional = requests.len().saturating_sub(1);
     if number < optional {

@@ -8,16 +8,22 @@ use std::collections::BTreeMap;
 /// Classes of differences that are right: `class # reason`.
 const KNOWN: &str = include_str!("../known_differences.txt");
 
+fn is_known(class: &str) -> bool {
+    let mut known = KNOWN.lines().filter_map(|line| Some(line.split_once(" # ")?.0));
+    known.any(|name| name == class)
+}
+
 #[derive(Default)]
 struct Class {
     count: usize,
     kinds: Vec<&'static str>,
-    example: Option<Minimised>,
+    /// True once an example was printed.
+    is_shown: bool,
 }
 
 /// The results of a run.
 #[derive(Default)]
-pub(crate) struct Report {
+pub(crate) struct RunReport {
     steps: usize,
     accepted: usize,
     equal: usize,
@@ -27,7 +33,7 @@ pub(crate) struct Report {
     unstable: usize,
 }
 
-impl Report {
+impl RunReport {
     /// The number of requests.
     pub(crate) fn steps(&self) -> usize {
         self.steps
@@ -65,37 +71,38 @@ impl Report {
         if !class.kinds.contains(&kind) {
             class.kinds.push(kind);
         }
-        class.example.is_none()
+        !class.is_shown
     }
 
-    /// Adds the example of a class.
-    pub(crate) fn add(&mut self, example: Minimised) {
-        if example.is_reproducible {
-            let class = self.classes.entry(class(&example.differences)).or_default();
-            class.example = Some(example);
-        } else {
+    /// Adds the example of a class, and prints it.
+    pub(crate) fn add(&mut self, example: &Minimised) {
+        if !example.is_reproducible {
             self.unstable += 1;
+            return;
+        }
+        let name = class(&example.differences);
+        let class = self.classes.entry(name.clone()).or_default();
+        class.is_shown = true;
+        if is_known(&name) {
+            return;
+        }
+        println!("\n{name}");
+        for request in &example.requests {
+            println!("  > {}", request.text());
+        }
+        for line in example.differences.iter().take(12) {
+            println!("  {}", line.chars().take(1000).collect::<String>());
         }
     }
 
-    /// Prints all classes, the most frequent last. Returns whether all are known.
+    /// Prints how often each class occurred, the most frequent last. Returns whether all are known.
     pub(crate) fn finish(self) -> bool {
-        let known: Vec<&str> = KNOWN
-            .lines()
-            .filter_map(|line| Some(line.split_once(" # ")?.0))
-            .collect();
         let mut classes: Vec<(String, Class)> = self.classes.into_iter().collect();
-        classes.retain(|(name, class)| class.example.is_some() && !known.contains(&name.as_str()));
+        classes.retain(|(name, class)| class.is_shown && !is_known(name));
         classes.sort_by_key(|(_, class)| class.count);
+        println!();
         for (name, class) in &classes {
-            println!("\n{} times, {}: {name}", class.count, class.kinds.join(", "));
-            let Some(example) = &class.example else { continue };
-            for request in &example.requests {
-                println!("  > {}", request.text());
-            }
-            for line in example.differences.iter().take(12) {
-                println!("  {}", line.chars().take(1000).collect::<String>());
-            }
+            println!("{} times, {}: {name}", class.count, class.kinds.join(", "));
         }
         println!(
             "\ncompare: {}/{} ({} accepted, {} differences not reproduced)",

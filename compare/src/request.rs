@@ -33,7 +33,7 @@ pub(crate) const VERSION: &str = "${resource version}";
 
 /// A request. Path and body may contain placeholders for values that each server chooses itself.
 #[derive(Clone, Debug)]
-pub(crate) struct Request {
+pub(crate) struct PairRequest {
     pub(crate) method: &'static str,
     /// The path with its query.
     pub(crate) path: String,
@@ -43,9 +43,9 @@ pub(crate) struct Request {
     pub(crate) body: Option<Value>,
 }
 
-impl Request {
-    pub(crate) fn new(method: &'static str, path: impl Into<String>, body: Option<Value>) -> Request {
-        Request {
+impl PairRequest {
+    pub(crate) fn new(method: &'static str, path: impl Into<String>, body: Option<Value>) -> PairRequest {
+        PairRequest {
             method,
             path: path.into(),
             media: JSON,

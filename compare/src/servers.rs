@@ -1,9 +1,9 @@
 //! The two servers: processes on loopback, and what they have chosen themselves.
 
-use crate::Failure;
+use crate::CompareError;
 use crate::answer::Answer;
-use crate::client::Client;
-use crate::request::{JSON, PROTOBUF, Request, SEGMENT, VERSION};
+use crate::client::ServerClient;
+use crate::request::{JSON, PROTOBUF, PairRequest, SEGMENT, VERSION};
 use percent_encoding::utf8_percent_encode;
 use rcgen::{KeyPair, PKCS_ECDSA_P256_SHA256};
 use regex::Regex;
@@ -57,9 +57,9 @@ impl Drop for Processes {
 
 impl Pair {
     /// Starts both servers in a directory, and waits until they are ready.
-    pub(crate) async fn start(programs: &Programs, directory: &Path) -> Result<Pair, Failure> {
+    pub(crate) async fn start(programs: &Programs, directory: &Path) -> Result<Pair, CompareError> {
         let [clients, peers, secure, own] = free_ports()?;
-        let write = |name: &str, text: String| -> Result<PathBuf, Failure> {
+        let write = |name: &str, text: String| -> Result<PathBuf, CompareError> {
             let path = directory.join(name);
             std::fs::write(&path, text)?;
             Ok(path)
@@ -70,7 +70,7 @@ impl Pair {
         let tokens = write("tokens.csv", format!("{TOKEN},admin,1,\"system:masters\"\n"))?;
         let option = |name: &str, value: &Path| format!("--{name}={}", value.display());
         let mut processes = Processes(Vec::new());
-        let mut spawn = |name: &str, command: &mut Command| -> Result<(), Failure> {
+        let mut spawn = |name: &str, command: &mut Command| -> Result<(), CompareError> {
             let log = std::fs::File::create(directory.join(name))?;
             command.stdout(log.try_clone()?).stderr(log).stdin(Stdio::null());
             let process = command.spawn();
@@ -130,7 +130,7 @@ impl Pair {
     }
 
     /// Sends a request to both servers. Returns kube-apiserver's answer first.
-    pub(crate) async fn send(&mut self, request: &Request) -> Result<[Answer; 2], Failure> {
+    pub(crate) async fn send(&mut self, request: &PairRequest) -> Result<[Answer; 2], CompareError> {
         self.sent.push_str(&request.path);
         self.sent
             .push_str(&request.body.as_ref().map(Value::to_json).unwrap_or_default());
@@ -142,7 +142,7 @@ impl Pair {
     }
 
     /// Deletes the objects that were created.
-    pub(crate) async fn clean_up(&mut self) -> Result<(), Failure> {
+    pub(crate) async fn clean_up(&mut self) -> Result<(), CompareError> {
         self.sent.clear();
         let (theirs, ours) = tokio::join!(self.theirs.clean_up(), self.ours.clean_up());
         theirs.and(ours)
@@ -151,7 +151,7 @@ impl Pair {
 
 struct Server {
     name: &'static str,
-    client: Client,
+    client: ServerClient,
     captures: Captures,
     /// The version of the object in the last response.
     version: String,
@@ -160,7 +160,7 @@ struct Server {
 }
 
 impl Server {
-    fn new(name: &'static str, client: Client) -> Server {
+    fn new(name: &'static str, client: ServerClient) -> Server {
         Server {
             name,
             client,
@@ -171,7 +171,10 @@ impl Server {
     }
 
     /// Returns the status, the media type, the warnings and the body of a response.
-    async fn raw(&mut self, request: &Request) -> Result<(u16, String, Vec<String>, Vec<u8>), Failure> {
+    async fn raw(
+        &mut self,
+        request: &PairRequest,
+    ) -> Result<(u16, String, Vec<String>, Vec<u8>), CompareError> {
         let fill = |text: &str| self.captures.fill(&text.replace(VERSION, &self.version));
         let head = hyper::Request::builder()
             .method(request.method)
@@ -191,7 +194,7 @@ impl Server {
         Ok((status, media, warnings, body))
     }
 
-    async fn send(&mut self, request: &Request, sent: &str) -> Result<Answer, Failure> {
+    async fn send(&mut self, request: &PairRequest, sent: &str) -> Result<Answer, CompareError> {
         let (status, media, warnings, bytes) = self.raw(request).await?;
         let (bytes, media) = match media.starts_with(PROTOBUF) {
             true => (decoded_protobuf(&bytes)?.to_json().into_bytes(), JSON),
@@ -220,7 +223,7 @@ impl Server {
     }
 
     /// Keeps what later requests need of an object.
-    fn remember(&mut self, request: &Request, object: &Value, created: bool) {
+    fn remember(&mut self, request: &PairRequest, object: &Value, created: bool) {
         let metadata = |name: &str| object.str_at(["metadata", name]);
         let name = metadata("name");
         if !metadata("resourceVersion").is_empty() {
@@ -239,24 +242,24 @@ impl Server {
         }
     }
 
-    async fn clean_up(&mut self) -> Result<(), Failure> {
+    async fn clean_up(&mut self) -> Result<(), CompareError> {
         for path in std::mem::take(&mut self.created) {
             let finalizers =
                 Map::from_iter([("metadata", Map::from_iter([("finalizers", Value::Null)]).into())]);
-            let mut patch = Request::new("PATCH", path.clone(), Some(finalizers.into()));
+            let mut patch = PairRequest::new("PATCH", path.clone(), Some(finalizers.into()));
             patch.media = crate::patch::MERGE;
             let query = "gracePeriodSeconds=0&propagationPolicy=Background";
             self.raw(&patch).await?;
             // A delete that meets a write of the server itself is a conflict.
             for _ in 0..5 {
-                let delete = Request::new("DELETE", format!("{path}?{query}"), None);
+                let delete = PairRequest::new("DELETE", format!("{path}?{query}"), None);
                 if matches!(self.raw(&delete).await?.0, 200 | 202 | 404) {
                     break;
                 }
             }
             if path.starts_with("/api/v1/namespaces/") && path.matches('/').count() == 4 {
                 let finalized = format!("{path}/finalize");
-                self.raw(&Request::new(
+                self.raw(&PairRequest::new(
                     "PUT",
                     finalized,
                     Some(spec_without_finalizers(&path)),
@@ -277,7 +280,7 @@ fn spec_without_finalizers(path: &str) -> Value {
     json::decode(text.as_bytes(), Limits::SAFE).unwrap_or_default()
 }
 
-fn decoded_protobuf(bytes: &[u8]) -> Result<Value, Failure> {
+fn decoded_protobuf(bytes: &[u8]) -> Result<Value, CompareError> {
     let opened = protobuf::open(bytes)?;
     let object = TypeTable::latest().read_envelope(&opened);
     Ok(object.ok_or("a response of an unknown kind")??)
@@ -300,12 +303,12 @@ fn blank_secrets(value: &mut Value) {
 }
 
 /// A client of a server that is ready; `None` if it does not become ready.
-async fn ready(address: SocketAddr, certificate: &Path) -> Option<Client> {
+async fn ready(address: SocketAddr, certificate: &Path) -> Option<ServerClient> {
     let begin = Instant::now();
     while begin.elapsed() < READY {
         // kube-apiserver writes its certificate during the start, so all steps are tried again.
         if let Ok(authority) = std::fs::read(certificate)
-            && let Ok(mut client) = Client::new(address, &authority, TOKEN)
+            && let Ok(mut client) = ServerClient::new(address, &authority, TOKEN)
             && let Ok(response) = client.send(hyper::Request::get("/readyz"), Vec::new()).await
             && response.status() == 200
         {
@@ -328,7 +331,7 @@ fn log(directory: &Path, name: &str) -> String {
 }
 
 /// Free loopback addresses. All are held until the last is known, so that they differ.
-fn free_ports<const N: usize>() -> Result<[SocketAddr; N], Failure> {
+fn free_ports<const N: usize>() -> Result<[SocketAddr; N], CompareError> {
     let mut held = Vec::new();
     for _ in 0..N {
         held.push(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?);

@@ -362,3 +362,47 @@ fn check_immutable(spec: &Cursor<'_, '_>, old: &Value, errors: &mut ErrorList) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Operation, User};
+    use scantling_value::{Limits, json};
+
+    /// An update keeps what is stored, so that its template is tolerated if the stored spec is invalid in any way.
+    #[test]
+    fn templates_beside_invalid_stored_specs_are_tolerated() {
+        let context = Context {
+            enabled: |_| true,
+            now: "2026-11-18T00:00:00Z",
+            user: User::default(),
+        };
+        let set = |strategy: &str, image: &str| {
+            let text = format!(
+                r#"{{"spec":{{"updateStrategy":{{"type":"{strategy}"}},"selector":{{"matchLabels":{{"a":"b"}}}},
+                    "template":{{"metadata":{{"labels":{{"a":"b"}}}},
+                    "spec":{{"containers":[{{"name":"c","image":"{image}"}}]}}}}}}}}"#
+            );
+            let set = json::decode(text.as_bytes(), Limits::SERVER).unwrap();
+            let mut set = set.into_object().unwrap();
+            StatefulSet.default(&mut set, &context);
+            Value::Object(set)
+        };
+        let errors = |old: &str| {
+            let old = set(old, "i");
+            let write = Write {
+                operation: Operation::Update(&old),
+                subresource: Subresource::None,
+                context,
+            };
+            let mut errors = ErrorList::new();
+            StatefulSet.validate(&set("OnDelete", ""), &write, &mut errors);
+            errors.iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            errors("OnDelete"),
+            ["spec.template.spec.containers[0].image: Required value"]
+        );
+        assert_eq!(errors("Other"), Vec::<String>::new());
+    }
+}

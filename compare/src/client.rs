@@ -4,7 +4,7 @@ use crate::CompareError;
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Bytes;
 use hyper::client::conn::http1::{SendRequest, handshake};
-use hyper::{Request, Response};
+use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName};
@@ -55,13 +55,18 @@ impl ServerClient {
             .header("authorization", format!("Bearer {}", self.token))
             .header("user-agent", "compare/1")
             .body(Full::from(body))?;
-        let response = match self.connected().await?.send_request(request.clone()).await {
-            Ok(response) => response,
-            // The server has closed the connection in the meantime.
-            Err(_) => {
-                self.sender = None;
-                self.connected().await?.send_request(request).await?
-            }
+        let mut sent = self.connected().await?.send_request(request.clone()).await;
+        if sent.is_err() {
+            // The server may have closed the connection before the request.
+            self.sender = None;
+            sent = self.connected().await?.send_request(request).await;
+        }
+        let Ok(response) = sent else {
+            // A handler that panics closes the connection.
+            self.sender = None;
+            let mut response = Response::new(Bytes::from_static(b"no response"));
+            *response.status_mut() = StatusCode::BAD_GATEWAY;
+            return Ok(response);
         };
         let (parts, body) = response.into_parts();
         Ok(Response::from_parts(parts, body.collect().await?.to_bytes()))

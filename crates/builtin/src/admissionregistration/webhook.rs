@@ -78,10 +78,9 @@ fn prepare_generation(object: &mut Map, write: &Write<'_>) {
     match write.operation {
         Operation::Create => set_generation(object, 1),
         Operation::Update(old) => {
-            // An empty list that was sent differs from the absent one that is stored.
-            let is_empty = |list: Option<&Value>| list.is_some_and(|list| list.as_array() == Some(&[]));
-            let [new, old_list] = [object.get("webhooks"), old.get("webhooks")];
-            let changed = !update::same(new, old_list) || is_empty(new) != is_empty(old_list);
+            // kube-apiserver distinguishes an empty list that was sent from the absent one that is stored.
+            let is_set = |list: &&Value| !list.is_null();
+            let changed = object.get("webhooks").filter(is_set) != old.get("webhooks").filter(is_set);
             count_change(object, old, changed);
         }
     }

@@ -107,10 +107,23 @@ fn plain(text: &[u8], escape: Escape) -> usize {
         at += 8;
     }
     let rest = text.get(at..).unwrap_or_default();
+    if rest.len() < 8 && last_word(text).is_some_and(|word| marks(word) == 0) {
+        return text.len();
+    }
     at + rest
         .iter()
         .position(|&b| special(b, escape))
         .unwrap_or(rest.len())
+}
+
+/// The last eight bytes of a text, or all of a shorter one, some of them twice; `None` for fewer than four.
+#[inline]
+fn last_word(text: &[u8]) -> Option<u64> {
+    if let Some(word) = text.last_chunk() {
+        return Some(u64::from_le_bytes(*word));
+    }
+    let (first, last) = (text.first_chunk()?, text.last_chunk()?);
+    Some(u64::from(u32::from_le_bytes(*first)) | u64::from(u32::from_le_bytes(*last)) << 32)
 }
 
 /// Marks bytes that may need an escape.
@@ -155,9 +168,19 @@ const fn is_special(b: u8, escape: Escape) -> bool {
 
 /// Appends a string as a JSON string.
 pub(crate) fn write_string(out: &mut Vec<u8>, s: &str, escape: Escape) {
-    out.reserve(s.len() + 2);
+    let text = s.as_bytes();
+    out.reserve(text.len() + 2);
     out.push(b'"');
-    let mut rest = s.as_bytes();
+    if plain(text, escape) == text.len() {
+        out.extend_from_slice(text);
+    } else {
+        write_escaped(out, text, escape);
+    }
+    out.push(b'"');
+}
+
+/// Appends a text with escapes.
+fn write_escaped(out: &mut Vec<u8>, mut rest: &[u8], escape: Escape) {
     loop {
         let (copied, tail) = rest.split_at(plain(rest, escape));
         out.extend_from_slice(copied);
@@ -186,7 +209,6 @@ pub(crate) fn write_string(out: &mut Vec<u8>, s: &str, escape: Escape) {
         };
         rest = tail.get(taken..).unwrap_or_default();
     }
-    out.push(b'"');
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 //! one has arbitrary precision. The representation is observable: only a small amount converts to an integer.
 
 use dashu_int::{IBig, Sign, UBig};
+use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::fmt;
 
@@ -81,6 +82,16 @@ struct QuantityParts<'a> {
     no_digits: bool,
 }
 
+impl<'a> QuantityParts<'a> {
+    /// The digits of the integer and the fraction.
+    fn digits(&self) -> Cow<'a, str> {
+        match self.fraction {
+            "" => self.integer.into(),
+            fraction => [self.integer, fraction].concat().into(),
+        }
+    }
+}
+
 fn split_while(s: &str, keep: impl Fn(u8) -> bool) -> (&str, &str) {
     let n = s.bytes().take_while(|b| keep(*b)).count();
     s.split_at_checked(n).unwrap_or((s, ""))
@@ -127,7 +138,7 @@ fn is_nearly_canonical(text: &str) -> bool {
     let Ok(parts) = split(text) else {
         return false;
     };
-    let digits = format!("{}{}", parts.integer, parts.fraction);
+    let digits = parts.digits();
     match scale(parts.suffix) {
         Some(SuffixScale::Decimal(exponent, _)) => {
             let places = i32::try_from(parts.fraction.len()).unwrap_or(i32::MAX);
@@ -202,7 +213,7 @@ impl Quantity {
         };
         // As in Go, the representation depends on the number of digits in the text, not on the value.
         if fits && small_exponent >= NANO {
-            let number = format!("{}{}", parts.integer, parts.fraction);
+            let number = parts.digits();
             let number: i64 = number.parse().map_err(|_| QuantityError::Number)?;
             if let Some(mantissa) = number.checked_mul(factor) {
                 let mantissa = if parts.negative { -mantissa } else { mantissa };
@@ -219,7 +230,7 @@ impl Quantity {
         if parts.no_digits {
             return Err(QuantityError::Number);
         }
-        let number = format!("{}{}", parts.integer, parts.fraction);
+        let number = parts.digits();
         let number: IBig = number.parse().map_err(|_| QuantityError::Number)?;
         // As in Kubernetes, a non-zero amount never becomes zero, however small it is.
         let mut magnitude = round_up_to_nano(number * IBig::from(factor), small_exponent);

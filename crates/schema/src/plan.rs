@@ -12,7 +12,7 @@ mod weight;
 
 pub use compile::PlanCompiler;
 pub(crate) use fast_path::{CheckKind, FastCheck};
-pub(crate) use members::{FieldLookup, path};
+pub(crate) use members::{FieldLookup, NamePrefix, path};
 
 use crate::enumeration::EnumSet;
 use crate::format::Format;

@@ -13,7 +13,8 @@ mod intern;
 pub use intern::Interner;
 pub(crate) use intern::{InternKey, InternKeyAdditional, SchemaId};
 
-use scantling_value::{Str, Value};
+use crate::plan::NamePrefix;
+use scantling_value::{Str, Value, same_text};
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
@@ -262,11 +263,13 @@ impl Mutability {
 impl Structural {
     /// A declared field.
     pub fn property(&self, name: &str) -> Option<&Arc<Structural>> {
-        self.properties
-            .binary_search_by(|(k, _)| k.as_str().cmp(name))
-            .ok()
-            .and_then(|i| self.properties.get(i))
-            .map(|(_, s)| s)
+        let beginning = |name: &str| NamePrefix::new(name).beginning;
+        let wanted = beginning(name);
+        // Comparing the beginnings is cheaper than comparing the names, and has the same order.
+        let first = self.properties.partition_point(|(k, _)| beginning(k) < wanted);
+        let candidates = self.properties.get(first..)?.iter();
+        let mut candidates = candidates.take_while(|(k, _)| beginning(k) == wanted);
+        candidates.find(|(k, _)| same_text(k, name)).map(|(_, s)| s)
     }
 
     /// The schema of undeclared fields, if there is one.

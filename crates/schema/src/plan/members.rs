@@ -40,8 +40,8 @@ impl FieldHeader {
 
 /// The first bytes of a name, and its length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct NamePrefix {
-    beginning: u64,
+pub(crate) struct NamePrefix {
+    pub(crate) beginning: u64,
     len: usize,
 }
 
@@ -49,7 +49,7 @@ impl NamePrefix {
     /// The first eight bytes of a name, as a number with the same order as names. Short names take as few
     /// instructions as long ones, because this dominates most walks.
     #[inline(always)]
-    fn new(name: &str) -> Self {
+    pub(crate) fn new(name: &str) -> Self {
         let bytes = name.as_bytes();
         let len = bytes.len();
         let beginning = if let Some(word) = bytes.first_chunk() {

@@ -27,8 +27,7 @@ pub(super) const FIELD: &str = "f:";
 
 /// The key of a field.
 pub(super) fn field_key(name: &str) -> Str {
-    let mut key = Str::with_capacity(FIELD.len() + name.len());
-    key.push_str(FIELD);
+    let mut key = Str::const_new(FIELD);
     key.push_str(name);
     key
 }

@@ -324,16 +324,19 @@ impl Policy {
     /// The policy of a namespace, and the errors of its labels. Errors enforce the strictest standard, and warn of none.
     fn of_namespace(namespace: &Value) -> (Policy, ErrorList) {
         let mut errors = ErrorList::new();
+        let labels = namespace.at(["metadata", "labels"]).and_then(Value::as_object);
+        // Every write of a pod comes here, so no key is formatted.
         let label = |name: &str| {
-            let label = namespace.at(["metadata", "labels", &format!("{LABELS}{name}")]);
-            label.and_then(Value::as_str)
+            let mut labels = labels?.iter();
+            let (_, label) = labels.find(|(key, _)| key.strip_prefix(LABELS) == Some(name))?;
+            label.as_str()
         };
         let mut refuse = |name: &str, value: &str, why: &str| {
             let (metadata, key) = (Path::ROOT.field("metadata"), format!("{LABELS}{name}"));
             let labels = metadata.field("labels");
             errors.push(FieldError::invalid(&labels.key(&key), value, why));
         };
-        let mut mode = |name: &str, fallback: Level| {
+        let mut mode = |name: &str, version: &str, fallback: Level| {
             let mut result = LevelVersion {
                 level: Level::Privileged,
                 version: Version::Latest,
@@ -344,19 +347,18 @@ impl Policy {
                     fallback
                 });
             }
-            let name = format!("{name}-version");
-            if let Some(text) = label(&name) {
+            if let Some(text) = label(version) {
                 result.version = Version::parse(text).unwrap_or_else(|| {
-                    refuse(&name, text, VERSIONS_TEXT);
+                    refuse(version, text, VERSIONS_TEXT);
                     Version::Latest
                 });
             }
             result
         };
-        let enforce = mode("enforce", Level::Restricted);
+        let enforce = mode("enforce", "enforce-version", Level::Restricted);
         // Auditing has no effect here, but its labels are validated.
-        mode("audit", Level::Privileged);
-        let mut warn = mode("warn", Level::Privileged);
+        mode("audit", "audit-version", Level::Privileged);
+        let mut warn = mode("warn", "warn-version", Level::Privileged);
         // An invalid level enforces the strictest standard, but does not cause warnings.
         let enforces_valid_level = label("enforce").and_then(Level::parse).is_some();
         if label("warn").is_none() && enforces_valid_level && enforce.level > warn.level {

@@ -1,6 +1,6 @@
 //! Decodes a document as a CRD.
 
-use super::members::Member;
+use super::members::MemberValue;
 use super::types;
 use super::{ApiVersion, Definition, Gates};
 use scantling_apitypes::decode::{self, DecodeSource};
@@ -78,9 +78,9 @@ impl Definition {
         let decoded = TypeTable::latest().decode(types::definition(version), document, extensions(gates))?;
         let mut members = decoded.members;
         let mut definition = Definition {
-            metadata: Member::read(members.remove("metadata"), version),
-            spec: Member::read(members.remove("spec"), version),
-            status: Member::read(members.remove("status"), version),
+            metadata: MemberValue::read(members.remove("metadata"), version),
+            spec: MemberValue::read(members.remove("spec"), version),
+            status: MemberValue::read(members.remove("status"), version),
         };
         if version == ApiVersion::V1 {
             // `v1` does not distinguish unset from false.

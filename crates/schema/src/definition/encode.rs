@@ -1,6 +1,6 @@
 //! Encodes a CRD as a document.
 
-use super::members::{Member, Record};
+use super::members::{MemberValue, Record};
 use super::types;
 use super::{ApiVersion, Definition, Spec};
 use scantling_apitypes::TypeTable;

@@ -8,7 +8,7 @@ use scantling_value::{Map, Str, Value};
 use std::sync::Arc;
 
 /// A part of a CRD.
-pub(super) trait Member: Sized {
+pub(super) trait MemberValue: Sized {
     /// Reads the part. Typed decoding has run before: a value either has its type or is absent.
     fn read(value: Option<Value>, api: ApiVersion) -> Self;
 
@@ -18,7 +18,7 @@ pub(super) trait Member: Sized {
 
 macro_rules! scalars {
     ($($ty:ty: $read:expr;)*) => {$(
-        impl Member for $ty {
+        impl MemberValue for $ty {
             fn read(value: Option<Value>, _: ApiVersion) -> Self {
                 value.and_then($read).unwrap_or_default()
             }
@@ -40,7 +40,7 @@ scalars! {
     };
 }
 
-impl Member for Arc<Value> {
+impl MemberValue for Arc<Value> {
     fn read(value: Option<Value>, _: ApiVersion) -> Self {
         Arc::new(value.unwrap_or_default())
     }
@@ -50,7 +50,7 @@ impl Member for Arc<Value> {
     }
 }
 
-impl<T: Member> Member for Option<T> {
+impl<T: MemberValue> MemberValue for Option<T> {
     fn read(value: Option<Value>, api: ApiVersion) -> Self {
         value.map(|value| T::read(Some(value), api))
     }
@@ -60,7 +60,7 @@ impl<T: Member> Member for Option<T> {
     }
 }
 
-impl<T: Member> Member for Vec<T> {
+impl<T: MemberValue> MemberValue for Vec<T> {
     fn read(value: Option<Value>, api: ApiVersion) -> Self {
         let Some(Value::Array(items)) = value else {
             return Vec::new();
@@ -111,7 +111,7 @@ pub(super) trait Record: Sized {
     fn into_members(self, api: ApiVersion) -> Map;
 }
 
-impl<T: Record> Member for T {
+impl<T: Record> MemberValue for T {
     fn read(value: Option<Value>, api: ApiVersion) -> Self {
         let mut members = value.and_then(Value::into_object).unwrap_or_default();
         T::from_members(&mut members, api)
@@ -163,7 +163,7 @@ records! {
 
 impl Record for Conversion {
     fn from_members(members: &mut Map, api: ApiVersion) -> Self {
-        let strategy = Member::read(members.remove("strategy"), api);
+        let strategy = MemberValue::read(members.remove("strategy"), api);
         let mut webhook = Map::read(members.remove("webhook"), api);
         let (webhook, client) = match api {
             ApiVersion::V1 => (&mut webhook, "clientConfig"),
@@ -171,8 +171,8 @@ impl Record for Conversion {
         };
         Conversion {
             strategy,
-            client: Member::read(webhook.remove(client), api),
-            review_versions: Member::read(webhook.remove("conversionReviewVersions"), api),
+            client: MemberValue::read(webhook.remove(client), api),
+            review_versions: MemberValue::read(webhook.remove("conversionReviewVersions"), api),
         }
     }
 
@@ -196,11 +196,11 @@ impl Record for Conversion {
 struct Plain;
 
 impl Plain {
-    fn read<T: Member>(value: Option<Value>, api: ApiVersion) -> T {
+    fn read<T: MemberValue>(value: Option<Value>, api: ApiVersion) -> T {
         T::read(value, api)
     }
 
-    fn write<T: Member>(part: T, api: ApiVersion) -> Value {
+    fn write<T: MemberValue>(part: T, api: ApiVersion) -> Value {
         part.write(api)
     }
 }
@@ -209,11 +209,11 @@ impl Plain {
 struct NonEmpty;
 
 impl NonEmpty {
-    fn read<T: Member>(value: Option<Value>, api: ApiVersion) -> T {
+    fn read<T: MemberValue>(value: Option<Value>, api: ApiVersion) -> T {
         T::read(value, api)
     }
 
-    fn write<T: Member + Default + PartialEq>(part: T, api: ApiVersion) -> Value {
+    fn write<T: MemberValue + Default + PartialEq>(part: T, api: ApiVersion) -> Value {
         Some(part).filter(|part| *part != T::default()).write(api)
     }
 }

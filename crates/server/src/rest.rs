@@ -5,6 +5,7 @@ pub(crate) mod admission;
 pub(crate) mod body;
 pub(crate) mod conversion;
 pub(crate) mod delete;
+mod entries;
 pub(crate) mod entry_cache;
 pub(crate) mod event_encoding_cache;
 pub(crate) mod listing;

@@ -12,7 +12,6 @@ use crate::status::{ApiError, ApiResult};
 use bytes::Bytes;
 use hyper::{Method, Uri};
 use scantling_schema::names::group_version;
-use scantling_store::ReadAt;
 use scantling_value::Value;
 use std::sync::Arc;
 
@@ -49,13 +48,7 @@ impl<'a> Client<'a> {
         let name = metadata_str(&object, "name");
         let key = api.keys.object(&kind.key_group, &kind.plural, namespace, name);
         let key = key.map_err(store_error)?;
-        if api
-            .store
-            .get(&key, ReadAt::Latest)
-            .await
-            .map_err(store_error)?
-            .is_some()
-        {
+        if api.newest(&key).await?.is_some() {
             return Ok(());
         }
         let path = ObjectPath {

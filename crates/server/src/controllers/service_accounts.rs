@@ -6,7 +6,7 @@ use crate::api::Api;
 use crate::rest::read;
 use crate::rest::write::metadata_str;
 use crate::status::ApiResult;
-use scantling_store::{ReadAt, StoreError};
+use scantling_store::StoreError;
 use scantling_value::{Map, Value};
 use std::sync::Arc;
 
@@ -47,12 +47,7 @@ async fn follow(api: Arc<Api>) -> Result<(), StoreError> {
 async fn create(api: &Arc<Api>, namespace: &str) -> ApiResult<()> {
     let key = api.keys.object("", "namespaces", None, namespace);
     let key = key.map_err(read::store_error)?;
-    let Some(entry) = api
-        .store
-        .get(&key, ReadAt::Latest)
-        .await
-        .map_err(read::store_error)?
-    else {
+    let Some(entry) = api.newest(&key).await? else {
         return Ok(());
     };
     if !metadata_str(&read::stored(&entry)?, "deletionTimestamp").is_empty() {

@@ -6,7 +6,7 @@ use crate::api::Api;
 use crate::rest::read;
 use crate::rest::write::metadata_str;
 use crate::status::ApiResult;
-use scantling_store::{ReadAt, StoreError, Write};
+use scantling_store::{StoreError, Write};
 use scantling_value::{Map, Value};
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -100,12 +100,7 @@ fn is_parent(address: &Value, parent: &Value) -> bool {
 async fn release(api: &Api, address: IpAddr, parent: &Value) -> ApiResult<()> {
     let key = api.keys.object("", "ipaddresses", None, &address.to_string());
     let key = key.map_err(read::store_error)?;
-    let Some(entry) = api
-        .store
-        .get(&key, ReadAt::Latest)
-        .await
-        .map_err(read::store_error)?
-    else {
+    let Some(entry) = api.newest(&key).await? else {
         return Ok(());
     };
     // The address may already belong to another Service that took it after its release.
@@ -115,10 +110,7 @@ async fn release(api: &Api, address: IpAddr, parent: &Value) -> ApiResult<()> {
     let delete = Write::Delete {
         expected: entry.mod_revision,
     };
-    match api.store.write(&key, delete).await {
-        Ok(_) | Err(StoreError::NotFound { .. } | StoreError::Conflict { .. }) => Ok(()),
-        Err(e) => Err(read::store_error(e)),
-    }
+    api.write_if_current(&key, delete).await.map(|_| ())
 }
 
 /// Deletes the IPAddresses of Services that were deleted, or changed, while the server did not run.

@@ -10,7 +10,7 @@ use crate::status::{ApiError, ApiResult, GroupResource};
 use scantling_builtin::admission::{Action, Denial, Effects, Found, Lookup, Request, RequestSubresource};
 use scantling_builtin::{Context, User};
 use scantling_schema::gates::is_on_by_default;
-use scantling_store::{Entry, ListRequest, ReadAt, StoreError};
+use scantling_store::{Entry, ListRequest, ReadAt};
 use scantling_value::{Map, Value};
 use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
 use std::sync::Arc;
@@ -181,7 +181,7 @@ impl Api {
             .map_err(store_error)?;
         if entry.is_none() {
             // It may be newer than the cache of this server.
-            entry = self.store.get(&key, ReadAt::Latest).await.map_err(store_error)?;
+            entry = self.newest(&key).await?;
         }
         self.decode_all(entry.as_slice()).await
     }
@@ -263,7 +263,7 @@ impl Api {
                 .map_err(store_error)?;
             let expected = crate::request::parse_uint(text("resourceVersion")).map_err(ApiError::internal)?;
             // The stored object serves only to compute managed fields: the write below is conditional on its revision.
-            let live = self.store.get(&key, ReadAt::Latest).await.map_err(store_error)?;
+            let live = self.newest(&key).await?;
             let Some(live) = live.filter(|live| live.mod_revision == expected) else {
                 return Ok(Some(conflict()));
             };
@@ -274,16 +274,9 @@ impl Api {
                 None => object.clone(),
             };
             let value = crate::codec::text::Stored::whole(&owned).value;
-            match self
-                .store
-                .write(&key, scantling_store::Write::Update { value, expected })
-                .await
-            {
-                Ok(_) => {}
-                Err(StoreError::Conflict { .. } | StoreError::NotFound { .. }) => {
-                    return Ok(Some(conflict()));
-                }
-                Err(e) => return Err(store_error(e)),
+            let update = scantling_store::Write::Update { value, expected };
+            if self.write_if_current(&key, update).await?.is_none() {
+                return Ok(Some(conflict()));
             }
         }
         Ok(None)

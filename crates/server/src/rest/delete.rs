@@ -228,23 +228,20 @@ impl WriteRequest<'_> {
                     value,
                     expected: entry.mod_revision,
                 };
-                match call.api.store.write(&key, write).await {
-                    Ok(event) => {
-                        set_version(&mut object, event.revision);
-                        if is_held {
-                            return Ok(Deleted::Held(object));
-                        }
-                        // Watchers see the object being deleted before it is removed.
-                        let expected = event.revision;
-                        let delete = scantling_store::Write::Delete { expected };
-                        match call.api.store.write(&key, delete).await {
-                            // Not found: a finalizer or another client removed it first, with the same result.
-                            Ok(_) | Err(StoreError::NotFound { .. }) => return Ok(Deleted::Gone(object)),
-                            Err(StoreError::Conflict { .. }) => continue,
-                            Err(e) => return Err(store_error(e)),
-                        }
-                    }
-                    Err(StoreError::Conflict { .. } | StoreError::NotFound { .. }) => continue,
+                let Some(event) = call.api.write_if_current(&key, write).await? else {
+                    continue;
+                };
+                set_version(&mut object, event.revision);
+                if is_held {
+                    return Ok(Deleted::Held(object));
+                }
+                // Watchers see the object being deleted before it is removed.
+                let expected = event.revision;
+                let delete = scantling_store::Write::Delete { expected };
+                match call.api.store.write(&key, delete).await {
+                    // Not found: a finalizer or another client removed it first, with the same result.
+                    Ok(_) | Err(StoreError::NotFound { .. }) => return Ok(Deleted::Gone(object)),
+                    Err(StoreError::Conflict { .. }) => continue,
                     Err(e) => return Err(store_error(e)),
                 }
             }
@@ -331,15 +328,12 @@ impl WriteRequest<'_> {
             value,
             expected: entry.mod_revision,
         };
-        match call.api.store.write(key, write).await {
-            Ok(event) => {
-                set_version(&mut object, event.revision);
-                call.api.has_settled(call.kind, event.revision).await;
-                Ok(Some(Deleted::Held(object)))
-            }
-            Err(StoreError::Conflict { .. } | StoreError::NotFound { .. }) => Ok(None),
-            Err(e) => Err(store_error(e)),
-        }
+        let Some(event) = call.api.write_if_current(key, write).await? else {
+            return Ok(None);
+        };
+        set_version(&mut object, event.revision);
+        call.api.has_settled(call.kind, event.revision).await;
+        Ok(Some(Deleted::Held(object)))
     }
 
     /// Checks the preconditions of a deletion.

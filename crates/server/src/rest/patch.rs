@@ -10,7 +10,6 @@ use crate::request::parse_uint;
 use crate::rest::conversion::{Memo, with_conversions};
 use crate::rest::managed_fields;
 use crate::rest::options::{WriteKind, WriteOptions};
-use crate::rest::read::store_error;
 use crate::rest::scale;
 use crate::rest::write::{
     Change, Edit, ObjectSource, Ownership, Part, Patched, WriteRequest, check_name_matches_path,
@@ -22,7 +21,6 @@ use jiff::Timestamp;
 use scantling_admit::FieldValidation;
 use scantling_merge::apply::{ApplyError, Force};
 use scantling_merge::patch::{Patch, PatchDecoding, PatchError, PatchType};
-use scantling_store::ReadAt;
 use scantling_value::{Finding, FindingList, Limits, Map, Value};
 
 /// The media type of an apply in CBOR.
@@ -272,8 +270,7 @@ impl WriteRequest<'_> {
         if !call.names_fit(name) {
             return Ok(false);
         }
-        let live = call.api.store.get(&call.key(name)?, ReadAt::Latest).await;
-        Ok(live.map_err(store_error)?.is_some())
+        Ok(call.api.newest(&call.key(name)?).await?.is_some())
     }
 
     /// Applies a configuration to `/scale`. The object records who owns the replicas, and only they change.

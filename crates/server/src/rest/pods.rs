@@ -6,13 +6,12 @@ use crate::http::reply::Reply;
 use crate::rest::admission::Admission;
 use crate::rest::delete::Deleted;
 use crate::rest::options::DeleteOptions;
-use crate::rest::read::{self, store_error};
+use crate::rest::read::{self};
 use crate::rest::selector::LabelSelector;
 use crate::rest::write::{Part, WriteRequest, metadata_str, timestamp};
 use crate::status::{ApiError, ApiResult, GroupResource};
 use scantling_builtin::admission::Action;
 use scantling_builtin::validate_binding;
-use scantling_store::StoreError;
 use scantling_value::{ErrorList, FieldError, Map, Path, Value, aggregate, go};
 use std::sync::Arc;
 
@@ -90,14 +89,7 @@ impl WriteRequest<'_> {
             .await?;
         let key = self.call.pod_key(name)?;
         loop {
-            let Some(entry) = self
-                .call
-                .api
-                .store
-                .get(&key, scantling_store::ReadAt::Latest)
-                .await
-                .map_err(store_error)?
-            else {
+            let Some(entry) = self.call.api.newest(&key).await? else {
                 return Err(ApiError::not_found(PODS, name));
             };
             let mut pod = read::stored(&entry)?;
@@ -109,10 +101,8 @@ impl WriteRequest<'_> {
             let value = Stored::whole(&pod).value;
             let expected = entry.mod_revision;
             let update = scantling_store::Write::Update { value, expected };
-            match self.call.api.store.write(&key, update).await {
-                Ok(_) => return success(self),
-                Err(StoreError::Conflict { .. } | StoreError::NotFound { .. }) => {}
-                Err(e) => return Err(store_error(e)),
+            if self.call.api.write_if_current(&key, update).await?.is_some() {
+                return success(self);
             }
         }
     }
@@ -202,15 +192,11 @@ impl WriteRequest<'_> {
             let value = Stored::whole(&pod).value;
             let expected = entry.mod_revision;
             let update = scantling_store::Write::Update { value, expected };
-            match call.api.store.write(key, update).await {
-                Ok(event) => {
-                    let version = delete.resource_version.as_mut();
-                    // The mark itself changed the Pod, so the old precondition would never hold.
-                    version.into_iter().for_each(|v| *v = event.revision.to_string());
-                    return Ok(());
-                }
-                Err(StoreError::Conflict { .. } | StoreError::NotFound { .. }) => {}
-                Err(e) => return Err(store_error(e)),
+            if let Some(event) = call.api.write_if_current(key, update).await? {
+                let version = delete.resource_version.as_mut();
+                // The mark itself changed the Pod, so the old precondition would never hold.
+                version.into_iter().for_each(|v| *v = event.revision.to_string());
+                return Ok(());
             }
         }
     }
@@ -372,8 +358,7 @@ impl Api {
         let Ok(key) = self.keys.object("", "nodes", None, name) else {
             return Ok(None);
         };
-        let node = self.store.get(&key, scantling_store::ReadAt::Latest).await;
-        Ok(node.map_err(store_error)?.map(|_| ()))
+        Ok(self.newest(&key).await?.map(|_| ()))
     }
 }
 

@@ -151,8 +151,7 @@ impl WriteRequest<'_> {
         let api = self.call.api;
         let key = api.keys.object("", plural, scope, name);
         let key = key.map_err(|_| ApiError::not_found(about, name))?;
-        let entry = api.store.get(&key, scantling_store::ReadAt::Latest).await;
-        let entry = entry.map_err(read::store_error)?;
+        let entry = api.newest(&key).await?;
         let entry = entry.ok_or_else(|| ApiError::not_found(about, name))?;
         let object = read::stored(&entry)?;
         let found = metadata_str(&object, "uid");

@@ -28,7 +28,7 @@ use scantling_admit::{FieldValidation, WriteOperation};
 use scantling_builtin::Subresource;
 use scantling_builtin::admission::Action;
 use scantling_merge::apply::TypeCheck;
-use scantling_store::{Entry, ReadAt, StoreError};
+use scantling_store::{Entry, StoreError};
 use scantling_value::{Finding, Value};
 
 use identity::agent_name;
@@ -253,8 +253,7 @@ impl WriteRequest<'_> {
             let name = metadata_str(&admitted, "name").to_owned();
             let key = call.key(&name)?;
             if options.dry_run {
-                let there = call.api.store.get(&key, ReadAt::Latest).await;
-                if let Some(current) = there.map_err(store_error)? {
+                if let Some(current) = call.api.newest(&key).await? {
                     return Err(taken(call, &name, &admitted, &current));
                 }
                 remove_version(&mut admitted);
@@ -331,8 +330,7 @@ impl WriteRequest<'_> {
         let uid = metadata_str(&object, "uid").to_owned();
         if call.kind.facts.creates_on_update && part == Part::Whole {
             let key = call.key(name)?;
-            let there = call.api.store.get(&key, ReadAt::Latest).await;
-            if there.map_err(store_error)?.is_none() {
+            if call.api.newest(&key).await?.is_none() {
                 // A uid is a precondition, and an object that does not exist has none.
                 if !uid.is_empty() {
                     return Err(other_uid(call, name, &key, &options, (&uid, "")));

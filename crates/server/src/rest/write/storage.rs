@@ -16,11 +16,7 @@ impl WriteRequest<'_> {
     pub(crate) async fn remove(&self, key: &str, entry: &Entry) -> ApiResult<bool> {
         let expected = entry.mod_revision;
         let delete = scantling_store::Write::Delete { expected };
-        match self.call.api.store.write(key, delete).await {
-            Ok(_) => Ok(true),
-            Err(StoreError::Conflict { .. } | StoreError::NotFound { .. }) => Ok(false),
-            Err(e) => Err(store_error(e)),
-        }
+        Ok(self.call.api.write_if_current(key, delete).await?.is_some())
     }
 
     /// Replaces an entry unless nothing changed, and returns the object as clients see it; `None` if another write came

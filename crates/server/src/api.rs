@@ -16,7 +16,7 @@ pub(crate) use resource_request::ResourceRequest;
 use routes::is_long_running;
 
 use crate::auth::authentication;
-use crate::auth::authentication::{Credential, Tokens, User};
+use crate::auth::authentication::{Credential, KnownTokens, User};
 use crate::auth::authorization::Attributes;
 use crate::auth::service_accounts::TokenIssuer;
 use crate::codec::media::{Accept, Encodings};
@@ -62,7 +62,7 @@ pub(crate) struct Api {
     pub(crate) kinds: ArcSwap<Kinds>,
     pub(crate) documents: openapi::Documents,
     pub(crate) event_encodings: crate::rest::event_encoding_cache::EventEncodingCache,
-    pub(crate) tokens: Tokens,
+    pub(crate) tokens: KnownTokens,
     /// Signs the tokens of service accounts.
     pub(crate) issuer: TokenIssuer,
     /// The user of requests without a credential, if they are allowed.

@@ -386,7 +386,7 @@ fn document(kinds: &Kinds, group: &str, version: &str) -> Result<Value, String> 
     let mut paths: Vec<(Str, Value)> = Vec::new();
     let mut schemas: Vec<(Str, Value)> = Vec::new();
     for (kind, v) in kinds_of(kinds, group, version) {
-        let writer = paths::Writer::new(kind, v);
+        let writer = paths::PathsWriter::new(kind, v);
         paths.extend(writer.paths());
         if !kind.built_in {
             let published = kind.codec.published(kind, &[v], OpenApiVersion::V3)?.into_iter();

@@ -1,7 +1,7 @@
 //! A running server.
 
 use crate::api::Api;
-use crate::auth::authentication::{MASTERS, Tokens, User};
+use crate::auth::authentication::{KnownTokens, MASTERS, User};
 use crate::auth::service_accounts::{KEY_FILE, TokenIssuer};
 use crate::config::{Config, encodings};
 use crate::controllers::barrier::CrdBarrier;
@@ -87,7 +87,7 @@ impl Server {
         };
         let material = tls::Material::new(identity, config.client_ca_file.as_deref()).map_err(fail)?;
         let (configs, tls) = watch::channel(tls::server_config(&material).map_err(fail)?);
-        let mut tokens = Tokens::default();
+        let mut tokens = KnownTokens::default();
         if let Some(path) = &config.token_auth_file {
             let text = tls::read(path).map_err(fail)?;
             tokens

@@ -36,7 +36,7 @@ use self::file::io_error;
 use self::health::{Health, WriteHealth};
 use self::journal::Journal;
 use self::lock::DirectoryLock;
-use self::queue::{BatchStats, CallerMode, MaintenanceTask, Reply, WriteQueue};
+use self::queue::{BatchStats, CallerMode, MaintenanceTask, WriteQueue, WriteReply};
 use self::record::SegmentId;
 use self::table::{StateTable, TableMeta};
 use self::writer::JournalWriter;
@@ -301,7 +301,7 @@ impl EmbeddedStore {
     }
 
     /// Submits a request to the queue and waits for the reply.
-    async fn request<T>(&self, ask: impl FnOnce(&WriteQueue, Reply<T>)) -> Result<T, StoreError> {
+    async fn request<T>(&self, ask: impl FnOnce(&WriteQueue, WriteReply<T>)) -> Result<T, StoreError> {
         let (reply, answer) = oneshot::channel();
         ask(&self.requests, reply);
         answer.await.map_err(|_| StoreError::Unavailable {

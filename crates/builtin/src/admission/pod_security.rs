@@ -64,9 +64,9 @@ impl Plugin for PodSecurity {
         }
         match request.old {
             Some(old)
-                if Policy::of_namespace(object)
+                if NamespacePolicy::of_namespace(object)
                     .0
-                    .tightens(&Policy::of_namespace(old).0) =>
+                    .tightens(&NamespacePolicy::of_namespace(old).0) =>
             {
                 vec![Lookup::all("", "Pod").within(object.str_at(["metadata", "name"]))]
             }
@@ -87,7 +87,7 @@ impl Plugin for PodSecurity {
         let Some(namespace) = found.one() else {
             return Ok(());
         };
-        let (policy, _) = Policy::of_namespace(namespace);
+        let (policy, _) = NamespacePolicy::of_namespace(namespace);
         if let Some(path) = template_path(request) {
             // Workloads only get warnings: the standard is enforced on the pods that they create.
             if let Some(template) = object.at(path.iter().copied()).filter(|t| !t.is_null()) {
@@ -157,8 +157,8 @@ fn check_namespace(
     found: &Found<'_>,
     effects: &mut Effects,
 ) -> Result<(), Box<Denial>> {
-    let (policy, errors) = Policy::of_namespace(namespace);
-    let stored = request.old.map(Policy::of_namespace);
+    let (policy, errors) = NamespacePolicy::of_namespace(namespace);
+    let stored = request.old.map(NamespacePolicy::of_namespace);
     // Labels that were invalid already do not block other changes of the namespace.
     let is_stored = stored.is_some_and(|(_, stored)| *stored == *errors);
     if !errors.is_empty() && !is_stored {
@@ -276,20 +276,24 @@ impl Level {
 
 /// A version of the standards: the latest one, or that of a minor release of Kubernetes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Version {
+enum StandardVersion {
     Latest,
     Minor(u32),
 }
 
-impl Version {
-    fn parse(text: &str) -> Option<Version> {
+impl StandardVersion {
+    fn parse(text: &str) -> Option<StandardVersion> {
         if text == "latest" {
-            return Some(Version::Latest);
+            return Some(StandardVersion::Latest);
         }
         let minor = text.strip_prefix("v1.")?;
         // Rust's `parse` would also accept a plus sign and leading zeros.
         let is_plain = minor.bytes().all(|b| b.is_ascii_digit()) && (minor == "0" || !minor.starts_with('0'));
-        minor.parse().ok().filter(|_| is_plain).map(Version::Minor)
+        minor
+            .parse()
+            .ok()
+            .filter(|_| is_plain)
+            .map(StandardVersion::Minor)
     }
 }
 
@@ -297,21 +301,21 @@ impl Version {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct LevelVersion {
     level: Level,
-    version: Version,
+    version: StandardVersion,
 }
 
 impl fmt::Display for LevelVersion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:", self.level.name())?;
         match self.version {
-            Version::Latest => f.write_str("latest"),
-            Version::Minor(minor) => write!(f, "v1.{minor}"),
+            StandardVersion::Latest => f.write_str("latest"),
+            StandardVersion::Minor(minor) => write!(f, "v1.{minor}"),
         }
     }
 }
 
 /// The policy that the labels of a namespace ask for.
-struct Policy {
+struct NamespacePolicy {
     enforce: LevelVersion,
     warn: LevelVersion,
 }
@@ -320,9 +324,9 @@ const LABELS: &str = "pod-security.kubernetes.io/";
 const LEVELS_TEXT: &str = "must be one of privileged, baseline, restricted";
 const VERSIONS_TEXT: &str = "must be \"latest\" or \"v1.x\"";
 
-impl Policy {
+impl NamespacePolicy {
     /// The policy of a namespace, and the errors of its labels. Errors enforce the strictest standard, and warn of none.
-    fn of_namespace(namespace: &Value) -> (Policy, ErrorList) {
+    fn of_namespace(namespace: &Value) -> (NamespacePolicy, ErrorList) {
         let mut errors = ErrorList::new();
         let labels = namespace.at(["metadata", "labels"]).and_then(Value::as_object);
         // Every write of a pod comes here, so no key is formatted.
@@ -339,7 +343,7 @@ impl Policy {
         let mut mode = |name: &str, version: &str, fallback: Level| {
             let mut result = LevelVersion {
                 level: Level::Privileged,
-                version: Version::Latest,
+                version: StandardVersion::Latest,
             };
             if let Some(text) = label(name) {
                 result.level = Level::parse(text).unwrap_or_else(|| {
@@ -348,9 +352,9 @@ impl Policy {
                 });
             }
             if let Some(text) = label(version) {
-                result.version = Version::parse(text).unwrap_or_else(|| {
+                result.version = StandardVersion::parse(text).unwrap_or_else(|| {
                     refuse(version, text, VERSIONS_TEXT);
-                    Version::Latest
+                    StandardVersion::Latest
                 });
             }
             result
@@ -367,11 +371,11 @@ impl Policy {
                 warn.version = enforce.version;
             }
         }
-        (Policy { enforce, warn }, errors)
+        (NamespacePolicy { enforce, warn }, errors)
     }
 
     /// Returns whether pods that another policy allowed may be refused.
-    fn tightens(&self, old: &Policy) -> bool {
+    fn tightens(&self, old: &NamespacePolicy) -> bool {
         let is_same_version = self.enforce.version == old.enforce.version;
         self.enforce != old.enforce
             && self.enforce.level != Level::Privileged

@@ -56,15 +56,15 @@ pub(super) enum Result {
 
 /// Compiles the expressions of one policy, which may use its variables.
 #[derive(Debug, Default)]
-pub(super) struct Compiler {
+pub(super) struct ExpressionCompiler {
     /// The variables that are declared so far; none where expressions may not use any.
     variables: Option<Vec<(String, Arc<Shape>)>>,
 }
 
-impl Compiler {
+impl ExpressionCompiler {
     /// A compiler for a policy with variables.
-    pub(super) fn with_variables() -> Compiler {
-        Compiler {
+    pub(super) fn with_variables() -> ExpressionCompiler {
+        ExpressionCompiler {
             variables: Some(Vec::new()),
         }
     }

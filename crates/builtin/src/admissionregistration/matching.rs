@@ -1,6 +1,6 @@
 //! The requests that a webhook or policy matches: rules, selectors and conditions.
 
-use super::expressions::{Compiler, Declarations, Result};
+use super::expressions::{Declarations, ExpressionCompiler, Result};
 use crate::Cursor;
 use crate::checks::{Report, Rule, labels, names};
 use crate::prepare::{object_in, objects_in, set_default};
@@ -183,7 +183,7 @@ pub(super) fn check_conditions(
     if count > MAX_CONDITIONS {
         errors.push_with(|| FieldError::too_many(conditions.path(), count, MAX_CONDITIONS));
     }
-    let compiler = Compiler::default();
+    let compiler = ExpressionCompiler::default();
     let declarations = Declarations {
         has_params,
         has_authorizer: true,

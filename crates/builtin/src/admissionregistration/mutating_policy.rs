@@ -1,6 +1,6 @@
 //! MutatingAdmissionPolicy.
 
-use super::expressions::{Compiler, Declarations, Result};
+use super::expressions::{Declarations, ExpressionCompiler, Result};
 use super::matching;
 use super::policy;
 use crate::checks::{Report, Rule};
@@ -46,7 +46,7 @@ impl BuiltinKind for MutatingAdmissionPolicy {
         let spec = root.field("spec");
         policy::check_common(&spec, write, errors);
         matching::check_mutating_operations(&spec.field("matchConstraints"), errors);
-        let mut compiler = Compiler::with_variables();
+        let mut compiler = ExpressionCompiler::with_variables();
         policy::check_variables(&spec, &mut compiler, &BTreeSet::new(), errors);
         let mutations = spec.field("mutations");
         if mutations.list().is_empty() {
@@ -71,7 +71,7 @@ impl BuiltinKind for MutatingAdmissionPolicy {
 
 fn check_mutation(
     mutation: &Cursor<'_, '_>,
-    compiler: &Compiler,
+    compiler: &ExpressionCompiler,
     declarations: Declarations,
     stored: &BTreeSet<&str>,
     errors: &mut ErrorList,

@@ -1,6 +1,6 @@
 //! ValidatingAdmissionPolicy, and the parts that mutating policies share.
 
-use super::expressions::{Compiler, Declarations, Result};
+use super::expressions::{Declarations, ExpressionCompiler, Result};
 use super::matching::{self, FAILURE_POLICIES, stored_expressions};
 use crate::checks::{Report, Rule, conditions, go, names, update};
 use crate::prepare::{self, object_if_set, object_in, set_default};
@@ -128,7 +128,7 @@ fn check_param_kind(params: &Cursor<'_, '_>, errors: &mut ErrorList) {
 /// Checks the variables of a policy; each may use those before it.
 pub(super) fn check_variables(
     spec: &Cursor<'_, '_>,
-    compiler: &mut Compiler,
+    compiler: &mut ExpressionCompiler,
     stored: &BTreeSet<&str>,
     errors: &mut ErrorList,
 ) {
@@ -171,8 +171,8 @@ fn check_expressions(name: &str, spec: &Cursor<'_, '_>, write: &Write<'_>, error
     // kube-apiserver looks up variables among the stored validations, too.
     let stored = stored_expressions(old("validations"), "expression");
     let mut compiler = match spec.field("variables").list() {
-        [] => Compiler::default(),
-        _ => Compiler::with_variables(),
+        [] => ExpressionCompiler::default(),
+        _ => ExpressionCompiler::with_variables(),
     };
     check_variables(spec, &mut compiler, &stored, errors);
     let (validations, annotations) = (spec.field("validations"), spec.field("auditAnnotations"));
@@ -211,7 +211,7 @@ fn check_expressions(name: &str, spec: &Cursor<'_, '_>, write: &Write<'_>, error
 
 fn check_validation(
     validation: &Cursor<'_, '_>,
-    compiler: &Compiler,
+    compiler: &ExpressionCompiler,
     declarations: Declarations,
     stored: &BTreeSet<&str>,
     stored_messages: &BTreeSet<&str>,
@@ -263,7 +263,7 @@ fn check_validation(
 fn check_audit_annotation(
     policy: &str,
     annotation: &Cursor<'_, '_>,
-    compiler: &Compiler,
+    compiler: &ExpressionCompiler,
     declarations: Declarations,
     stored: &BTreeSet<&str>,
     errors: &mut ErrorList,

@@ -5,7 +5,7 @@ use scantling_notation::timestamp;
 use scantling_value::go;
 
 /// The numbers that a field may have, and names for them.
-struct Bounds {
+struct FieldBounds {
     min: u64,
     max: u64,
     names: &'static [(&'static str, u64)],
@@ -36,12 +36,12 @@ const WEEKDAYS: &[(&str, u64)] = &[
     ("sat", 6),
 ];
 
-const fn bounds(min: u64, max: u64, names: &'static [(&'static str, u64)]) -> Bounds {
-    Bounds { min, max, names }
+const fn bounds(min: u64, max: u64, names: &'static [(&'static str, u64)]) -> FieldBounds {
+    FieldBounds { min, max, names }
 }
 
 /// Minute, hour, day of the month, month, day of the week.
-const FIELDS: [Bounds; 5] = [
+const FIELDS: [FieldBounds; 5] = [
     bounds(0, 59, &[]),
     bounds(0, 23, &[]),
     bounds(1, 31, &[]),
@@ -154,7 +154,7 @@ fn skip_number(text: &str) -> Option<&str> {
 }
 
 /// Checks `number`, `number-number` or `*`, with an optional `/step`.
-fn check_range(range: &str, bounds: &Bounds) -> Result<(), String> {
+fn check_range(range: &str, bounds: &FieldBounds) -> Result<(), String> {
     let parts: Vec<&str> = range.split('/').collect();
     let ends: Vec<&str> = parts
         .first()
@@ -205,7 +205,7 @@ fn check_range(range: &str, bounds: &Bounds) -> Result<(), String> {
     Ok(())
 }
 
-fn number_or_name(text: &str, bounds: &Bounds) -> Result<u64, String> {
+fn number_or_name(text: &str, bounds: &FieldBounds) -> Result<u64, String> {
     let lower = text.to_lowercase();
     match bounds.names.iter().find(|(name, _)| *name == lower) {
         Some((_, number)) => Ok(*number),

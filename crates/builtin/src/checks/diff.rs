@@ -168,7 +168,7 @@ fn groups(steps: &[Step]) -> Vec<Vec<Step>> {
 fn steps(old: &[&str], new: &[&str]) -> Vec<Step> {
     let mut steps = Vec::new();
     let (mut i, mut j) = (0, 0);
-    for (in_old, in_new, length) in Matcher::new(old, new).blocks() {
+    for (in_old, in_new, length) in BlockMatcher::new(old, new).blocks() {
         if i < in_old || j < in_new {
             steps.push(Step {
                 is_equal: false,
@@ -188,14 +188,14 @@ fn steps(old: &[&str], new: &[&str]) -> Vec<Step> {
     steps
 }
 
-struct Matcher<'l> {
+struct BlockMatcher<'l> {
     old: &'l [&'l str],
     new: &'l [&'l str],
     /// The positions of each line in the new text, without lines that are too frequent.
     positions: BTreeMap<&'l str, Vec<usize>>,
 }
 
-impl<'l> Matcher<'l> {
+impl<'l> BlockMatcher<'l> {
     fn new(old: &'l [&'l str], new: &'l [&'l str]) -> Self {
         let mut positions: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
         for (j, line) in new.iter().enumerate() {
@@ -207,7 +207,7 @@ impl<'l> Matcher<'l> {
             let most = new.len() / 100 + 1;
             positions.retain(|_, at| at.len() <= most);
         }
-        Matcher { old, new, positions }
+        BlockMatcher { old, new, positions }
     }
 
     /// The blocks of lines that both have, in order; the last one is empty and at the end.

@@ -21,11 +21,11 @@ struct GateStep {
     spared: Option<(&'static str, &'static [&'static str])>,
 }
 
-type Plan = BTreeMap<TypeId, Vec<GateStep>>;
+type DropPlan = BTreeMap<TypeId, Vec<GateStep>>;
 
 /// The fields of all structs that have a gate or lead to one.
-fn plan() -> &'static Plan {
-    static PLAN: OnceLock<Plan> = OnceLock::new();
+fn plan() -> &'static DropPlan {
+    static PLAN: OnceLock<DropPlan> = OnceLock::new();
     PLAN.get_or_init(|| {
         let table = TypeTable::latest();
         let mut reaching: BTreeSet<TypeId> = BTreeSet::new();

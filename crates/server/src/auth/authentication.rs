@@ -94,17 +94,17 @@ impl Credential {
 
 /// The known tokens. They are kept as digests, so that memory dumps and logs never contain a token.
 #[derive(Default)]
-pub(crate) struct Tokens {
+pub(crate) struct KnownTokens {
     users: BTreeMap<[u8; 32], Arc<User>>,
 }
 
-impl fmt::Debug for Tokens {
+impl fmt::Debug for KnownTokens {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Tokens({})", self.users.len())
     }
 }
 
-impl Tokens {
+impl KnownTokens {
     /// Adds one token.
     pub(crate) fn add(&mut self, token: &str, user: User) {
         self.users.insert(digest(token), Arc::new(user));
@@ -223,7 +223,7 @@ mod tests {
 
     #[test]
     fn token_files() {
-        let mut t = Tokens::default();
+        let mut t = KnownTokens::default();
         t.add_file("# comment\ntok,alice,1,\"system:masters,dev\"\nother,bob,2\n")
             .unwrap();
         let accepted = |header: &str| match t.authorization(Some(header)) {

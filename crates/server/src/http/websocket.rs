@@ -1,7 +1,7 @@
 //! Watches over WebSocket: the handshake, and events as frames.
 
 use crate::api::MAX_BODY;
-use crate::auth::authentication::{Credential, Tokens};
+use crate::auth::authentication::{Credential, KnownTokens};
 use crate::codec::cbor;
 use crate::codec::media::Encoding;
 use crate::http::reply::Body;
@@ -107,7 +107,7 @@ impl Upgrade {
     }
 
     /// The credential among the subprotocols. If it is accepted, it is no longer offered.
-    pub(crate) fn credential(&mut self, tokens: &Tokens) -> Credential {
+    pub(crate) fn credential(&mut self, tokens: &KnownTokens) -> Credential {
         let lines = self.headers.get_all(header::SEC_WEBSOCKET_PROTOCOL);
         let lines = lines.iter().map(|line| String::from_utf8_lossy(line.as_bytes()));
         let (token, others) = match bearer(lines) {

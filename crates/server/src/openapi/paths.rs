@@ -13,7 +13,7 @@ use scantling_value::{Map, Value};
 use std::collections::BTreeMap;
 
 /// Writes the paths of a kind, and the schema of its lists.
-pub(super) struct Writer<'a> {
+pub(super) struct PathsWriter<'a> {
     kind: &'a Kind,
     version: &'a Version,
     /// The name of the kind's schema.
@@ -57,9 +57,9 @@ const DELETE: &[&str] = &[
 /// The methods that a proxy passes on.
 const PROXIED: &[&str] = &["delete", "get", "head", "options", "patch", "post", "put"];
 
-impl<'a> Writer<'a> {
+impl<'a> PathsWriter<'a> {
     pub(super) fn new(kind: &'a Kind, version: &'a Version) -> Self {
-        Writer {
+        PathsWriter {
             kind,
             version,
             name: schema_name(&kind.group, &version.name, &kind.kind),

@@ -1,7 +1,7 @@
 //! The OpenAPI v2 document, converted from the v3 documents kind by kind.
 
 use super::models::ModelRenderer;
-use super::paths::Writer;
+use super::paths::PathsWriter;
 use super::{META, SCALE, object, reference, routes};
 use crate::kinds::kind::{Kind, Kinds, Version};
 use base64::Engine as _;
@@ -27,7 +27,7 @@ pub(super) fn of_kind(kind: &Kind) -> Result<(Map, Map), String> {
     let mut paths = Vec::new();
     let mut schemas: Vec<(Str, Value)> = Vec::new();
     for version in &versions {
-        let writer = Writer::new(kind, version);
+        let writer = PathsWriter::new(kind, version);
         paths.extend(writer.paths());
         if !kind.built_in {
             schemas.push((writer.list_name().into(), writer.list_schema()));
@@ -37,7 +37,7 @@ pub(super) fn of_kind(kind: &Kind) -> Result<(Map, Map), String> {
         let published = kind.codec.published(kind, &versions, OpenApiVersion::V2)?;
         let names = versions
             .iter()
-            .map(|version| Writer::new(kind, version).name.into());
+            .map(|version| PathsWriter::new(kind, version).name.into());
         // `published` has one schema per version, in their order.
         schemas.extend(names.zip(published));
     }
@@ -57,7 +57,7 @@ pub(super) fn shared(kinds: &Kinds) -> (Map, Map) {
     let built_in = kinds.all().filter(|kind| kind.built_in);
     let served = built_in.flat_map(|kind| kind.versions.iter().filter(|v| v.served).map(move |v| (kind, v)));
     let of_kinds: Vec<Map> = served
-        .map(|(kind, version)| Writer::new(kind, version).paths())
+        .map(|(kind, version)| PathsWriter::new(kind, version).paths())
         .collect();
     let mut schemas = Map::new();
     // Custom resources may have a scale.

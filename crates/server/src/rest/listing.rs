@@ -125,7 +125,7 @@ impl Listing {
     /// The whole text.
     pub(crate) fn into_bytes(self) -> Bytes {
         let mut out = Vec::with_capacity(self.len().unwrap_or_default());
-        Writer::new(self).write(usize::MAX, &mut out);
+        ListingWriter::new(self).write(usize::MAX, &mut out);
         out.into()
     }
 
@@ -133,13 +133,13 @@ impl Listing {
     pub(crate) fn into_body(self) -> ListBody {
         ListBody {
             left: self.len().map(|length| length as u64),
-            writer: Writer::new(self),
+            writer: ListingWriter::new(self),
         }
     }
 
     /// The same, compressed.
     pub(crate) fn into_gzip(self) -> GzipBody {
-        GzipBody::new(CompressorInput::List(Writer::new(self)))
+        GzipBody::new(CompressorInput::List(ListingWriter::new(self)))
     }
 }
 
@@ -179,16 +179,16 @@ impl SharedListings {
 }
 
 /// A list that is being rendered.
-struct Writer {
+struct ListingWriter {
     list: Listing,
     /// The number of items written; `None` before the beginning is.
     written: Option<usize>,
     is_complete: bool,
 }
 
-impl Writer {
-    fn new(list: Listing) -> Writer {
-        Writer {
+impl ListingWriter {
+    fn new(list: Listing) -> ListingWriter {
+        ListingWriter {
             list,
             written: None,
             is_complete: false,
@@ -231,7 +231,7 @@ impl Writer {
 
 /// An uncompressed body.
 pub(crate) struct ListBody {
-    writer: Writer,
+    writer: ListingWriter,
     left: Option<u64>,
 }
 
@@ -268,7 +268,7 @@ impl Body for ListBody {
 
 /// The input of the compressor.
 enum CompressorInput {
-    List(Writer),
+    List(ListingWriter),
     Bytes(Bytes),
 }
 

@@ -33,7 +33,7 @@ const MAX_SPIN: Duration = Duration::from_micros(100);
 const BATCH_BYTES: usize = 4 << 20;
 
 /// The channel back to the caller.
-pub(crate) type Reply<T> = oneshot::Sender<Result<T, StoreError>>;
+pub(crate) type WriteReply<T> = oneshot::Sender<Result<T, StoreError>>;
 
 #[derive(Debug)]
 pub(crate) struct WriteQueue {
@@ -103,8 +103,8 @@ pub(crate) struct Batch {
     pub(crate) events: Vec<Arc<Event>>,
     changes: LatestEvents,
     /// The outcome of each write, to be sent once the record is durable.
-    pub(crate) decided: Vec<(Result<Event, StoreError>, Reply<Event>)>,
-    pub(crate) tasks: Vec<(MaintenanceTask, Reply<()>)>,
+    pub(crate) decided: Vec<(Result<Event, StoreError>, WriteReply<Event>)>,
+    pub(crate) tasks: Vec<(MaintenanceTask, WriteReply<()>)>,
 }
 
 /// A task for the writer besides writes.
@@ -173,7 +173,7 @@ impl WriteQueue {
         key: &str,
         write: &Write,
         caller: CallerMode,
-        reply: Reply<Event>,
+        reply: WriteReply<Event>,
     ) -> Option<(WriterLease<'_>, Batch)> {
         let mut guard = self.pending.lock();
         let pending = &mut *guard;
@@ -219,7 +219,7 @@ impl WriteQueue {
     }
 
     /// Submits a task for the writer.
-    pub(crate) fn submit_task(&self, task: MaintenanceTask, reply: Reply<()>) {
+    pub(crate) fn submit_task(&self, task: MaintenanceTask, reply: WriteReply<()>) {
         let mut pending = self.pending.lock();
         if pending.closed {
             return;

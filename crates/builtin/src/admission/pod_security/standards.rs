@@ -1,6 +1,6 @@
 //! The Pod Security Standards: one row per check.
 
-use super::{Level, LevelVersion, Version};
+use super::{Level, LevelVersion, StandardVersion};
 use scantling_value::{Value, go};
 use std::collections::BTreeSet;
 
@@ -8,12 +8,12 @@ use std::collections::BTreeSet;
 pub(super) struct Violations(pub(super) Vec<(String, String)>);
 
 /// A check: the standard and the first version that have it, and the check of a weaker standard that it replaces.
-struct Check {
+struct StandardCheck {
     id: &'static str,
     level: Level,
     since: u32,
     replaces: &'static str,
-    check: fn(&Pod<'_>, u32) -> Option<(String, String)>,
+    check: fn(&PodView<'_>, u32) -> Option<(String, String)>,
 }
 
 const fn check(
@@ -21,9 +21,9 @@ const fn check(
     level: Level,
     since: u32,
     replaces: &'static str,
-    check: fn(&Pod<'_>, u32) -> Option<(String, String)>,
-) -> Check {
-    Check {
+    check: fn(&PodView<'_>, u32) -> Option<(String, String)>,
+) -> StandardCheck {
+    StandardCheck {
         id,
         level,
         since,
@@ -36,7 +36,7 @@ const fn check(
 const NEWEST: u32 = 37;
 
 /// The checks in the order of their reasons.
-const CHECKS: &[Check] = &[
+const CHECKS: &[StandardCheck] = &[
     check("appArmorProfile", Level::Baseline, 0, "", app_armor),
     check(
         "capabilities_baseline",
@@ -103,33 +103,33 @@ const CHECKS: &[Check] = &[
 /// Checks a pod, or a pod template, against a standard.
 pub(super) fn evaluate(pod: &Value, standard: LevelVersion) -> Violations {
     let version = match standard.version {
-        Version::Latest => NEWEST,
+        StandardVersion::Latest => NEWEST,
         // Later versions have the checks of the newest one.
-        Version::Minor(minor) => minor.min(NEWEST),
+        StandardVersion::Minor(minor) => minor.min(NEWEST),
     };
-    let applies = |check: &&Check| check.level <= standard.level && version >= check.since;
+    let applies = |check: &&StandardCheck| check.level <= standard.level && version >= check.since;
     // A stricter check reports what the weaker one would, so that each problem is listed once.
     let replaced: BTreeSet<&str> = CHECKS.iter().filter(applies).map(|c| c.replaces).collect();
     if standard.level == Level::Privileged {
         return Violations(Vec::new());
     }
-    let pod = Pod::new(pod);
+    let pod = PodView::new(pod);
     let checks = CHECKS.iter().filter(applies).filter(|c| !replaced.contains(c.id));
     Violations(checks.filter_map(|c| (c.check)(&pod, version)).collect())
 }
 
 /// A pod as the checks see it.
-struct Pod<'v> {
+struct PodView<'v> {
     object: &'v Value,
     /// Init containers, containers and ephemeral containers.
     containers: Vec<&'v Value>,
 }
 
-impl<'v> Pod<'v> {
+impl<'v> PodView<'v> {
     fn new(object: &'v Value) -> Self {
         let fields = ["initContainers", "containers", "ephemeralContainers"].into_iter();
         let containers = fields.flat_map(|field| object.list_at(["spec", field])).collect();
-        Pod { object, containers }
+        PodView { object, containers }
     }
 
     fn spec(&self, path: &[&str]) -> Option<&'v Value> {
@@ -146,8 +146,8 @@ impl<'v> Pod<'v> {
     }
 
     /// The names of the containers for which a test of their security context holds.
-    fn containers_where(&self, holds: impl Fn(&Context<'v>) -> bool) -> Vec<&'v str> {
-        let matching = self.containers.iter().filter(|c| holds(&Context(c)));
+    fn containers_where(&self, holds: impl Fn(&ContainerContext<'v>) -> bool) -> Vec<&'v str> {
+        let matching = self.containers.iter().filter(|c| holds(&ContainerContext(c)));
         matching.map(|c| c.get_str("name")).collect()
     }
 
@@ -171,9 +171,9 @@ impl<'v> Pod<'v> {
 }
 
 /// The security context of a container.
-struct Context<'v>(&'v Value);
+struct ContainerContext<'v>(&'v Value);
 
-impl<'v> Context<'v> {
+impl<'v> ContainerContext<'v> {
     fn get(&self, path: &[&str]) -> Option<&'v Value> {
         let path = ["securityContext"].into_iter().chain(path.iter().copied());
         self.0.at(path).filter(|v| !v.is_null())
@@ -216,7 +216,7 @@ fn text_of(value: Option<&Value>) -> &str {
     value.and_then(Value::as_str).unwrap_or("")
 }
 
-fn app_armor(pod: &Pod<'_>, _version: u32) -> Option<(String, String)> {
+fn app_armor(pod: &PodView<'_>, _version: u32) -> Option<(String, String)> {
     const ANNOTATION: &str = "container.apparmor.security.beta.kubernetes.io/";
     const PATH: &[&str] = &["appArmorProfile"];
     let is_bad = |profile: Option<&Value>| {
@@ -226,7 +226,7 @@ fn app_armor(pod: &Pod<'_>, _version: u32) -> Option<(String, String)> {
     let all = pod
         .containers
         .iter()
-        .map(|c| Context(c).get(PATH))
+        .map(|c| ContainerContext(c).get(PATH))
         .chain([pod.context(PATH)]);
     let values: BTreeSet<&str> = all
         .filter(|p| is_bad(*p))
@@ -280,8 +280,8 @@ const DEFAULT_CAPABILITIES: &[&str] = &[
 ];
 
 /// The containers that add capabilities beyond allowed ones.
-fn added_capabilities(pod: &Pod<'_>, allowed: &[&str]) -> Option<String> {
-    let added = |c: &Context<'_>| {
+fn added_capabilities(pod: &PodView<'_>, allowed: &[&str]) -> Option<String> {
+    let added = |c: &ContainerContext<'_>| {
         let added = c.list(&["capabilities", "add"]).into_iter();
         added
             .filter(|a| !allowed.contains(a))
@@ -289,7 +289,11 @@ fn added_capabilities(pod: &Pod<'_>, allowed: &[&str]) -> Option<String> {
             .collect::<Vec<_>>()
     };
     let containers = pod.containers_where(|c| !added(c).is_empty());
-    let all: BTreeSet<String> = pod.containers.iter().flat_map(|c| added(&Context(c))).collect();
+    let all: BTreeSet<String> = pod
+        .containers
+        .iter()
+        .flat_map(|c| added(&ContainerContext(c)))
+        .collect();
     let detail = || {
         format!(
             "{} must not include {} in securityContext.capabilities.add",
@@ -300,14 +304,14 @@ fn added_capabilities(pod: &Pod<'_>, allowed: &[&str]) -> Option<String> {
     (!containers.is_empty()).then(detail)
 }
 
-fn capabilities_baseline(pod: &Pod<'_>, _version: u32) -> Option<(String, String)> {
+fn capabilities_baseline(pod: &PodView<'_>, _version: u32) -> Option<(String, String)> {
     violation(
         "non-default capabilities",
         added_capabilities(pod, DEFAULT_CAPABILITIES)?,
     )
 }
 
-fn capabilities_restricted(pod: &Pod<'_>, version: u32) -> Option<(String, String)> {
+fn capabilities_restricted(pod: &PodView<'_>, version: u32) -> Option<(String, String)> {
     // Windows has no capabilities. Up to v1.24, the standards ignored the operating system.
     if version >= 25 && pod.is_windows() {
         return None;
@@ -329,7 +333,7 @@ fn capabilities_restricted(pod: &Pod<'_>, version: u32) -> Option<(String, Strin
     violation("unrestricted capabilities", details.join("; "))
 }
 
-fn host_namespaces(pod: &Pod<'_>, _version: u32) -> Option<(String, String)> {
+fn host_namespaces(pod: &PodView<'_>, _version: u32) -> Option<(String, String)> {
     let namespaces = ["hostNetwork", "hostPID", "hostIPC"].into_iter();
     let set: Vec<String> = namespaces
         .filter(|n| pod.spec(&[n]) == Some(&Value::Bool(true)))
@@ -341,7 +345,7 @@ fn host_namespaces(pod: &Pod<'_>, _version: u32) -> Option<(String, String)> {
     violation("host namespaces", set.join(", "))
 }
 
-fn host_path_volumes(pod: &Pod<'_>, _version: u32) -> Option<(String, String)> {
+fn host_path_volumes(pod: &PodView<'_>, _version: u32) -> Option<(String, String)> {
     let volumes = pod.object.list_at(["spec", "volumes"]).iter();
     let on_host = |v: &&Value| v.get("hostPath").is_some_and(|h| !h.is_null());
     let volumes: Vec<&str> = volumes.filter(on_host).map(|v| v.get_str("name")).collect();
@@ -352,7 +356,7 @@ fn host_path_volumes(pod: &Pod<'_>, _version: u32) -> Option<(String, String)> {
     violation("hostPath volumes", format!("{noun} {}", quoted(volumes)))
 }
 
-fn host_ports(pod: &Pod<'_>, _version: u32) -> Option<(String, String)> {
+fn host_ports(pod: &PodView<'_>, _version: u32) -> Option<(String, String)> {
     let ports = |container: &Value| {
         let ports = container.list("ports").iter();
         let ports = ports.filter_map(|p| p.get("hostPort").and_then(Value::as_int));
@@ -375,7 +379,7 @@ fn host_ports(pod: &Pod<'_>, _version: u32) -> Option<(String, String)> {
     )
 }
 
-fn probe_hosts(pod: &Pod<'_>, _version: u32) -> Option<(String, String)> {
+fn probe_hosts(pod: &PodView<'_>, _version: u32) -> Option<(String, String)> {
     const HANDLERS: [&[&str]; 5] = [
         &["livenessProbe"],
         &["readinessProbe"],
@@ -411,7 +415,7 @@ fn probe_hosts(pod: &Pod<'_>, _version: u32) -> Option<(String, String)> {
     )
 }
 
-fn privileged(pod: &Pod<'_>, _version: u32) -> Option<(String, String)> {
+fn privileged(pod: &PodView<'_>, _version: u32) -> Option<(String, String)> {
     let containers = pod.containers_where(|c| c.get(&["privileged"]) == Some(&Value::Bool(true)));
     let who = setters(false, &containers)?;
     violation(
@@ -420,21 +424,21 @@ fn privileged(pod: &Pod<'_>, _version: u32) -> Option<(String, String)> {
     )
 }
 
-fn proc_mount_baseline(pod: &Pod<'_>, version: u32) -> Option<(String, String)> {
+fn proc_mount_baseline(pod: &PodView<'_>, version: u32) -> Option<(String, String)> {
     if version >= 35 && pod.has_own_users() {
         return None;
     }
     proc_mount(pod, version)
 }
 
-fn proc_mount(pod: &Pod<'_>, _version: u32) -> Option<(String, String)> {
+fn proc_mount(pod: &PodView<'_>, _version: u32) -> Option<(String, String)> {
     const PATH: &[&str] = &["procMount"];
     let is_bad = |mount: Option<&Value>| mount.is_some_and(|m| m.as_str() != Some("Default"));
     let containers = pod.containers_where(|c| is_bad(c.get(PATH)));
     let mounts = pod
         .containers
         .iter()
-        .map(|c| Context(c).get(PATH))
+        .map(|c| ContainerContext(c).get(PATH))
         .filter(|m| is_bad(*m));
     let mounts: BTreeSet<&str> = mounts.map(text_of).collect();
     let who = setters(false, &containers)?;
@@ -447,7 +451,7 @@ fn proc_mount(pod: &Pod<'_>, _version: u32) -> Option<(String, String)> {
     )
 }
 
-fn se_linux(pod: &Pod<'_>, version: u32) -> Option<(String, String)> {
+fn se_linux(pod: &PodView<'_>, version: u32) -> Option<(String, String)> {
     const PATH: &[&str] = &["seLinuxOptions"];
     const TYPES: &[&str] = &["", "container_t", "container_init_t", "container_kvm_t"];
     let is_bad_type = |t: &str| !(TYPES.contains(&t) || (version >= 31 && t == "container_engine_t"));
@@ -461,7 +465,7 @@ fn se_linux(pod: &Pod<'_>, version: u32) -> Option<(String, String)> {
     let all = pod
         .containers
         .iter()
-        .map(|c| Context(c).get(PATH))
+        .map(|c| ContainerContext(c).get(PATH))
         .chain([pod.context(PATH)]);
     let all: Vec<&Value> = all.flatten().collect();
     let types: BTreeSet<&str> = all
@@ -495,7 +499,7 @@ fn is_bad_seccomp(profile: Option<&Value>) -> bool {
     profile.is_some_and(|p| !matches!(p.get_str("type"), "Localhost" | "RuntimeDefault"))
 }
 
-fn seccomp_baseline(pod: &Pod<'_>, version: u32) -> Option<(String, String)> {
+fn seccomp_baseline(pod: &PodView<'_>, version: u32) -> Option<(String, String)> {
     if version < 19 {
         return seccomp_annotations(pod);
     }
@@ -504,7 +508,7 @@ fn seccomp_baseline(pod: &Pod<'_>, version: u32) -> Option<(String, String)> {
     let all = pod
         .containers
         .iter()
-        .map(|c| Context(c).get(SECCOMP))
+        .map(|c| ContainerContext(c).get(SECCOMP))
         .chain([pod.context(SECCOMP)]);
     let values: BTreeSet<&str> = all
         .filter(|p| is_bad_seccomp(*p))
@@ -519,7 +523,7 @@ fn seccomp_baseline(pod: &Pod<'_>, version: u32) -> Option<(String, String)> {
 }
 
 /// Profiles were annotations before they became fields.
-fn seccomp_annotations(pod: &Pod<'_>) -> Option<(String, String)> {
+fn seccomp_annotations(pod: &PodView<'_>) -> Option<(String, String)> {
     const POD: &str = "seccomp.security.alpha.kubernetes.io/pod";
     const CONTAINER: &str = "container.seccomp.security.alpha.kubernetes.io/";
     let is_allowed =
@@ -543,7 +547,7 @@ fn seccomp_annotations(pod: &Pod<'_>) -> Option<(String, String)> {
     )
 }
 
-fn seccomp_restricted(pod: &Pod<'_>, version: u32) -> Option<(String, String)> {
+fn seccomp_restricted(pod: &PodView<'_>, version: u32) -> Option<(String, String)> {
     if version >= 25 && pod.is_windows() {
         return None;
     }
@@ -562,7 +566,7 @@ fn seccomp_restricted(pod: &Pod<'_>, version: u32) -> Option<(String, String)> {
     violation("seccompProfile", detail)
 }
 
-fn sysctls(pod: &Pod<'_>, version: u32) -> Option<(String, String)> {
+fn sysctls(pod: &PodView<'_>, version: u32) -> Option<(String, String)> {
     const SAFE: &[(u32, &str)] = &[
         (0, "kernel.shm_rmid_forced"),
         (0, "net.ipv4.ip_local_port_range"),
@@ -595,7 +599,7 @@ fn sysctls(pod: &Pod<'_>, version: u32) -> Option<(String, String)> {
     violation("forbidden sysctls", forbidden.join(", "))
 }
 
-fn host_process(pod: &Pod<'_>, _version: u32) -> Option<(String, String)> {
+fn host_process(pod: &PodView<'_>, _version: u32) -> Option<(String, String)> {
     const PATH: &[&str] = &["windowsOptions", "hostProcess"];
     let is_set = |v: Option<&Value>| v == Some(&Value::Bool(true));
     let containers = pod.containers_where(|c| is_set(c.get(PATH)));
@@ -606,11 +610,11 @@ fn host_process(pod: &Pod<'_>, _version: u32) -> Option<(String, String)> {
     )
 }
 
-fn privilege_escalation(pod: &Pod<'_>, version: u32) -> Option<(String, String)> {
+fn privilege_escalation(pod: &PodView<'_>, version: u32) -> Option<(String, String)> {
     if version >= 25 && pod.is_windows() {
         return None;
     }
-    let allows = |c: &Context<'_>| c.get(&["allowPrivilegeEscalation"]) != Some(&Value::Bool(false));
+    let allows = |c: &ContainerContext<'_>| c.get(&["allowPrivilegeEscalation"]) != Some(&Value::Bool(false));
     let containers = pod.containers_where(allows);
     let who = setters(false, &containers)?;
     violation(
@@ -619,7 +623,7 @@ fn privilege_escalation(pod: &Pod<'_>, version: u32) -> Option<(String, String)>
     )
 }
 
-fn restricted_volumes(pod: &Pod<'_>, _version: u32) -> Option<(String, String)> {
+fn restricted_volumes(pod: &PodView<'_>, _version: u32) -> Option<(String, String)> {
     const ALLOWED: &[&str] = &[
         "configMap",
         "csi",
@@ -660,7 +664,7 @@ fn restricted_volumes(pod: &Pod<'_>, _version: u32) -> Option<(String, String)> 
     )
 }
 
-fn run_as_non_root(pod: &Pod<'_>, version: u32) -> Option<(String, String)> {
+fn run_as_non_root(pod: &PodView<'_>, version: u32) -> Option<(String, String)> {
     const PATH: &[&str] = &["runAsNonRoot"];
     const REASON: &str = "runAsNonRoot != true";
     // In a user namespace of its own, the container's root is an unprivileged user of the host.
@@ -686,7 +690,7 @@ fn run_as_non_root(pod: &Pod<'_>, version: u32) -> Option<(String, String)> {
     )
 }
 
-fn run_as_user(pod: &Pod<'_>, version: u32) -> Option<(String, String)> {
+fn run_as_user(pod: &PodView<'_>, version: u32) -> Option<(String, String)> {
     const PATH: &[&str] = &["runAsUser"];
     if version >= 35 && pod.has_own_users() {
         return None;

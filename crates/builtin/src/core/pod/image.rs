@@ -4,13 +4,13 @@
 /// reference is not.
 pub(super) fn is_latest(image: &str) -> bool {
     parse(image).is_some_and(|reference| match reference {
-        Reference { tag: Some(tag), .. } => tag == "latest",
-        Reference { digest, .. } => digest.is_none(),
+        ImageReference { tag: Some(tag), .. } => tag == "latest",
+        ImageReference { digest, .. } => digest.is_none(),
     })
 }
 
 /// The parts of a reference that decide the pull policy.
-struct Reference<'a> {
+struct ImageReference<'a> {
     tag: Option<&'a str>,
     digest: Option<&'a str>,
 }
@@ -18,7 +18,7 @@ struct Reference<'a> {
 const MAX_NAME: usize = 255;
 
 /// Reads a reference as container registries do: `[domain/]path[:tag][@digest]`.
-fn parse(image: &str) -> Option<Reference<'_>> {
+fn parse(image: &str) -> Option<ImageReference<'_>> {
     // References are not image IDs: the parser of container registries refuses 64 hexadecimal digits.
     if image.len() == 64 && image.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f')) {
         return None;
@@ -39,7 +39,7 @@ fn parse(image: &str) -> Option<Reference<'_>> {
         && tag.is_none_or(is_tag)
         && digest.is_none_or(is_digest)
         && name <= MAX_NAME;
-    is_valid.then_some(Reference { tag, digest })
+    is_valid.then_some(ImageReference { tag, digest })
 }
 
 /// Splits off the domain: the first part, where it looks like a host.

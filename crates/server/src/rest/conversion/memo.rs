@@ -12,7 +12,7 @@ use std::sync::{Mutex, PoisonError};
 /// The conversions that a computation has asked for.
 #[derive(Debug, Default)]
 pub(crate) struct Memo {
-    done: Vec<Converted>,
+    done: Vec<DoneConversion>,
     key: Mutex<Option<ConversionKey>>,
 }
 
@@ -24,7 +24,7 @@ struct ConversionKey {
 }
 
 #[derive(Debug)]
-struct Converted {
+struct DoneConversion {
     key: ConversionKey,
     result: Result<Value, String>,
 }
@@ -32,7 +32,8 @@ struct Converted {
 impl Memo {
     /// Returns an object in another version. If it has not been converted yet, the computation fails and runs again.
     pub(crate) fn convert(&self, object: &Value, api_version: &str) -> Result<Value, String> {
-        let is_it = |done: &&Converted| done.key.api_version == api_version && done.key.object == *object;
+        let is_it =
+            |done: &&DoneConversion| done.key.api_version == api_version && done.key.object == *object;
         if let Some(done) = self.done.iter().find(is_it) {
             return done.result.clone();
         }
@@ -51,7 +52,7 @@ impl Memo {
 
     async fn convert_now(&mut self, webhook: &Webhook, key: ConversionKey, memory: &Budget) {
         let result = webhook.convert(&key.object, &key.api_version, memory).await;
-        self.done.push(Converted { key, result });
+        self.done.push(DoneConversion { key, result });
     }
 }
 

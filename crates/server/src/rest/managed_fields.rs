@@ -8,6 +8,7 @@ use crate::rest::conversion::{Memo, with_conversions};
 use crate::rest::write::Part;
 use crate::status::{ApiError, ApiResult};
 use jiff::Timestamp;
+use scantling_builtin::Subresource;
 use scantling_merge::apply::{
     ApplyError, FieldManager, Force, ScaleMapping, TypeCheck, Updated, Versions, scale_to_parent,
     scale_to_subresource,
@@ -87,6 +88,8 @@ fn manager<'a>(versions: &'a KindVersions<'_>, part: Part) -> FieldManager<'a> {
                 manager = manager.resets_paths(&name, kind.facts.status_keeps.iter().copied());
             }
         }
+        // kube-apiserver resets fields of these subresources without telling the managers.
+        Part::Other(Subresource::EphemeralContainers | Subresource::Resize) => {}
         // Other versions may have no status endpoint.
         _ if version.status => manager = manager.resets_paths(&asked, kind.facts.keeps.iter().copied()),
         _ => {}

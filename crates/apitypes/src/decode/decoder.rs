@@ -412,7 +412,13 @@ impl<'t> Decoder<'t> {
             let v = self.value(v, &field.ty, &at.field(field.name), before);
             self.stack.truncate(depth);
             self.structs.pop();
-            let is_unset = |v: &Value| field.presence == Presence::OmitEmpty && is_zero(v);
+            // Without a pointer, the zero time is the same as none.
+            let is_zero_time = |v: &Value| {
+                !matches!(field.ty, GoType::Pointer(_))
+                    && v.as_str()
+                        .is_some_and(|text| self.table.is_zero_time(&field.ty, text))
+            };
+            let is_unset = |v: &Value| field.presence == Presence::OmitEmpty && is_zero(v) || is_zero_time(v);
             if let Some(v) = v.filter(|v| self.in_memory.is_none() || !is_unset(v)) {
                 out.push((key, v));
             }

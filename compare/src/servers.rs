@@ -233,12 +233,17 @@ impl Server {
             self.captures.insert("uid", metadata("uid").to_owned());
         }
         let (path, query) = request.path.split_once('?').unwrap_or((&request.path, ""));
-        if created && !name.is_empty() && !query.contains("dryRun") {
-            let path = match request.method {
-                "POST" => format!("{path}/{}", utf8_percent_encode(name, SEGMENT)),
-                _ => path.to_owned(),
+        let is_stored = !metadata("resourceVersion").is_empty() && !query.contains("dryRun");
+        if created && is_stored && !name.is_empty() {
+            let name = utf8_percent_encode(name, SEGMENT).to_string();
+            let path = self.captures.fill(path);
+            let path = match (request.method, path.rsplit_once('/')) {
+                ("POST", _) => format!("{path}/{name}"),
+                // An apply to a subresource may create the object.
+                (_, Some((object, last))) if last != name => object.to_owned(),
+                _ => path,
             };
-            self.created.insert(self.captures.fill(&path));
+            self.created.insert(path);
         }
     }
 
@@ -251,11 +256,18 @@ impl Server {
             let query = "gracePeriodSeconds=0&propagationPolicy=Background";
             self.raw(&patch).await?;
             // A delete that meets a write of the server itself is a conflict.
+            let mut last = String::new();
             for _ in 0..5 {
                 let delete = PairRequest::new("DELETE", format!("{path}?{query}"), None);
-                if matches!(self.raw(&delete).await?.0, 200 | 202 | 404) {
+                let (status, _, _, body) = self.raw(&delete).await?;
+                last = String::from_utf8_lossy(&body).into_owned();
+                if matches!(status, 200 | 202 | 404) {
+                    last.clear();
                     break;
                 }
+            }
+            if !last.is_empty() {
+                return Err(format!("{} does not delete {path}: {last}", self.name).into());
             }
             if path.starts_with("/api/v1/namespaces/") && path.matches('/').count() == 4 {
                 let finalized = format!("{path}/finalize");

@@ -9,9 +9,9 @@ pub use attributes::Attributes;
 pub use parse::TableError;
 pub use resource::{ApiResource, ApiSubresource, Scope};
 
+use foldhash::HashMap;
 use index::NameIndex;
 use scantling_value::same_text;
-use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::OnceLock;
 
@@ -63,9 +63,9 @@ pub struct TypeTable {
     definitions: Vec<TypeDef>,
     resources: Vec<ApiResource>,
     /// Types by package and name.
-    names: BTreeMap<(&'static str, &'static str), TypeId>,
+    names: HashMap<(&'static str, &'static str), TypeId>,
     /// Packages by group and version.
-    versions: BTreeMap<(&'static str, &'static str), u16>,
+    versions: HashMap<(&'static str, &'static str), u16>,
 }
 
 /// A Go package of API types.

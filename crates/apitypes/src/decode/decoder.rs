@@ -378,7 +378,9 @@ impl<'t> Decoder<'t> {
         at: &Path<'_>,
         before: Option<Value>,
     ) -> Map {
-        let mut out = Vec::with_capacity(members.len());
+        // Defaults and preparation add a few fields to most structs.
+        const ADDED_LATER: usize = 4;
+        let mut out = Vec::with_capacity(members.len() + ADDED_LATER);
         if let Some(Value::Object(before)) = before {
             out.extend(before);
         }

@@ -4,7 +4,7 @@ use super::{
     ApiPackage, ApiResource, ApiSubresource, Attributes, Codec, Extensions, FieldDef, GoType, NameIndex,
     Presence, Release, StructDef, TypeDef, TypeId, TypeKind, TypeTable,
 };
-use std::collections::BTreeMap;
+use foldhash::HashMap;
 use std::fmt;
 
 /// A malformed line of the table.
@@ -35,8 +35,8 @@ impl TypeTable {
                 packages: Vec::new(),
                 definitions: Vec::new(),
                 resources: Vec::new(),
-                names: BTreeMap::new(),
-                versions: BTreeMap::new(),
+                names: HashMap::default(),
+                versions: HashMap::default(),
             },
             id: "",
             line: 0,

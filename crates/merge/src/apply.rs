@@ -11,7 +11,7 @@ mod scale;
 mod updater;
 
 pub use conflict::{Conflict, Conflicts};
-pub use managed::{ManagedError, ManagerId, ManagerOperation};
+pub use managed::{ManagedError, ManagerId, ManagerOperation, timestamp};
 pub use manager::{ApplyError, FieldManager, Force, TypeCheck, Updated};
 pub use scale::{ScaleMapping, scale_to_parent, scale_to_subresource};
 

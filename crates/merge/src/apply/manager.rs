@@ -285,10 +285,12 @@ impl<'a> FieldManager<'a> {
         manager: &str,
         now: Timestamp,
     ) -> Result<ManagedFields, ApplyError> {
-        let empty = self.empty_object();
-        let known = live.map_or(TypeCheck::Verified, |_| self.live);
+        let (live, known) = match live {
+            Some(live) => (Cow::Borrowed(live), self.live),
+            None => (self.empty_object(), TypeCheck::Verified),
+        };
         let new = self.versioned("new", new)?;
-        let live = self.versioned("live", live.unwrap_or(&empty))?;
+        let live = self.versioned("live", &live)?;
         let not_typed = |what: &str, object: &Value, why: &str| {
             let describe_object = self.describe_object(object);
             ApplyError::Internal(format!(

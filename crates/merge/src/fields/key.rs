@@ -37,10 +37,22 @@ pub(super) fn element_key(element: &Element) -> Str {
     match element {
         Element::Field(name) => field_key(name),
         Element::Key(keys) => {
-            let keys = Value::Object(keys.iter().cloned().collect());
-            format!("k:{}", keys.to_json()).into()
+            let mut key = b"k:{".to_vec();
+            for (i, (name, value)) in keys.iter().enumerate() {
+                if i > 0 {
+                    key.push(b',');
+                }
+                json::write_key(&mut key, name);
+                value.write_json(&mut key);
+            }
+            key.push(b'}');
+            Str::from_utf8_lossy(&key)
         }
-        Element::Value(value) => format!("v:{}", value.to_json()).into(),
+        Element::Value(value) => {
+            let mut key = b"v:".to_vec();
+            value.write_json(&mut key);
+            Str::from_utf8_lossy(&key)
+        }
         Element::Index(i) => format!("i:{i}").into(),
     }
 }

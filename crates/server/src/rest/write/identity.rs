@@ -19,8 +19,7 @@ pub(super) fn agent_name(user_agent: &str) -> String {
 
 /// The current time, as metadata has it.
 pub(crate) fn timestamp() -> String {
-    let now = jiff::Timestamp::now();
-    now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+    scantling_merge::apply::timestamp(jiff::Timestamp::now())
 }
 
 /// Generates the metadata of a new object.

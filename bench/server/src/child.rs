@@ -3,8 +3,9 @@
 use crate::Failure;
 use crate::client::Endpoint;
 use std::io::{BufRead, BufReader};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// A running server.
@@ -52,12 +53,71 @@ impl Drop for Processes {
     }
 }
 
+/// Callgrind, which counts the instructions of a process.
+pub struct Profiler {
+    /// The profile; the n-th dump has its number appended.
+    output: PathBuf,
+    dumps: AtomicUsize,
+}
+
+impl Profiler {
+    pub fn new(directory: &Path) -> Profiler {
+        Profiler {
+            output: directory.join("callgrind"),
+            dumps: AtomicUsize::new(0),
+        }
+    }
+
+    fn command(&self, program: &Path) -> Command {
+        let mut command = Command::new("valgrind");
+        command
+            .arg("--tool=callgrind")
+            .arg(format!("--callgrind-out-file={}", self.output.display()))
+            .arg(program)
+            // Without this setting, the program sets it and restarts itself, outside of the profiler.
+            .env("MIMALLOC_PURGE_DELAY", "1");
+        command
+    }
+
+    /// Writes the profile since the last dump, and returns its path.
+    pub fn dump(&self, server: &Server) -> Result<PathBuf, Failure> {
+        for child in &server.processes.children {
+            let control = Command::new("callgrind_control")
+                .args(["--dump", &child.id().to_string()])
+                .output()?;
+            if !control.status.success() {
+                return Err(String::from_utf8_lossy(&control.stderr).into());
+            }
+        }
+        let n = self.dumps.fetch_add(1, Ordering::Relaxed) + 1;
+        Ok(self.output.with_extension(n.to_string()))
+    }
+
+    /// The instructions of a profile.
+    pub fn total(profile: &Path) -> Result<f64, Failure> {
+        let text = std::fs::read_to_string(profile)?;
+        let total = text.lines().rev().find_map(|line| line.strip_prefix("totals: "));
+        Ok(total.ok_or("a profile without a total")?.trim().parse()?)
+    }
+}
+
 impl Server {
     /// Starts a server on a free loopback port with durable storage in a directory, and waits until it is ready.
     pub async fn start(program: &Path, directory: &Path) -> Result<Server, Failure> {
+        Server::start_under(None, program, directory).await
+    }
+
+    /// The same, under a profiler.
+    pub async fn start_under(
+        profiler: Option<&Profiler>,
+        program: &Path,
+        directory: &Path,
+    ) -> Result<Server, Failure> {
         let kubeconfig = directory.join("bench.kubeconfig");
         let begin = Instant::now();
-        let mut process = Command::new(program)
+        let mut command =
+            profiler.map_or_else(|| Command::new(program), |profiler| profiler.command(program));
+        let mut process = command
             .args(["serve", "--bind-address", "127.0.0.1", "--secure-port", "0"])
             .arg("--data-dir")
             .arg(directory)

@@ -2,7 +2,7 @@
 
 use crate::Failure;
 use flate2::read::GzDecoder;
-use scantling_value::{Limits, Map, Value, json};
+use scantling_value::{Limits, Map, Value, json, yaml};
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 
@@ -121,4 +121,17 @@ impl Subject {
         }
         object.to_json().into_bytes()
     }
+}
+
+/// The path of Deployments.
+pub const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/default/deployments";
+
+/// The JSON of the first Deployment.
+pub fn deployment() -> Result<Vec<u8>, Failure> {
+    const DEPLOYMENT: &str = include_str!("../../cli/src/deployment.yaml");
+    let mut object = yaml::decode(DEPLOYMENT.as_bytes(), Limits::SERVER)?;
+    let metadata = Map::from_iter([("name", Value::from(name(0))), ("namespace", "default".into())]);
+    let members = object.as_object_mut().ok_or("the Deployment is not an object")?;
+    members.insert("metadata", metadata.into());
+    Ok(object.to_json().into_bytes())
 }

@@ -1,6 +1,7 @@
 //! Load for the API server:
 //! `server [--program FILE] [--corpus FILE] [--seconds N] [--kube-apiserver FILE [--etcd FILE]] [start] [objects]
-//! [watch] [definitions] [deployments]`; without a name, all parts.
+//! [watch] [definitions] [deployments] [instructions]`; without a name, all parts but `instructions`, which needs
+//! valgrind.
 //!
 //! The server is the release build of `scantling serve` with durable storage, on a free loopback port, over
 //! TLS. The client shares the machine with it, so the rates are those of both together. The server's
@@ -9,6 +10,7 @@
 mod child;
 mod client;
 mod corpus;
+mod instructions;
 mod load;
 mod peer;
 mod report;
@@ -18,7 +20,7 @@ use corpus::{Definition, Subject, name};
 use load::{Bound, Outcome, Pace, Work};
 use peer::Peer;
 use report::{Reference, figure, millis};
-use scantling_value::{Limits, Map, Value, json, yaml};
+use scantling_value::{Limits, Value, json};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -80,7 +82,9 @@ impl Arguments {
                 "--seconds" => arguments.time = Duration::from_secs(value()?.parse()?),
                 "--kube-apiserver" => arguments.kube_apiserver = Some(value()?.into()),
                 "--etcd" => arguments.etcd = value()?.into(),
-                "start" | "objects" | "watch" | "definitions" | "deployments" => arguments.parts.push(word),
+                "start" | "objects" | "watch" | "definitions" | "deployments" | "instructions" => {
+                    arguments.parts.push(word);
+                }
                 _ => return Err(format!("unknown argument {word}").into()),
             }
         }
@@ -114,6 +118,9 @@ async fn main() -> Result<(), Failure> {
     }
     if arguments.wants("deployments") {
         deployments(&arguments).await?;
+    }
+    if arguments.parts.iter().any(|part| part == "instructions") {
+        instructions::count(&arguments.program, &subject).await?;
     }
     Ok(())
 }
@@ -441,17 +448,10 @@ async fn deployments(arguments: &Arguments) -> Result<(), Failure> {
 
 /// The loads of creates and of gets of Deployments.
 async fn deployment_rates(server: &Server, time: Duration) -> Result<[Outcome; 2], Failure> {
-    const PATH: &str = "/apis/apps/v1/namespaces/default/deployments";
-    let mut object = yaml::decode(DEPLOYMENT.as_bytes(), Limits::SERVER)?;
-    let metadata = Map::from_iter([("name", Value::from(name(0))), ("namespace", "default".into())]);
-    let members = object.as_object_mut().ok_or("the Deployment is not an object")?;
-    members.insert("metadata", metadata.into());
-    let body = object.to_json();
+    use corpus::DEPLOYMENTS as PATH;
     let endpoint = &server.endpoint;
-    let create = named(
-        endpoint.sending("POST", PATH, "application/json", body.as_bytes()),
-        201,
-    );
+    let create = endpoint.sending("POST", PATH, "application/json", &corpus::deployment()?);
+    let create = named(create, 201);
     let bound = Bound {
         requests: OBJECTS,
         time,
@@ -466,8 +466,6 @@ async fn deployment_rates(server: &Server, time: Duration) -> Result<[Outcome; 2
     let got = load::run(server, CONNECTIONS, Pace::Full, bound, 0, &get).await?;
     Ok([created, got])
 }
-
-const DEPLOYMENT: &str = include_str!("../../cli/src/deployment.yaml");
 
 /// Spreads requests over all objects.
 fn scattered(work: Work, objects: usize) -> Work {

@@ -142,7 +142,7 @@ pub(crate) struct DeleteOptions {
     pub(crate) grace_period: Option<i64>,
     /// True if only an object that cannot be decoded is deleted.
     pub(crate) unreadable: bool,
-    /// What is wrong with the options.
+    /// The errors about the options.
     errors: ErrorList,
 }
 

@@ -16,7 +16,6 @@ use tree::{LazyTree, Tree, TreeKind};
 
 use scantling_value::{DecodeError, Limits, Map, Str, Value, deadline, go, json};
 use std::fmt;
-use std::num::{IntErrorKind, ParseIntError};
 
 /// The maximum number of operations in a patch.
 pub const MAX_OPERATIONS: usize = 10_000;
@@ -303,13 +302,7 @@ fn unescape(part: &str) -> Str {
 
 /// Parses an index; a negative one counts from the end.
 fn index(key: &str, length: usize, limit: usize) -> Result<usize, String> {
-    let number: i64 = key.parse().map_err(|e: ParseIntError| {
-        let why = match e.kind() {
-            IntErrorKind::PosOverflow | IntErrorKind::NegOverflow => "value out of range",
-            _ => "invalid syntax",
-        };
-        format!("strconv.Atoi: parsing {}: {why}", scantling_value::go::quote(key))
-    })?;
+    let number: i64 = go::parse_integer("Atoi", key)?;
     let invalid = || format!("Unable to access invalid index: {number}: invalid index referenced");
     let position = if number < 0 {
         let back = usize::try_from(number.unsigned_abs()).map_err(|_| invalid())?;

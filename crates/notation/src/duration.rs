@@ -96,12 +96,7 @@ pub fn parse_format(text: &str) -> Result<i64, String> {
     let mut total = None;
     for term in TERM.iter().flat_map(|re| re.matches(text, usize::MAX)) {
         let (count, unit) = split_digits(term);
-        let count: i64 = count.parse().map_err(|_| {
-            format!(
-                "strconv.Atoi: parsing {}: value out of range",
-                scantling_value::go::quote(count)
-            )
-        })?;
+        let count: i64 = scantling_value::go::parse_integer("Atoi", count)?;
         if let Some(unit) = unit_word(unit.trim_start()) {
             // UPSTREAM: the sum wraps around.
             total = Some(total.unwrap_or(0_i64).wrapping_add(count.wrapping_mul(unit)));

@@ -1,7 +1,7 @@
 //! Semantic versions, with the limits and messages of the Go library that Kubernetes uses: numbers have 64
 //! bits, and build metadata does not affect the order.
 
-use scantling_value::go::quote;
+use scantling_value::go::{parse_integer, quote};
 use std::cmp::Ordering;
 
 /// A semantic version.
@@ -125,7 +125,7 @@ fn number(name: &str, title: &str, text: &str) -> Result<u64, String> {
             quote(text)
         ));
     }
-    to_u64(text)
+    parse_integer("ParseUint", text)
 }
 
 fn identifier(text: &str) -> Result<Identifier, String> {
@@ -139,7 +139,7 @@ fn identifier(text: &str) -> Result<Identifier, String> {
                 quote(text)
             ));
         }
-        return to_u64(text).map(Identifier::Number);
+        return parse_integer("ParseUint", text).map(Identifier::Number);
     }
     if text.chars().all(is_word) {
         return Ok(Identifier::Word(text.into()));
@@ -152,18 +152,6 @@ fn identifier(text: &str) -> Result<Identifier, String> {
 
 fn has_leading_zero(text: &str) -> bool {
     text.len() > 1 && text.starts_with('0')
-}
-
-/// Parses digits. Fails only if there are none or too many.
-fn to_u64(digits: &str) -> Result<u64, String> {
-    digits.parse().map_err(|_| {
-        let why = if digits.is_empty() {
-            "invalid syntax"
-        } else {
-            "value out of range"
-        };
-        format!("strconv.ParseUint: parsing {}: {why}", quote(digits))
-    })
 }
 
 impl PartialEq for Semver {

@@ -1,6 +1,7 @@
 //! Timestamps as text, and their civil time in a time zone.
 
 use jiff::tz::TimeZoneDatabase;
+use scantling_value::go;
 use std::fmt::Write;
 use std::sync::LazyLock;
 
@@ -430,21 +431,8 @@ fn offset_parts(moment: Moment) -> (char, u32, u32) {
 pub fn offset_in(zone: &str, seconds: i64) -> Result<i32, String> {
     static ZONES: LazyLock<TimeZoneDatabase> = LazyLock::new(TimeZoneDatabase::bundled);
     if let Some((hours, minutes)) = zone.split_once(':') {
-        let number = |text: &str| {
-            text.parse::<i64>().map_err(|e| {
-                let why = match e.kind() {
-                    std::num::IntErrorKind::PosOverflow | std::num::IntErrorKind::NegOverflow => {
-                        "value out of range"
-                    }
-                    _ => "invalid syntax",
-                };
-                format!(
-                    "strconv.Atoi: parsing {}: {why}",
-                    scantling_value::go::quote(text)
-                )
-            })
-        };
-        let (hours, minutes) = (number(hours)?, number(minutes)?);
+        let hours: i64 = go::parse_integer("Atoi", hours)?;
+        let minutes: i64 = go::parse_integer("Atoi", minutes)?;
         if !(0..=59).contains(&minutes) {
             return Err(format!("timezone offset minutes out of range [0, 59]: {zone}"));
         }

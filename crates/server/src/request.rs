@@ -265,31 +265,12 @@ impl Query {
 
 /// Parses a decimal 64-bit integer, with Go's errors.
 pub(crate) fn parse_int(text: &str) -> Result<i64, String> {
-    text.parse().map_err(|e| go_number_error("ParseInt", text, &e))
+    scantling_value::go::parse_integer("ParseInt", text)
 }
 
 /// Parses an unsigned decimal 64-bit integer, with Go's errors.
 pub(crate) fn parse_uint(text: &str) -> Result<u64, String> {
-    // Rust accepts a leading plus sign, Go does not.
-    let parsed = if text.starts_with('+') {
-        "".parse()
-    } else {
-        text.parse()
-    };
-    parsed.map_err(|e| go_number_error("ParseUint", text, &e))
-}
-
-fn go_number_error(function: &str, text: &str, error: &std::num::ParseIntError) -> String {
-    use std::num::IntErrorKind::{NegOverflow, PosOverflow};
-    let why = if matches!(error.kind(), PosOverflow | NegOverflow) {
-        "value out of range"
-    } else {
-        "invalid syntax"
-    };
-    format!(
-        "strconv.{function}: parsing {}: {why}",
-        scantling_value::go::quote(text)
-    )
+    scantling_value::go::parse_integer("ParseUint", text)
 }
 
 /// Parses a duration such as `1h2.5s` to nanoseconds, with Go's errors.

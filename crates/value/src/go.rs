@@ -3,7 +3,27 @@
 
 use crate::{Map, Value};
 use std::fmt::Write as _;
+use std::num::{IntErrorKind, ParseIntError};
+use std::str::FromStr;
 use unicode_properties::{GeneralCategoryGroup, UnicodeGeneralCategory};
+
+/// Parses a decimal integer; the error is that of a function of Go's `strconv`: `Atoi`, `ParseInt` or `ParseUint`.
+pub fn parse_integer<T: FromStr<Err = ParseIntError>>(function: &str, text: &str) -> Result<T, String> {
+    // Rust accepts a plus sign for every type.
+    let is_signed = function != "ParseUint";
+    let text_of_type = if is_signed || !text.starts_with('+') {
+        text
+    } else {
+        ""
+    };
+    text_of_type.parse().map_err(|e: ParseIntError| {
+        let why = match e.kind() {
+            IntErrorKind::PosOverflow | IntErrorKind::NegOverflow => "value out of range",
+            _ => "invalid syntax",
+        };
+        format!("strconv.{function}: parsing {}: {why}", quote(text))
+    })
+}
 
 /// Quotes a string with Go's escapes, as `%q` does.
 pub fn quote(s: &str) -> String {

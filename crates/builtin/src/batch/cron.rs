@@ -220,15 +220,7 @@ fn number(text: &str) -> Result<u64, String> {
 
 /// Parses a decimal integer; the error is that of Go's `strconv.Atoi`.
 pub(super) fn atoi(text: &str) -> Result<i64, String> {
-    let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
-    let is_number = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
-    let why = if is_number {
-        "value out of range"
-    } else {
-        "invalid syntax"
-    };
-    let parsed = text.parse().ok().filter(|_| is_number);
-    parsed.ok_or_else(|| format!("strconv.Atoi: parsing {}: {why}", go::quote(text)))
+    go::parse_integer("Atoi", text)
 }
 
 #[cfg(test)]

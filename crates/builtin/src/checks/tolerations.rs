@@ -59,18 +59,7 @@ fn check_toleration(at: &Cursor<'_, '_>, compares: bool, errors: &mut ErrorList)
 /// A value that a taint is compared with is a 64-bit integer in canonical form.
 fn check_compared_value(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
     errors.invalid_for(at, names::decimal_integer(at.str()));
-    let text = at.str();
-    if text.parse::<i64>().is_err() {
-        let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
-        let is_number = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
-        let why = if is_number {
-            "value out of range"
-        } else {
-            "invalid syntax"
-        };
-        errors.invalid(
-            at,
-            format!("strconv.ParseInt: parsing {}: {why}", go::quote(text)),
-        );
+    if let Err(why) = go::parse_integer::<i64>("ParseInt", at.str()) {
+        errors.invalid(at, why);
     }
 }

@@ -1,6 +1,6 @@
 //! Format strings: text with clauses (`%s`, `%.2f`) for arguments.
 
-use scantling_value::go::quote;
+use scantling_value::go;
 
 /// A clause of a format string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,19 +101,9 @@ fn precision(text: &[u8], max: Option<usize>) -> Result<(Option<usize>, &[u8]), 
         return Err("could not find end of precision specifier".to_owned());
     };
     let digits = String::from_utf8_lossy(digits);
-    // As Go's `Atoi`: a number beyond 64 bits is out of range.
-    let precision = digits.parse::<i64>().ok().and_then(|n| usize::try_from(n).ok());
-    let Some(precision) = precision else {
-        let why = if digits.is_empty() {
-            "invalid syntax"
-        } else {
-            "value out of range"
-        };
-        return Err(format!(
-            "error while converting precision to integer: strconv.Atoi: parsing {}: {why}",
-            quote(&digits)
-        ));
-    };
+    let precision: i64 = go::parse_integer("Atoi", &digits)
+        .map_err(|why| format!("error while converting precision to integer: {why}"))?;
+    let precision = usize::try_from(precision).unwrap_or(usize::MAX);
     match max {
         Some(max) if precision > max => Err(format!(
             "precision {precision} exceeds maximum allowed precision {max}"

@@ -9,7 +9,7 @@ mod optional;
 
 use super::builder::{Builder, NOWHERE};
 use crate::ast::{Comprehension, Expr, ExprId, ExprKind, Literal};
-use fold::{IDENTIFIER, SIMPLE, Variables};
+use fold::{FoldArgs, IDENTIFIER, SIMPLE, Variables};
 use std::borrow::Cow;
 use std::ops::BitOr;
 use std::sync::Arc;
@@ -240,11 +240,14 @@ impl Expander<'_> {
             (Expand::Fold(variables, build) | Expand::Filtered(variables, build), Some(range)) => {
                 let mut args = args.into_iter();
                 let vars = variables.read(self, &mut args)?;
-                let predicate = matches!(expand, Expand::Filtered(..))
-                    .then(|| args.next())
-                    .flatten();
-                let transform = args.next().ok_or(MISMATCH)?;
-                Ok(build(self, range, vars, predicate, transform))
+                let is_filtered = matches!(expand, Expand::Filtered(..));
+                let args = FoldArgs {
+                    range,
+                    vars,
+                    filter: is_filtered.then(|| args.next()).flatten(),
+                    body: args.next().ok_or(MISMATCH)?,
+                };
+                Ok(build(self, args))
             }
             _ => Err(MISMATCH),
         }

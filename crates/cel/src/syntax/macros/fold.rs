@@ -28,8 +28,18 @@ pub(super) struct IterVars {
     second: Option<Arc<str>>,
 }
 
-/// Builds a comprehension from its range, variables, predicate and transformation.
-pub(super) type Build = fn(&mut Expander<'_>, Expr, IterVars, Option<Expr>, Expr) -> Expr;
+/// The arguments of a macro that becomes a comprehension.
+pub(super) struct FoldArgs {
+    pub(super) range: Expr,
+    pub(super) vars: IterVars,
+    /// The predicate that selects elements.
+    pub(super) filter: Option<Expr>,
+    /// The predicate or transformation.
+    pub(super) body: Expr,
+}
+
+/// Builds a comprehension.
+pub(super) type Build = fn(&mut Expander<'_>, FoldArgs) -> Expr;
 
 impl Variables {
     pub(super) fn count(self) -> usize {
@@ -90,60 +100,42 @@ pub(super) fn has(x: &mut Expander<'_>, [arg]: [Expr; 1]) -> ExpandResult {
 }
 
 /// `all`: the transformation is the predicate.
-pub(super) fn all(
-    x: &mut Expander<'_>,
-    range: Expr,
-    vars: IterVars,
-    _: Option<Expr>,
-    predicate: Expr,
-) -> Expr {
+pub(super) fn all(x: &mut Expander<'_>, args: FoldArgs) -> Expr {
     // Nodes are numbered in the order in which they are built, so the order of these statements is cel-go's.
     let init = x.bool(true);
     let accu = x.accu();
     let condition = x.call("@not_strictly_false", vec![accu]);
     let accu = x.accu();
-    let step = x.call("_&&_", vec![accu, predicate]);
+    let step = x.call("_&&_", vec![accu, args.body]);
     let result = x.accu();
-    fold(x, range, vars, [init, condition, step, result])
+    fold(x, args.range, args.vars, [init, condition, step, result])
 }
 
 /// `exists`
-pub(super) fn exists(
-    x: &mut Expander<'_>,
-    range: Expr,
-    vars: IterVars,
-    _: Option<Expr>,
-    predicate: Expr,
-) -> Expr {
+pub(super) fn exists(x: &mut Expander<'_>, args: FoldArgs) -> Expr {
     let init = x.bool(false);
     let accu = x.accu();
     let not = x.call("!_", vec![accu]);
     let condition = x.call("@not_strictly_false", vec![not]);
     let accu = x.accu();
-    let step = x.call("_||_", vec![accu, predicate]);
+    let step = x.call("_||_", vec![accu, args.body]);
     let result = x.accu();
-    fold(x, range, vars, [init, condition, step, result])
+    fold(x, args.range, args.vars, [init, condition, step, result])
 }
 
 /// `exists_one`
-pub(super) fn exists_one(
-    x: &mut Expander<'_>,
-    range: Expr,
-    vars: IterVars,
-    _: Option<Expr>,
-    predicate: Expr,
-) -> Expr {
+pub(super) fn exists_one(x: &mut Expander<'_>, args: FoldArgs) -> Expr {
     let init = x.int(0);
     let condition = x.bool(true);
     let accu = x.accu();
     let one = x.int(1);
     let more = x.call("_+_", vec![accu, one]);
     let same = x.accu();
-    let step = x.call("_?_:_", vec![predicate, more, same]);
+    let step = x.call("_?_:_", vec![args.body, more, same]);
     let accu = x.accu();
     let one = x.int(1);
     let result = x.call("_==_", vec![accu, one]);
-    fold(x, range, vars, [init, condition, step, result])
+    fold(x, args.range, args.vars, [init, condition, step, result])
 }
 
 /// `range.filter(var, predicate)`
@@ -151,22 +143,25 @@ pub(super) fn filter(x: &mut Expander<'_>, range: Expr, [var, predicate]: [Expr;
     // UPSTREAM: the element is the variable node itself, with its identifier and position.
     let element = var.clone();
     let vars = IDENTIFIER.read(x, &mut std::iter::once(var))?;
-    Ok(map(x, range, vars, Some(predicate), element))
+    let (filter, body) = (Some(predicate), element);
+    Ok(map(
+        x,
+        FoldArgs {
+            range,
+            vars,
+            filter,
+            body,
+        },
+    ))
 }
 
 /// `map` and `filter`: collects transformed elements in a list.
-pub(super) fn map(
-    x: &mut Expander<'_>,
-    range: Expr,
-    vars: IterVars,
-    predicate: Option<Expr>,
-    transform: Expr,
-) -> Expr {
+pub(super) fn map(x: &mut Expander<'_>, args: FoldArgs) -> Expr {
     let init = x.list(Vec::new());
     let condition = x.bool(true);
-    let step = append(x, predicate, transform);
+    let step = append(x, args.filter, args.body);
     let result = x.accu();
-    fold(x, range, vars, [init, condition, step, result])
+    fold(x, args.range, args.vars, [init, condition, step, result])
 }
 
 /// `@result + [element]`
@@ -189,43 +184,25 @@ fn only_if(x: &mut Expander<'_>, predicate: Option<Expr>, step: Expr) -> Expr {
 }
 
 /// `transformList`
-pub(super) fn transform_list(
-    x: &mut Expander<'_>,
-    range: Expr,
-    vars: IterVars,
-    predicate: Option<Expr>,
-    transform: Expr,
-) -> Expr {
-    let step = append(x, predicate, transform);
+pub(super) fn transform_list(x: &mut Expander<'_>, args: FoldArgs) -> Expr {
+    let step = append(x, args.filter, args.body);
     let init = x.list(Vec::new());
     let condition = x.bool(true);
     let result = x.accu();
-    fold(x, range, vars, [init, condition, step, result])
+    fold(x, args.range, args.vars, [init, condition, step, result])
 }
 
 /// `transformMap`: adds a value under the current key.
-pub(super) fn transform_map(
-    x: &mut Expander<'_>,
-    range: Expr,
-    vars: IterVars,
-    predicate: Option<Expr>,
-    value: Expr,
-) -> Expr {
+pub(super) fn transform_map(x: &mut Expander<'_>, args: FoldArgs) -> Expr {
     let accu = x.accu();
-    let args = vec![accu, x.ident(&vars.first), value];
-    insert(x, range, vars, predicate, args)
+    let entry = vec![accu, x.ident(&args.vars.first), args.body];
+    insert(x, args.range, args.vars, args.filter, entry)
 }
 
 /// `transformMapEntry`: adds the entries of another map.
-pub(super) fn transform_map_entry(
-    x: &mut Expander<'_>,
-    range: Expr,
-    vars: IterVars,
-    predicate: Option<Expr>,
-    entries: Expr,
-) -> Expr {
-    let args = vec![x.accu(), entries];
-    insert(x, range, vars, predicate, args)
+pub(super) fn transform_map_entry(x: &mut Expander<'_>, args: FoldArgs) -> Expr {
+    let entries = vec![x.accu(), args.body];
+    insert(x, args.range, args.vars, args.filter, entries)
 }
 
 /// `cel.@mapInsert(@result, …)`
@@ -265,7 +242,15 @@ pub(super) fn sort_by(x: &mut Expander<'_>, list: Expr, [var, key]: [Expr; 2]) -
     }
     let range = x.ident(&name);
     let vars = IDENTIFIER.read(x, &mut std::iter::once(var))?;
-    let keys = map(x, range, vars, None, key);
+    let keys = map(
+        x,
+        FoldArgs {
+            range,
+            vars,
+            filter: None,
+            body: key,
+        },
+    );
     let receiver = x.ident(&name);
     let sorted = x.member_call("@sortByAssociatedKeys", receiver, vec![keys]);
     let range = x.list(Vec::new());

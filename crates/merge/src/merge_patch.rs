@@ -69,7 +69,7 @@ fn merge(document: Map, patch: Map) -> Map {
 }
 
 /// Removes null members at any depth. Elements of lists stay.
-fn prune_nulls(value: &mut Value) {
+pub(crate) fn prune_nulls(value: &mut Value) {
     deadline::tick();
     match value {
         Value::Object(map) => map.retain(|_, v| {

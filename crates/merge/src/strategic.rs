@@ -11,6 +11,7 @@
 mod lists;
 
 use crate::members::MergeMembers;
+use crate::merge_patch::prune_nulls;
 use lists::{ListGroup, MergedList, arrange, check_order, merge_lists};
 use scantling_schema::structural::{PatchStrategy, Structural};
 use scantling_value::{Map, Str, Value, deadline, go};
@@ -109,7 +110,7 @@ fn spend(original: &Map, patch: &mut Map) {
         match (original.get(key), change) {
             (Some(Value::Object(old)), Value::Object(new)) => spend(old, new),
             (Some(Value::Array(_)), Value::Array(_)) => {}
-            (_, new) => discard_nulls(new),
+            (_, new) => prune_nulls(new),
         }
     }
 }
@@ -195,7 +196,7 @@ fn merge_objects(
             // nothing.
             (old, _) if purpose == ListDirective::Delete => old,
             (_, mut new) => {
-                discard_nulls(&mut new);
+                prune_nulls(&mut new);
                 without_directives(new)
             }
         };
@@ -285,19 +286,6 @@ fn order_lists(
         original.insert(key.into(), Value::Array(ordered));
     }
     Ok(patch.into_map())
-}
-
-/// Removes null members from a new value.
-fn discard_nulls(value: &mut Value) {
-    deadline::tick();
-    match value {
-        Value::Object(map) => map.retain(|_, v| {
-            discard_nulls(v);
-            !v.is_null()
-        }),
-        Value::Array(items) => items.iter_mut().for_each(discard_nulls),
-        _ => {}
-    }
 }
 
 /// Returns a new value without its directives.

@@ -459,6 +459,14 @@ impl Amount {
         }
     }
 
+    /// The mantissa and the exponent, if the mantissa fits into 64 bits.
+    fn small(&self) -> Option<(i64, i32)> {
+        match self {
+            Self::Small { mantissa, exponent } => Some((*mantissa, *exponent)),
+            Self::Big { .. } => None,
+        }
+    }
+
     fn parts(&self) -> (IBig, i64) {
         match self {
             Self::Small { mantissa, exponent } => (IBig::from(*mantissa), i64::from(*exponent)),
@@ -482,19 +490,10 @@ impl Amount {
 
     /// Compares exactly. Amounts of different magnitude are compared without aligning their digits.
     fn compare(&self, other: &Self) -> Ordering {
-        if let (
-            Self::Small {
-                mantissa: a,
-                exponent: x,
-            },
-            Self::Small {
-                mantissa: b,
-                exponent: y,
-            },
-        ) = (self, other)
+        if let (Some((a, x)), Some((b, y))) = (self.small(), other.small())
             && x == y
         {
-            return a.cmp(b);
+            return a.cmp(&b);
         }
         let order = self.sign().cmp(&other.sign());
         if order != Ordering::Equal || self.sign() == Ordering::Equal {
@@ -519,26 +518,16 @@ impl Amount {
 
     /// The exact sum, in 64 bits if it fits.
     fn plus(&self, other: &Self) -> Result<Self, QuantityError> {
-        if let (
-            Self::Small {
-                mantissa: a,
-                exponent: x,
-            },
-            Self::Small {
-                mantissa: b,
-                exponent: y,
-            },
-        ) = (self, other)
-        {
-            if *b == 0 {
+        if let (Some((a, x)), Some((b, y))) = (self.small(), other.small()) {
+            if b == 0 {
                 return Ok(self.clone());
             }
-            if *a == 0 {
+            if a == 0 {
                 return Ok(other.clone());
             }
-            let exponent = *x.min(y);
-            let sum = scale_up(*a, i64::from(*x) - i64::from(exponent))
-                .zip(scale_up(*b, i64::from(*y) - i64::from(exponent)))
+            let exponent = x.min(y);
+            let sum = scale_up(a, i64::from(x) - i64::from(exponent))
+                .zip(scale_up(b, i64::from(y) - i64::from(exponent)))
                 .and_then(|(a, b)| a.checked_add(b));
             if let Some(mantissa) = sum {
                 return Ok(Self::Small { mantissa, exponent });

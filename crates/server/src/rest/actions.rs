@@ -2,12 +2,40 @@
 
 use crate::api::ResourceRequest;
 use crate::kinds::builtin;
+use crate::kinds::kind::Kind;
 use crate::rest::body::{self, DecodedBody};
 use crate::rest::options::{WriteKind, WriteOptions};
 use crate::rest::write::{ObjectSource, Ownership, WriteRequest};
 use crate::status::{ApiError, ApiResult};
 use scantling_value::Value;
 use std::sync::Arc;
+
+/// The kind of a subresource, if it is not that of the resource.
+pub(crate) fn action_kind(
+    group: &'static str,
+    version: &'static str,
+    kind: &'static str,
+) -> ApiResult<Arc<Kind>> {
+    let missing = || ApiError::internal_error(format!("the table of API types has no {group} {kind}"));
+    Ok(Arc::new(
+        builtin::subresource_kind(group, version, kind).ok_or_else(missing)?,
+    ))
+}
+
+impl<'a> ResourceRequest<'a> {
+    /// The same request, as one of another kind.
+    pub(crate) fn of_kind<'k>(&self, kind: &'k Arc<Kind>) -> ApiResult<ResourceRequest<'k>>
+    where
+        'a: 'k,
+    {
+        let none = || ApiError::internal_error(format!("{} has no version", kind.kind));
+        Ok(ResourceRequest {
+            kind,
+            version: kind.versions.first().ok_or_else(none)?,
+            ..*self
+        })
+    }
+}
 
 impl WriteRequest<'_> {
     /// Decodes the body of a POST as an object of another kind than that of the resource.
@@ -30,14 +58,8 @@ impl WriteRequest<'_> {
         kind: &'static str,
         options: &WriteOptions,
     ) -> ApiResult<Value> {
-        let missing = || ApiError::internal_error(format!("the table of API types has no {group} {kind}"));
-        let kind = Arc::new(builtin::subresource_kind(group, version, kind).ok_or_else(missing)?);
-        let version = kind.versions.first().ok_or_else(missing)?;
-        let call = ResourceRequest {
-            kind: &kind,
-            version,
-            ..*self.call
-        };
+        let kind = action_kind(group, version, kind)?;
+        let call = self.call.of_kind(&kind)?;
         let mut write = WriteRequest {
             call: &call,
             head: self.head,

@@ -3,8 +3,9 @@
 use crate::api::now;
 use crate::auth::service_accounts::ISSUER;
 use crate::http::reply::Reply;
-use crate::rest::read;
-use crate::rest::write::{WriteRequest, metadata_str, timestamp};
+use crate::rest::actions::action_kind;
+use crate::rest::write::{Part, WriteRequest, check_namespace_matches_path, metadata_str, timestamp};
+use crate::rest::{managed_fields, read};
 use crate::status::{ApiError, ApiResult, GroupResource};
 use jiff::Timestamp;
 use scantling_schema::names::group_version;
@@ -28,21 +29,26 @@ impl WriteRequest<'_> {
         let call = self.call;
         let (mut request, options) = self.decode_action("authentication.k8s.io", "v1", "TokenRequest")?;
         let namespace = call.path.namespace.as_deref().unwrap_or_default();
-        let root = Path::ROOT;
-        let metadata = root.field("metadata");
-        for (field, own, why) in [
-            ("name", name, "must match the service account name if specified"),
-            (
-                "namespace",
-                namespace,
-                "must match the service account namespace if specified",
-            ),
-        ] {
-            let found = metadata_str(&request, field);
-            if !found.is_empty() && found != own {
-                let error = FieldError::invalid(&metadata.field(field), found, why);
-                return Err(ApiError::invalid(TOKEN_REQUEST, name, &[error]));
+        check_namespace_matches_path(call, &mut request)?;
+        if let Some(members) = request.as_object_mut() {
+            let spec = members.get_or_insert_with("spec", || Map::new().into());
+            if let Some(spec) = spec.as_object_mut()
+                && spec.get("expirationSeconds").is_none_or(Value::is_null)
+            {
+                spec.insert("expirationSeconds", DEFAULT_SECONDS.into());
             }
+        }
+        let kind = action_kind(TOKEN_REQUEST.group, "v1", TOKEN_REQUEST.kind)?;
+        let by = self.manager(&options);
+        let inner = call.of_kind(&kind)?;
+        let updated = managed_fields::after_update(&inner, Part::Token, None, request, &by).await?;
+        request = updated.object;
+        let root = Path::ROOT;
+        let found = metadata_str(&request, "name");
+        if !found.is_empty() && found != name {
+            let why = "must match the service account name if specified";
+            let error = FieldError::invalid(&root.field("metadata").field("name"), found, why);
+            return Err(ApiError::invalid(TOKEN_REQUEST, name, &[error]));
         }
         let key = call.key(name)?;
         let account = read::stored(&*call.live(&key, name).await?)?;
@@ -55,7 +61,7 @@ impl WriteRequest<'_> {
             return Err(ApiError::conflict(TOKEN_REQUEST, name, &why));
         }
         let seconds = request.at(["spec", "expirationSeconds"]).and_then(Value::as_int);
-        let errors = check_seconds(seconds);
+        let errors = check_spec(&request, seconds);
         if !errors.is_empty() {
             return Err(ApiError::invalid(TOKEN_REQUEST, "", &errors));
         }
@@ -165,8 +171,15 @@ impl WriteRequest<'_> {
     }
 }
 
-fn check_seconds(seconds: Option<i64>) -> ErrorList {
-    let spec = Path::ROOT.field("spec");
+fn check_spec(request: &Value, seconds: Option<i64>) -> ErrorList {
+    let root = Path::ROOT;
+    let spec = root.field("spec");
+    let attestations = request.at(["spec", "attestations"]).filter(|a| !a.is_null());
+    let is_empty = |a: &Value| a.as_object().is_some_and(Map::is_empty);
+    if let Some(attestations) = attestations.filter(|a| !is_empty(a)) {
+        let why = "attestations may only be specified with a webhook bound object reference";
+        return FieldError::invalid(&spec.field("attestations"), attestations.clone(), why).into();
+    }
     let at = spec.field("expirationSeconds");
     let why = match seconds {
         Some(seconds) if seconds < MIN_SECONDS => "may not specify a duration less than 10 minutes",

@@ -62,6 +62,8 @@ pub(crate) enum Part {
     Whole,
     Status,
     Scale,
+    /// The token of a service account, which is not stored.
+    Token,
     /// Another subresource whose object is the object itself.
     Other(Subresource),
 }
@@ -84,7 +86,7 @@ impl Part {
     /// The subresource as the rules of built-in kinds see it.
     pub(crate) fn subresource(self) -> Subresource {
         match self {
-            Part::Whole | Part::Scale => Subresource::None,
+            Part::Whole | Part::Scale | Part::Token => Subresource::None,
             Part::Status => Subresource::Status,
             Part::Other(subresource) => subresource,
         }
@@ -95,6 +97,7 @@ impl Part {
         match self {
             Part::Whole | Part::Scale | Part::Other(Subresource::None) => None,
             Part::Status | Part::Other(Subresource::Status) => Some("status"),
+            Part::Token => Some("token"),
             Part::Other(Subresource::Finalize) => Some("finalize"),
             Part::Other(Subresource::Approval) => Some("approval"),
             Part::Other(Subresource::EphemeralContainers) => Some("ephemeralcontainers"),
@@ -446,7 +449,7 @@ impl WriteRequest<'_> {
         };
         let operation = match part {
             Part::Status => WriteOperation::UpdateStatus(&old),
-            Part::Whole | Part::Scale | Part::Other(_) => WriteOperation::Update(&old),
+            Part::Whole | Part::Scale | Part::Token | Part::Other(_) => WriteOperation::Update(&old),
         };
         let mut admitted = self.prepare_and_validate(operation, object, part, &timestamp(), source)?;
         self.check_admission(&admission, &admitted, options.dry_run)

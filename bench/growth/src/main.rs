@@ -108,7 +108,9 @@ const DIMENSIONS: &[Dimension] = &[
             ),
             1,
         );
-        Box::new(move || drop(black_box(validated(&text))))
+        Box::new(move || {
+            black_box(validated(&text));
+        })
     }),
     ("errors of a definition", 2_000, |n| {
         let properties: Vec<String> = (0..n).map(|i| format!(r#""p{i}": {{"minimum": 1}}"#)).collect();
@@ -119,11 +121,15 @@ const DIMENSIONS: &[Dimension] = &[
             ),
             1,
         );
-        Box::new(move || drop(black_box(validated(&text))))
+        Box::new(move || {
+            black_box(validated(&text));
+        })
     }),
     ("versions of a definition", 100, |n| {
         let text = definition(r#"{"type": "object"}"#, n);
-        Box::new(move || drop(black_box(validated(&text))))
+        Box::new(move || {
+            black_box(validated(&text));
+        })
     }),
     ("duplicate keys in YAML", 20_000, |n| {
         let text: String = (0..n).map(|_| "a: 1\n").collect();

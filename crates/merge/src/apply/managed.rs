@@ -126,7 +126,7 @@ pub(super) struct ManagedFields {
 
 /// A time as metadata has it: `2006-01-02T15:04:05Z`.
 pub fn timestamp(time: Timestamp) -> String {
-    // Without a fraction, the standard notation has none. A format string would take six times as long.
+    // Whole seconds are written without a fraction, so no format string has to be interpreted.
     Timestamp::from_second(time.as_second())
         .unwrap_or(time)
         .to_string()

@@ -11,7 +11,7 @@ pub(crate) const YAML: &str = "application/yaml";
 pub(crate) const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 pub(crate) const TABLE: &str = "application/json;as=Table;g=meta.k8s.io;v=v1";
 
-/// What is encoded in a segment of a path; placeholders are not.
+/// The characters that are encoded in a segment of a path. Those of placeholders are not.
 pub(crate) const SEGMENT: &AsciiSet = &CONTROLS
     .add(b' ')
     .add(b'"')

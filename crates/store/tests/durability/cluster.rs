@@ -93,7 +93,11 @@ async fn servers_survive_a_crash_of_etcd() {
         one.watch(PREFIX, start).await.unwrap(),
         two.watch(PREFIX, start).await.unwrap(),
     ];
-    let mut expected = vec![create(&one, "0").await];
+    let first = create(&one, "0").await;
+    let mut expected = vec![first];
+    // Before etcd is killed, the other server has seen the write.
+    let seen = two.get(&format!("{PREFIX}0"), ReadAt::AtLeast(first)).await;
+    assert!(seen.unwrap().is_some());
     for round in 1..4 {
         etcd.kill(0);
         let cached = two.get(&format!("{PREFIX}0"), ReadAt::AtLeast(0)).await.unwrap();

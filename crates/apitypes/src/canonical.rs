@@ -1,6 +1,7 @@
 //! Canonical form: the fields that kube-apiserver encodes. Required fields are always present, others only if
 //! set or not empty.
 
+use crate::table::ZERO_TIMES;
 use crate::{Codec, GoType, Presence, StructDef, TypeDef, TypeKind, TypeTable};
 use scantling_value::{Map, Value, deadline};
 
@@ -111,6 +112,10 @@ impl<'t> Canonicalizer<'t> {
         deadline::tick_for(members.len());
         let (table, empty) = (self.table, self.empty);
         members.retain(|name, value| {
+            // An object that is written has known fields only, and most of them have values that are kept in every type.
+            if empty == EmptyCollections::Null && is_kept(value) {
+                return true;
+            }
             let Some(field) = s.field(name).filter(|_| !value.is_null()) else {
                 return false;
             };
@@ -175,6 +180,15 @@ impl<'t> Canonicalizer<'t> {
             }
             _ => {}
         }
+    }
+}
+
+/// Returns whether a value is a scalar that every form of its type keeps.
+fn is_kept(v: &Value) -> bool {
+    match v {
+        Value::Bool(_) | Value::Int(_) | Value::Float(_) => !is_zero(v),
+        Value::String(text) => !text.is_empty() && !ZERO_TIMES.contains(&text.as_str()),
+        Value::Null | Value::Array(_) | Value::Object(_) => false,
     }
 }
 

@@ -101,7 +101,8 @@ pub trait Plugin: Debug + Sync {
         true
     }
 
-    /// Returns whether the plugin has anything to do for a request. The other methods are only called if it has.
+    /// Returns whether the plugin has anything to do for a request in its phase. The other methods are only called if it
+    /// has.
     fn handles(&self, request: &Request<'_>) -> bool;
 
     /// The objects that the plugin must see to decide about a write of `object`.
@@ -134,6 +135,8 @@ pub trait Plugin: Debug + Sync {
 /// A request to write an object.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
+    /// The phase of admission.
+    pub phase: Phase,
     /// The action.
     pub action: Action,
     /// The API group of the resource; empty for the core group.
@@ -150,6 +153,15 @@ pub struct Request<'a> {
     pub old: Option<&'a Value>,
     /// Time, user and feature gates.
     pub context: Context<'a>,
+}
+
+/// A phase of admission.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// Plugins change the object.
+    Mutating,
+    /// Plugins check the object as it will be stored.
+    Validating,
 }
 
 /// The action of a request.
@@ -173,6 +185,16 @@ pub enum RequestSubresource<'a> {
 }
 
 impl<'a> Request<'a> {
+    /// Returns whether the request is in the mutating phase.
+    fn is_mutating(&self) -> bool {
+        self.phase == Phase::Mutating
+    }
+
+    /// Returns whether the request is in the validating phase.
+    fn is_validating(&self) -> bool {
+        self.phase == Phase::Validating
+    }
+
     /// Returns whether the request is about objects of a resource themselves, not about a subresource.
     pub fn is_for(&self, group: &str, resource: &str) -> bool {
         self.is_resource(group, resource) && self.subresource == RequestSubresource::Of(Subresource::None)
@@ -212,8 +234,8 @@ impl<'a> Request<'a> {
 pub struct Lookup {
     /// The API group; empty for the core group.
     pub group: &'static str,
-    /// The kind.
-    pub kind: &'static str,
+    /// The plural name of the resource.
+    pub resource: &'static str,
     /// The namespace; empty for cluster-wide kinds.
     pub namespace: String,
     /// The name, or `None` for all objects of the namespace or cluster.
@@ -222,20 +244,20 @@ pub struct Lookup {
 
 impl Lookup {
     /// One cluster-wide object.
-    pub fn one(group: &'static str, kind: &'static str, name: impl Into<String>) -> Lookup {
+    pub fn one(group: &'static str, resource: &'static str, name: impl Into<String>) -> Lookup {
         Lookup {
             group,
-            kind,
+            resource,
             namespace: String::new(),
             name: Some(name.into()),
         }
     }
 
     /// All objects of a cluster-wide kind.
-    pub fn all(group: &'static str, kind: &'static str) -> Lookup {
+    pub fn all(group: &'static str, resource: &'static str) -> Lookup {
         Lookup {
             group,
-            kind,
+            resource,
             namespace: String::new(),
             name: None,
         }

@@ -3,7 +3,7 @@
 
 use expect_test::expect;
 use scantling_builtin::admission::{
-    Action, Effects, Found, LAST_PLUGINS, Lookup, PLUGINS, Request, RequestSubresource,
+    Action, Effects, Found, LAST_PLUGINS, Lookup, PLUGINS, Phase, Request, RequestSubresource,
 };
 use scantling_builtin::{Context, Subresource, User};
 use scantling_value::{Limits, Map, Value, json};
@@ -15,7 +15,8 @@ fn parse(text: &str) -> Value {
 
 /// Runs both phases of all plugins that are on by default for the creation of an object named `x` in namespace `n`.
 fn create(resource: &str, object: &str, world: &[&str]) -> String {
-    let request = Request {
+    let request = |phase| Request {
+        phase,
         action: Action::Create,
         group: "",
         resource,
@@ -34,7 +35,9 @@ fn create(resource: &str, object: &str, world: &[&str]) -> String {
     let find = |lookup: &Lookup| -> Vec<Arc<Value>> {
         let is_named = |o: &&Value| {
             let name = o.str_at(["metadata", "name"]);
-            o.get_str("kind") == lookup.kind && lookup.name.as_deref().is_none_or(|n| n == name)
+            // A plural name is the kind in lower case with an ending.
+            let is_of_resource = lookup.resource.starts_with(&o.get_str("kind").to_lowercase());
+            is_of_resource && lookup.name.as_deref().is_none_or(|n| n == name)
         };
         // The first of equal names counts, so that a test can replace the namespace.
         let all = world.iter().filter(is_named).cloned().map(Arc::new);
@@ -45,24 +48,25 @@ fn create(resource: &str, object: &str, world: &[&str]) -> String {
         }
     };
     let mut object: Map = parse(object).into_object().unwrap();
-    let plugins = || {
+    let plugins = |request| {
         PLUGINS
             .iter()
             .chain(LAST_PLUGINS)
-            .filter(|p| p.is_on_by_default() && p.handles(&request))
+            .filter(move |p| p.is_on_by_default() && p.handles(request))
     };
-    for plugin in plugins() {
-        let lookups = plugin.lookups(&Value::Object(object.clone()), &request);
+    let [mutating, validating] = [Phase::Mutating, Phase::Validating].map(request);
+    for plugin in plugins(&mutating) {
+        let lookups = plugin.lookups(&Value::Object(object.clone()), &mutating);
         let found: Vec<Vec<Arc<Value>>> = lookups.iter().map(find).collect();
-        if let Err(denial) = plugin.mutate(&mut object, &request, &Found::new(&found)) {
+        if let Err(denial) = plugin.mutate(&mut object, &mutating, &Found::new(&found)) {
             return format!("{}: {} {}", plugin.name(), denial.code, denial.message);
         }
     }
     let object = Value::Object(object);
     let mut effects = Effects::default();
-    for plugin in plugins() {
-        let found: Vec<Vec<Arc<Value>>> = plugin.lookups(&object, &request).iter().map(find).collect();
-        if let Err(denial) = plugin.check(&object, &request, &Found::new(&found), &mut effects) {
+    for plugin in plugins(&validating) {
+        let found: Vec<Vec<Arc<Value>>> = plugin.lookups(&object, &validating).iter().map(find).collect();
+        if let Err(denial) = plugin.check(&object, &validating, &Found::new(&found), &mut effects) {
             return format!("{}: {} {}", plugin.name(), denial.code, denial.message);
         }
     }

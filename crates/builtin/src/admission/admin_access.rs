@@ -23,12 +23,12 @@ impl Plugin for AdminAccess {
             && request.subresource == RequestSubresource::Of(Subresource::Status);
         let is_whole = request.is_for(GROUP, CLAIMS) || request.is_for(GROUP, TEMPLATES);
         // The spec is immutable.
-        is_status || (is_whole && request.action == Action::Create)
+        request.is_validating() && (is_status || (is_whole && request.action == Action::Create))
     }
 
     fn lookups(&self, object: &Value, request: &Request<'_>) -> Vec<Lookup> {
         match field(object, request) {
-            Some(_) => vec![Lookup::one("", "Namespace", request.namespace)],
+            Some(_) => vec![Lookup::one("", "namespaces", request.namespace)],
             None => Vec::new(),
         }
     }

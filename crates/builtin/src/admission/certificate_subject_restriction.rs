@@ -23,6 +23,7 @@ impl Plugin for CertificateSubjectRestriction {
     fn handles(&self, request: &Request<'_>) -> bool {
         request.is_for("certificates.k8s.io", "certificatesigningrequests")
             && request.action == Action::Create
+            && request.is_validating()
     }
 
     fn check(

@@ -18,7 +18,9 @@ impl Plugin for DefaultIngressClass {
     }
 
     fn handles(&self, request: &Request<'_>) -> bool {
-        request.is_for("networking.k8s.io", "ingresses") && request.action == Action::Create
+        request.is_for("networking.k8s.io", "ingresses")
+            && request.action == Action::Create
+            && request.is_mutating()
     }
 
     fn lookups(&self, object: &Value, _request: &Request<'_>) -> Vec<Lookup> {
@@ -27,7 +29,7 @@ impl Plugin for DefaultIngressClass {
         {
             return Vec::new();
         }
-        vec![Lookup::all("networking.k8s.io", "IngressClass")]
+        vec![Lookup::all("networking.k8s.io", "ingressclasses")]
     }
 
     fn mutate(&self, object: &mut Map, _request: &Request<'_>, found: &Found<'_>) -> Result<(), Box<Denial>> {

@@ -22,14 +22,16 @@ impl Plugin for DefaultStorageClass {
     }
 
     fn handles(&self, request: &Request<'_>) -> bool {
-        request.is_for("", "persistentvolumeclaims") && request.action == Action::Create
+        request.is_for("", "persistentvolumeclaims")
+            && request.action == Action::Create
+            && request.is_mutating()
     }
 
     fn lookups(&self, object: &Value, _request: &Request<'_>) -> Vec<Lookup> {
         if has_class(object) {
             return Vec::new();
         }
-        vec![Lookup::all("storage.k8s.io", "StorageClass")]
+        vec![Lookup::all("storage.k8s.io", "storageclasses")]
     }
 
     fn mutate(&self, object: &mut Map, _request: &Request<'_>, found: &Found<'_>) -> Result<(), Box<Denial>> {

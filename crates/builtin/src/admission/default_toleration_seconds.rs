@@ -17,7 +17,7 @@ impl Plugin for DefaultTolerationSeconds {
     }
 
     fn handles(&self, request: &Request<'_>) -> bool {
-        request.is_for("", "pods") && request.action != Action::Delete
+        request.is_for("", "pods") && request.action != Action::Delete && request.is_mutating()
     }
 
     fn mutate(

@@ -18,7 +18,7 @@ impl Plugin for DenyServiceExternalIPs {
     }
 
     fn handles(&self, request: &Request<'_>) -> bool {
-        request.is_for("", "services") && request.action != Action::Delete
+        request.is_for("", "services") && request.action != Action::Delete && request.is_validating()
     }
 
     fn check(

@@ -35,7 +35,7 @@ impl Plugin for LimitRanger {
 
     fn lookups(&self, _object: &Value, request: &Request<'_>) -> Vec<Lookup> {
         // kube-apiserver leaves objects alone that are marked for deletion.
-        vec![Lookup::all("", "LimitRange").within(request.namespace)]
+        vec![Lookup::all("", "limitranges").within(request.namespace)]
     }
 
     fn mutate(&self, object: &mut Map, request: &Request<'_>, found: &Found<'_>) -> Result<(), Box<Denial>> {

@@ -17,18 +17,18 @@ impl Plugin for NamespaceLifecycle {
 
     fn handles(&self, request: &Request<'_>) -> bool {
         match request.action {
-            Action::Create => {
+            Action::Create if request.is_mutating() => {
                 // A missing namespace would tell a user without permissions which namespaces there are.
                 let is_review = request.is_resource("authorization.k8s.io", "localsubjectaccessreviews");
                 !request.namespace.is_empty() && !request.is_resource("", "namespaces") && !is_review
             }
-            Action::Update => false,
+            Action::Create | Action::Update => false,
             Action::Delete => request.is_resource("", "namespaces"),
         }
     }
 
     fn lookups(&self, _object: &Value, request: &Request<'_>) -> Vec<Lookup> {
-        vec![Lookup::one("", "Namespace", request.namespace)]
+        vec![Lookup::one("", "namespaces", request.namespace)]
     }
 
     fn mutate(&self, object: &mut Map, request: &Request<'_>, found: &Found<'_>) -> Result<(), Box<Denial>> {
@@ -56,8 +56,7 @@ impl Plugin for NamespaceLifecycle {
         _found: &Found<'_>,
         _effects: &mut Effects,
     ) -> Result<(), Box<Denial>> {
-        // Deletions have no mutating phase.
-        if request.action == Action::Delete && IMMORTAL.contains(&request.name) {
+        if IMMORTAL.contains(&request.name) {
             return Err(request.forbidden(object, "this namespace may not be deleted"));
         }
         Ok(())

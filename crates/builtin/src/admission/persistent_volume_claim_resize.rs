@@ -14,11 +14,17 @@ impl Plugin for PersistentVolumeClaimResize {
     }
 
     fn handles(&self, request: &Request<'_>) -> bool {
-        request.is_for("", "persistentvolumeclaims") && request.action == Action::Update
+        request.is_for("", "persistentvolumeclaims")
+            && request.action == Action::Update
+            && request.is_validating()
     }
 
     fn lookups(&self, object: &Value, _request: &Request<'_>) -> Vec<Lookup> {
-        vec![Lookup::one("storage.k8s.io", "StorageClass", class_name(object))]
+        vec![Lookup::one(
+            "storage.k8s.io",
+            "storageclasses",
+            class_name(object),
+        )]
     }
 
     fn check(

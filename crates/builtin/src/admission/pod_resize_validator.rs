@@ -18,7 +18,8 @@ impl Plugin for PodResizeValidator {
     }
 
     fn handles(&self, request: &Request<'_>) -> bool {
-        request.action == Action::Update
+        request.is_validating()
+            && request.action == Action::Update
             && request.is_resource("", "pods")
             && request.subresource == RequestSubresource::Of(Subresource::Resize)
     }
@@ -26,7 +27,7 @@ impl Plugin for PodResizeValidator {
     fn lookups(&self, object: &Value, _request: &Request<'_>) -> Vec<Lookup> {
         match object.str_at(["spec", "nodeName"]) {
             "" => Vec::new(),
-            node => vec![Lookup::one("", "Node", node)],
+            node => vec![Lookup::one("", "nodes", node)],
         }
     }
 

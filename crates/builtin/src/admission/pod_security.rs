@@ -55,12 +55,12 @@ impl Plugin for PodSecurity {
     fn handles(&self, request: &Request<'_>) -> bool {
         let is_handled =
             writes_pod(request) || request.is_for("", "namespaces") || template_path(request).is_some();
-        is_handled && request.action != Action::Delete
+        is_handled && request.action != Action::Delete && request.is_validating()
     }
 
     fn lookups(&self, object: &Value, request: &Request<'_>) -> Vec<Lookup> {
         if !request.is_for("", "namespaces") {
-            return vec![Lookup::one("", "Namespace", request.namespace)];
+            return vec![Lookup::one("", "namespaces", request.namespace)];
         }
         match request.old {
             Some(old)
@@ -68,7 +68,7 @@ impl Plugin for PodSecurity {
                     .0
                     .tightens(&NamespacePolicy::of_namespace(old).0) =>
             {
-                vec![Lookup::all("", "Pod").within(object.str_at(["metadata", "name"]))]
+                vec![Lookup::all("", "pods").within(object.str_at(["metadata", "name"]))]
             }
             _ => Vec::new(),
         }

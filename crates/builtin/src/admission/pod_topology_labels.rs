@@ -19,7 +19,8 @@ impl Plugin for PodTopologyLabels {
     fn handles(&self, request: &Request<'_>) -> bool {
         let is_pod = request.is_for("", "pods");
         let is_binding = request.is_resource("", "pods") && request.subresource == BINDING;
-        request.action == Action::Create
+        request.is_mutating()
+            && request.action == Action::Create
             && (is_pod || is_binding)
             && (request.context.enabled)("PodTopologyLabelsAdmission")
     }
@@ -32,7 +33,7 @@ impl Plugin for PodTopologyLabels {
         };
         match node {
             "" => Vec::new(),
-            node => vec![Lookup::one("", "Node", node)],
+            node => vec![Lookup::one("", "nodes", node)],
         }
     }
 

@@ -1,6 +1,6 @@
 //! `Priority`: pods get the priority of their class; at most one class is the default.
 
-use super::{Action, Denial, Effects, Found, Lookup, Plugin, Request};
+use super::{Action, Denial, Effects, Found, Lookup, Phase, Plugin, Request};
 use crate::prepare::object_in;
 use scantling_value::{Map, Value};
 
@@ -9,7 +9,7 @@ use scantling_value::{Map, Value};
 pub(super) struct Priority;
 
 const GROUP: &str = "scheduling.k8s.io";
-const KIND: &str = "PriorityClass";
+const RESOURCE: &str = "priorityclasses";
 
 impl Plugin for Priority {
     fn name(&self) -> &'static str {
@@ -17,8 +17,11 @@ impl Plugin for Priority {
     }
 
     fn handles(&self, request: &Request<'_>) -> bool {
-        let is_known = request.is_for("", "pods") || request.is_for(GROUP, "priorityclasses");
-        is_known && request.action != Action::Delete
+        let is_handled = match request.phase {
+            Phase::Mutating => request.is_for("", "pods"),
+            Phase::Validating => request.is_for(GROUP, RESOURCE),
+        };
+        is_handled && request.action != Action::Delete
     }
 
     fn lookups(&self, object: &Value, request: &Request<'_>) -> Vec<Lookup> {
@@ -26,22 +29,21 @@ impl Plugin for Priority {
         let class = object.str_at(["spec", "priorityClassName"]);
         let is_default = object.get("globalDefault").and_then(Value::as_bool) == Some(true);
         match request.action {
-            Action::Create if is_pod && !class.is_empty() => vec![Lookup::one(GROUP, KIND, class)],
+            Action::Create if is_pod && !class.is_empty() => vec![Lookup::one(GROUP, RESOURCE, class)],
             // Any class may be the default.
-            Action::Create if is_pod => vec![Lookup::all(GROUP, KIND)],
-            _ if !is_pod && is_default => vec![Lookup::all(GROUP, KIND)],
+            Action::Create if is_pod => vec![Lookup::all(GROUP, RESOURCE)],
+            _ if !is_pod && is_default => vec![Lookup::all(GROUP, RESOURCE)],
             _ => Vec::new(),
         }
     }
 
     fn mutate(&self, object: &mut Map, request: &Request<'_>, found: &Found<'_>) -> Result<(), Box<Denial>> {
-        match (request.is_for("", "pods"), request.old) {
-            (false, _) => Ok(()),
-            (true, Some(old)) => {
+        match request.old {
+            Some(old) => {
                 keep_priority(object, old);
                 Ok(())
             }
-            (true, None) => set_priority(object, request, found),
+            None => set_priority(object, request, found),
         }
     }
 
@@ -52,9 +54,6 @@ impl Plugin for Priority {
         found: &Found<'_>,
         _effects: &mut Effects,
     ) -> Result<(), Box<Denial>> {
-        if request.is_for("", "pods") {
-            return Ok(());
-        }
         let Some(default) = global_default(found.all()) else {
             return Ok(());
         };

@@ -53,7 +53,7 @@ impl Plugin for ResourceQuota {
 
     fn handles(&self, request: &Request<'_>) -> bool {
         // The namespace of a request about a Namespace is that object itself, which quotas within it do not count.
-        if request.namespace.is_empty() || request.is_resource("", "namespaces") {
+        if request.is_mutating() || request.namespace.is_empty() || request.is_resource("", "namespaces") {
             return false;
         }
         if IGNORED
@@ -87,7 +87,7 @@ impl Plugin for ResourceQuota {
     }
 
     fn lookups(&self, _object: &Value, request: &Request<'_>) -> Vec<Lookup> {
-        vec![Lookup::all("", "ResourceQuota").within(request.namespace)]
+        vec![Lookup::all("", "resourcequotas").within(request.namespace)]
     }
 
     fn check(

@@ -22,7 +22,7 @@ impl Plugin for RuntimeClass {
     fn lookups(&self, object: &Value, _request: &Request<'_>) -> Vec<Lookup> {
         match class_name(object) {
             None => Vec::new(),
-            Some(name) => vec![Lookup::one("node.k8s.io", "RuntimeClass", name)],
+            Some(name) => vec![Lookup::one("node.k8s.io", "runtimeclasses", name)],
         }
     }
 

@@ -44,7 +44,7 @@ impl Plugin for ServiceAccount {
             return Vec::new();
         }
         let account = account_name(object, request.action);
-        vec![Lookup::one("", "ServiceAccount", account).within(request.namespace)]
+        vec![Lookup::one("", "serviceaccounts", account).within(request.namespace)]
     }
 
     fn mutate(&self, object: &mut Map, request: &Request<'_>, found: &Found<'_>) -> Result<(), Box<Denial>> {

@@ -32,7 +32,7 @@ impl Plugin for StorageObjectInUseProtection {
     }
 
     fn handles(&self, request: &Request<'_>) -> bool {
-        request.action == Action::Create && finalizer(request).is_some()
+        request.is_mutating() && request.action == Action::Create && finalizer(request).is_some()
     }
 
     fn mutate(&self, object: &mut Map, request: &Request<'_>, _found: &Found<'_>) -> Result<(), Box<Denial>> {

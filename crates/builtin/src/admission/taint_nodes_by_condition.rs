@@ -17,7 +17,7 @@ impl Plugin for TaintNodesByCondition {
     }
 
     fn handles(&self, request: &Request<'_>) -> bool {
-        request.is_for("", "nodes") && request.action == Action::Create
+        request.is_for("", "nodes") && request.action == Action::Create && request.is_mutating()
     }
 
     fn mutate(

@@ -7,7 +7,9 @@ use crate::rest::managed_fields;
 use crate::rest::read::{self, store_error};
 use crate::rest::write::{Part, WriteRequest, modified, timestamp};
 use crate::status::{ApiError, ApiResult, GroupResource};
-use scantling_builtin::admission::{Action, Denial, Effects, Found, Lookup, Request, RequestSubresource};
+use scantling_builtin::admission::{
+    Action, Denial, Effects, Found, Lookup, Phase, Request, RequestSubresource,
+};
 use scantling_builtin::{Context, User};
 use scantling_schema::gates::is_on_by_default;
 use scantling_store::{Entry, ListRequest, ReadAt};
@@ -44,13 +46,20 @@ pub(crate) struct Admission<'a> {
 }
 
 impl Admission<'_> {
-    fn request<'r>(&'r self, call: &'r ResourceRequest<'_>, now: &'r str, user: User<'r>) -> Request<'r> {
+    fn request<'r>(
+        &'r self,
+        phase: Phase,
+        call: &'r ResourceRequest<'_>,
+        now: &'r str,
+        user: User<'r>,
+    ) -> Request<'r> {
         let subresource = match (self.part, call.path.subresource.as_deref()) {
             (Part::Scale, _) => RequestSubresource::Other("scale"),
             (Part::Whole, Some(other)) => RequestSubresource::Other(other),
             (part, _) => RequestSubresource::Of(part.subresource()),
         };
         Request {
+            phase,
             action: self.action,
             group: &call.kind.group,
             resource: &call.kind.plural,
@@ -83,7 +92,7 @@ impl WriteRequest<'_> {
     pub(crate) async fn admit(&self, admission: &Admission<'_>, object: &mut Value) -> ApiResult<()> {
         let call = self.call;
         let now = timestamp();
-        let request = admission.request(call, &now, self.requester());
+        let request = admission.request(Phase::Mutating, call, &now, self.requester());
         // In order: a plugin looks up and changes the object as the plugins before it left it.
         for plugin in call.api.plugins.iter().filter(|plugin| plugin.handles(&request)) {
             let found = call.api.find_all(&plugin.lookups(object, &request)).await?;
@@ -110,7 +119,7 @@ impl WriteRequest<'_> {
             // Most writes change no quota, so the lock is taken only after a first decision without it.
             let mut alone = None;
             loop {
-                let request = admission.request(call, &now, self.requester());
+                let request = admission.request(Phase::Validating, call, &now, self.requester());
                 if !plugin.handles(&request) {
                     break;
                 }
@@ -163,7 +172,8 @@ impl Api {
     }
 
     async fn find(&self, lookup: &Lookup) -> ApiResult<Vec<Arc<Value>>> {
-        let Some(kind) = self.kind_named(lookup.group, lookup.kind) else {
+        let kind = self.kinds.load().get(lookup.group, lookup.resource).cloned();
+        let Some(kind) = kind else {
             return Ok(Vec::new());
         };
         let namespace = Some(lookup.namespace.as_str()).filter(|ns| !ns.is_empty());

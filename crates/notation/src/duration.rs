@@ -1,6 +1,8 @@
 //! Durations as text, in nanoseconds.
 
 use crate::regex::Pattern;
+use crate::timestamp::Moment;
+use scantling_value::go::quote;
 use std::sync::LazyLock;
 
 /// The bound of a duration: 2^63 nanoseconds. Only a negative duration may have exactly this magnitude.
@@ -8,16 +10,39 @@ const LIMIT: u64 = 1 << 63;
 
 /// Parses a duration: numbers with units (`1h30m`, `1.5s`), in any order of units.
 pub fn parse(text: &str) -> Option<i64> {
+    read(text).ok()
+}
+
+/// Parses a duration as [`parse`] does. The error is Go's, without the prefix `time: `.
+pub fn parse_or_error(text: &str) -> Result<i64, String> {
+    read(text).map_err(|fault| {
+        let text = quote(text);
+        match fault {
+            Fault::Invalid => format!("invalid duration {text}"),
+            Fault::NoUnit => format!("missing unit in duration {text}"),
+            Fault::UnknownUnit(unit) => format!("unknown unit {} in duration {text}", quote(unit)),
+        }
+    })
+}
+
+/// What is wrong with a duration.
+enum Fault<'t> {
+    Invalid,
+    NoUnit,
+    UnknownUnit(&'t str),
+}
+
+fn read(text: &str) -> Result<i64, Fault<'_>> {
     let (negative, mut rest) = match text.strip_prefix(['-', '+']) {
         Some(rest) => (text.starts_with('-'), rest),
         None => (false, text),
     };
     // Zero is the only number that Go accepts without a unit.
     if rest == "0" {
-        return Some(0);
+        return Ok(0);
     }
     if rest.is_empty() {
-        return None;
+        return Err(Fault::Invalid);
     }
     let mut total: u64 = 0;
     while !rest.is_empty() {
@@ -27,13 +52,14 @@ pub fn parse(text: &str) -> Option<i64> {
             None => ("", after),
         };
         if whole.is_empty() && fraction.is_empty() {
-            return None;
+            return Err(Fault::Invalid);
         }
         let end = after
             .find(|c: char| c == '.' || c.is_ascii_digit())
             .unwrap_or(after.len());
-        let (unit, after) = after.split_at_checked(end)?;
+        let (unit, after) = after.split_at_checked(end).unwrap_or((after, ""));
         let unit: u64 = match unit {
+            "" => return Err(Fault::NoUnit),
             "ns" => 1,
             // U+00B5 is the micro sign, and U+03BC the Greek letter mu; Go accepts both.
             "us" | "\u{b5}s" | "\u{3bc}s" => 1_000,
@@ -41,21 +67,27 @@ pub fn parse(text: &str) -> Option<i64> {
             "s" => 1_000_000_000,
             "m" => 60_000_000_000,
             "h" => 3_600_000_000_000,
-            _ => return None,
+            unit => return Err(Fault::UnknownUnit(unit)),
         };
-        let whole: u64 = if whole.is_empty() { 0 } else { whole.parse().ok()? };
-        let nanos = whole.checked_mul(unit).filter(|n| *n <= LIMIT)?;
-        total = nanos
-            .checked_add(fraction_of(fraction, unit))
-            .and_then(|n| total.checked_add(n))
-            .filter(|n| *n <= LIMIT)?;
+        let whole = if whole.is_empty() {
+            Some(0)
+        } else {
+            whole.parse().ok()
+        };
+        let nanos = whole
+            .and_then(|n: u64| n.checked_mul(unit))
+            .filter(|n| *n <= LIMIT);
+        let sum = nanos
+            .and_then(|n| n.checked_add(fraction_of(fraction, unit)))
+            .and_then(|n| total.checked_add(n));
+        total = sum.filter(|n| *n <= LIMIT).ok_or(Fault::Invalid)?;
         rest = after;
     }
-    if negative {
-        0_i64.checked_sub_unsigned(total)
-    } else {
-        i64::try_from(total).ok()
-    }
+    let total = match negative {
+        true => 0_i64.checked_sub_unsigned(total),
+        false => i64::try_from(total).ok(),
+    };
+    total.ok_or(Fault::Invalid)
 }
 
 fn split_digits(text: &str) -> (&str, &str) {
@@ -198,9 +230,43 @@ pub fn human_duration(seconds: i64) -> String {
     }
 }
 
+/// How long ago a time was, as people read it, by a clock that counts 292 years at most. The first moment of all means that
+/// none is known.
+pub fn age(time: Moment, now: i64) -> String {
+    const FIRST: i64 = -62_135_596_800;
+    const MOST: i64 = i64::MAX / 1_000_000_000;
+    if (time.seconds, time.nanos) == (FIRST, 0) {
+        return "<unknown>".to_owned();
+    }
+    human_duration(now.saturating_sub(time.seconds).clamp(-MOST, MOST))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn durations_that_people_read() {
+        let table = [
+            (-5, "<invalid>"),
+            (-1, "0s"),
+            (0, "0s"),
+            (119, "119s"),
+            (120, "2m"),
+            (125, "2m5s"),
+            (601, "10m"),
+            (3 * 3600, "3h"),
+            (3 * 3600 + 61, "3h1m"),
+            (9 * 3600, "9h"),
+            (49 * 3600, "2d1h"),
+            (9 * 86_400, "9d"),
+            (800 * 86_400, "2y70d"),
+            (9 * 365 * 86_400, "9y"),
+        ];
+        for (seconds, want) in table {
+            assert_eq!(human_duration(seconds), want, "{seconds}");
+        }
+    }
 
     #[test]
     fn durations_in_units() {
@@ -216,6 +282,20 @@ mod tests {
         ];
         for (nanos, want) in cases {
             assert_eq!(in_units(nanos), want);
+        }
+    }
+
+    #[test]
+    fn errors_of_durations() {
+        let cases = [
+            ("5", r#"missing unit in duration "5""#),
+            ("5d", r#"unknown unit "d" in duration "5d""#),
+            ("abc", r#"invalid duration "abc""#),
+            ("1.2.3s", r#"missing unit in duration "1.2.3s""#),
+            ("9999999h", r#"invalid duration "9999999h""#),
+        ];
+        for (text, want) in cases {
+            assert_eq!(parse_or_error(text), Err(want.to_owned()), "{text}");
         }
     }
 

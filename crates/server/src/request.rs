@@ -2,6 +2,7 @@
 
 use crate::status::{ApiError, ApiResult};
 use percent_encoding::percent_decode_str;
+use scantling_notation::duration;
 use smallvec::SmallVec;
 use std::time::Duration;
 
@@ -223,7 +224,7 @@ impl Query {
         let Some(text) = self.get("timeout").filter(|t| !t.is_empty()) else {
             return Ok(None);
         };
-        let nanos = duration(text).map_err(|why| {
+        let nanos = duration::parse_or_error(text).map_err(|why| {
             ApiError::bad_request(format!(
                 "invalid timeout specified in the request URL - time: {why}"
             ))
@@ -271,58 +272,6 @@ pub(crate) fn parse_int(text: &str) -> Result<i64, String> {
 /// Parses an unsigned decimal 64-bit integer, with Go's errors.
 pub(crate) fn parse_uint(text: &str) -> Result<u64, String> {
     scantling_value::go::parse_integer("ParseUint", text)
-}
-
-/// Parses a duration such as `1h2.5s` to nanoseconds, with Go's errors.
-fn duration(text: &str) -> Result<i64, String> {
-    const UNITS: [(&str, f64); 8] = [
-        ("ns", 1.0),
-        ("us", 1e3),
-        ("\u{b5}s", 1e3),
-        ("\u{3bc}s", 1e3),
-        ("ms", 1e6),
-        ("s", 1e9),
-        ("m", 60e9),
-        ("h", 3600e9),
-    ];
-    let shown = scantling_value::go::quote(text);
-    let invalid = || format!("invalid duration {shown}");
-    let (sign, mut rest) = match text.strip_prefix('-') {
-        Some(rest) => (-1.0, rest),
-        None => (1.0, text.strip_prefix('+').unwrap_or(text)),
-    };
-    if rest == "0" {
-        return Ok(0);
-    }
-    if rest.is_empty() {
-        return Err(invalid());
-    }
-    let mut nanos = 0.0;
-    while !rest.is_empty() {
-        let is_part = |c: char| c.is_ascii_digit() || c == '.';
-        let (number, after) = rest.split_at(rest.find(|c| !is_part(c)).unwrap_or(rest.len()));
-        let number: f64 = number.parse().map_err(|_| invalid())?;
-        let (unit, after) = after.split_at(after.find(is_part).unwrap_or(after.len()));
-        if unit.is_empty() {
-            return Err(format!("missing unit in duration {shown}"));
-        }
-        let known = UNITS.iter().find(|(name, _)| *name == unit);
-        let (_, scale) = known.ok_or_else(|| {
-            let unit = scantling_value::go::quote(unit);
-            format!("unknown unit {unit} in duration {shown}")
-        })?;
-        nanos += number * scale;
-        rest = after;
-    }
-    // Go's limit is 2^63, which is a little less: the conversion below saturates in between.
-    if nanos >= 9.3e18 {
-        return Err(invalid());
-    }
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "the limit stands above; fractions do not count"
-    )]
-    Ok((sign * nanos) as i64)
 }
 
 #[cfg(test)]
@@ -418,22 +367,5 @@ mod tests {
         assert!(q.int("n").unwrap_err().message().ends_with("value out of range"));
         assert!(q.flag("watch") && q.flag("empty") && !q.flag("b") && !q.flag("c") && !q.flag("none"));
         assert_eq!(q.get("x"), Some("a b c"));
-    }
-
-    #[test]
-    fn durations() {
-        let table = [
-            ("32s", Ok(32_000_000_000)),
-            ("1h1m1.5s", Ok(3_661_500_000_000)),
-            ("-5ms", Ok(-5_000_000)),
-            ("0", Ok(0)),
-            ("5", Err(r#"missing unit in duration "5""#)),
-            ("5d", Err(r#"unknown unit "d" in duration "5d""#)),
-            ("abc", Err(r#"invalid duration "abc""#)),
-            ("1.2.3s", Err(r#"invalid duration "1.2.3s""#)),
-        ];
-        for (text, want) in table {
-            assert_eq!(duration(text), want.map_err(str::to_owned), "{text}");
-        }
     }
 }

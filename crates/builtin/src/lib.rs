@@ -39,7 +39,7 @@ mod storage;
 mod storagemigration;
 
 pub use autoscaling::{autoscaler_from_v1, autoscaler_to_v1};
-pub use core::event::event_field;
+pub use checks::labels::selects;
 pub use core::service::allocate as services;
 pub use core::validate_binding;
 pub use cursor::Cursor;

@@ -1,13 +1,11 @@
 //! Tables: what `kubectl get` prints.
 
-pub(crate) mod core;
 mod jsonpath;
 
 use crate::status::{ApiError, ApiResult};
 use crate::tables::jsonpath::JsonPath;
-use scantling_builtin::columns::Printing;
-use scantling_notation::duration::human_duration;
-use scantling_notation::timestamp::{self, Moment};
+use scantling_builtin::columns::{CREATED, NAME, Printing};
+use scantling_notation::{duration, timestamp};
 use scantling_value::{Map, Value, deadline};
 
 /// A column that a definition declares.
@@ -25,29 +23,11 @@ pub(crate) struct Column {
 #[derive(Debug)]
 pub(crate) struct Columns {
     definitions: Vec<Value>,
-    cells: Vec<Cell>,
+    /// The types and paths of declared columns, which follow the name.
+    paths: Vec<(String, JsonPath)>,
     /// The columns of a built-in kind, which make all cells at once.
     printer: Option<scantling_builtin::columns::Columns>,
 }
-
-/// The source of a cell's value.
-#[derive(Debug)]
-pub(crate) enum Cell {
-    /// A path, and the type that its column has.
-    Found(String, JsonPath),
-    /// A function of the object and of the time, in seconds since the epoch.
-    Made(fn(&Value, i64) -> Value),
-}
-
-const NAME: &str = "Name must be unique within a namespace. Is required when creating resources, although some \
-     resources may allow a client to request the generation of an appropriate name automatically. Name is primarily \
-     intended for creation idempotence and configuration definition. Cannot be updated. More info: \
-     https://kubernetes.io/docs/concepts/overview/working-with-objects/names#names";
-
-const CREATED: &str = "CreationTimestamp is a timestamp representing the server time when this object was created. \
-     It is not guaranteed to be set in happens-before order across separate operations. Clients may not set this \
-     value. It is represented in RFC3339 form and is in UTC.\n\nPopulated by the system. Read-only. Null for lists. \
-     More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata";
 
 impl Column {
     /// The column of a kind that declares none.
@@ -105,20 +85,18 @@ impl Columns {
             path: String::new(),
         };
         let mut definitions = vec![definition(&name)];
-        let mut cells = vec![Cell::Made(|object, _| {
-            crate::rest::write::metadata_str(object, "name").into()
-        })];
+        let mut paths = Vec::new();
         for column in declared {
             // kube-apiserver logs the error and keeps the columns that it has so far.
             let Ok(path) = JsonPath::parse(&column.path) else {
                 break;
             };
             definitions.push(definition(column));
-            cells.push(Cell::Found(column.kind.clone(), path));
+            paths.push((column.kind.clone(), path));
         }
         Columns {
             definitions,
-            cells,
+            paths,
             printer: None,
         }
     }
@@ -136,7 +114,7 @@ impl Columns {
         });
         Columns {
             definitions: declared.map(|c| definition(&c)).collect(),
-            cells: Vec::new(),
+            paths: Vec::new(),
             printer: Some(printer),
         }
     }
@@ -156,16 +134,6 @@ impl Columns {
         printer.map_or_else(Vec::new, |printer| printer.row_conditions(object))
     }
 
-    /// Columns with what fills them.
-    fn made<const N: usize>(columns: [(Column, Cell); N]) -> Columns {
-        let (declared, cells): (Vec<Column>, _) = columns.into_iter().unzip();
-        Columns {
-            definitions: declared.iter().map(definition).collect(),
-            cells,
-            printer: None,
-        }
-    }
-
     /// The `columnDefinitions` of a table.
     pub(crate) fn definitions(&self) -> Value {
         Value::Array(self.definitions.clone())
@@ -178,27 +146,21 @@ impl Columns {
 
     /// The cells of one object's row; times are in seconds since the epoch.
     pub(crate) fn cells(&self, object: &Value, printing: &Printing<'_>, room: &mut Room) -> ApiResult<Value> {
-        let now = printing.now;
-        if let Some(printer) = &self.printer {
-            let cells = printer.cells(object, printing);
-            cells.iter().try_for_each(|cell| room.take(cell))?;
-            return Ok(Value::Array(cells));
-        }
-        let mut cells = Vec::with_capacity(self.cells.len());
-        for column in &self.cells {
-            let made = match column {
-                Cell::Made(make) => make(object, now),
-                Cell::Found(kind, path) => {
+        let fits = |cell: Value| room.take(&cell).map(|()| cell);
+        let cells: ApiResult<Vec<Value>> = match &self.printer {
+            Some(printer) => printer.cells(object, printing).into_iter().map(fits).collect(),
+            None => {
+                let name = crate::rest::write::metadata_str(object, "name").into();
+                let declared = self.paths.iter().map(|(kind, path)| {
                     // A server leaves the cell empty where the path fails on the object.
                     let found = path.find(object).unwrap_or_default();
                     // A column shows one value: of several, the first.
-                    found.first().map_or(Value::Null, |v| cell(kind, v, now))
-                }
-            };
-            room.take(&made)?;
-            cells.push(made);
-        }
-        Ok(Value::Array(cells))
+                    found.first().map_or(Value::Null, |v| cell(kind, v, printing.now))
+                });
+                std::iter::once(name).chain(declared).map(fits).collect()
+            }
+        };
+        Ok(Value::Array(cells?))
     }
 }
 
@@ -239,48 +201,10 @@ fn cell(kind: &str, value: &Value, now: i64) -> Value {
         ("boolean", Value::Bool(b)) => Value::Bool(*b),
         ("date", Value::String(s)) if s.is_empty() => Value::from("<unknown>"),
         ("date", Value::String(s)) => {
-            let age = timestamp::parse(s).map(|time| age(time, now));
+            let age = timestamp::parse(s).map(|time| duration::age(time, now));
             Value::from(age.unwrap_or_else(|| "<invalid>".to_owned()))
         }
         // A value of another type than the column leaves the cell empty.
         _ => Value::Null,
-    }
-}
-
-/// How long ago a time was, by a clock that counts 292 years at most. The first moment of all means that none is known.
-fn age(time: Moment, now: i64) -> String {
-    const FIRST: i64 = -62_135_596_800;
-    const MOST: i64 = i64::MAX / 1_000_000_000;
-    if (time.seconds, time.nanos) == (FIRST, 0) {
-        return "<unknown>".to_owned();
-    }
-    human_duration(now.saturating_sub(time.seconds).clamp(-MOST, MOST))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn durations() {
-        let table = [
-            (-5, "<invalid>"),
-            (-1, "0s"),
-            (0, "0s"),
-            (119, "119s"),
-            (120, "2m"),
-            (125, "2m5s"),
-            (601, "10m"),
-            (3 * 3600, "3h"),
-            (3 * 3600 + 61, "3h1m"),
-            (9 * 3600, "9h"),
-            (49 * 3600, "2d1h"),
-            (9 * 86_400, "9d"),
-            (800 * 86_400, "2y70d"),
-            (9 * 365 * 86_400, "9y"),
-        ];
-        for (seconds, want) in table {
-            assert_eq!(human_duration(seconds), want, "{seconds}");
-        }
     }
 }

@@ -1,6 +1,6 @@
 //! Labels, annotations and label selectors.
 
-use super::{Report, names};
+use super::{Report, Rule, names};
 use crate::Cursor;
 use scantling_schema::meta;
 use scantling_value::{ErrorList, Path, Value};
@@ -73,9 +73,7 @@ pub(super) fn check_operator_and_values(at: &Cursor<'_, '_>, errors: &mut ErrorL
     let (operator, values) = (at.field("operator"), at.field("values"));
     match operator.str() {
         "In" | "NotIn" => {
-            if values.list().is_empty() {
-                errors.required(&values, "must be specified when `operator` is 'In' or 'NotIn'");
-            }
+            Rule::RequiredFor("must be specified when `operator` is 'In' or 'NotIn'").check(&values, errors);
         }
         "Exists" | "DoesNotExist" => {
             if !values.list().is_empty() {
@@ -115,7 +113,7 @@ fn matched_labels(selector: &Value) -> Option<&scantling_value::Map> {
 }
 
 /// Returns whether a label selector selects a set of labels. A requirement that is invalid selects nothing.
-pub(crate) fn selects(selector: Option<&Value>, labels: Option<&Value>) -> bool {
+pub fn selects(selector: Option<&Value>, labels: Option<&Value>) -> bool {
     // An absent selector selects nothing, an empty one everything.
     let Some(selector) = selector else { return false };
     let label = |key: &str| labels.and_then(|l| l.get(key)).and_then(Value::as_str);

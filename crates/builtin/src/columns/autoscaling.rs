@@ -1,52 +1,33 @@
-//! Cells of the group `autoscaling`.
+//! Computed cells of autoscalers.
 
-use super::text::{NONE, UNSET, age, amount, int, name};
+use super::text::{NONE, UNSET, amount, some_of};
 use super::{Printer, Printing};
 use scantling_value::Value;
 
-/// The printers of this group.
-pub(super) const PRINTERS: &[Printer] = &[
-    ("autoscaling", "HorizontalPodAutoscaler", autoscaler),
-    ("autoscaling", "Scale", |o, p| {
-        let replicas = |part| int(o, [part, "replicas"]).into();
-        vec![name(o), replicas("spec"), replicas("status"), age(o, p)]
-    }),
-];
+/// The printers of the group `autoscaling`.
+pub(super) const PRINTERS: &[Printer] = &[("autoscaling", "HorizontalPodAutoscaler", autoscaler)];
 
-fn autoscaler(object: &Value, printing: &Printing<'_>) -> Vec<Value> {
+fn autoscaler(object: &Value, _printing: &Printing<'_>) -> Vec<Value> {
     let target = ["kind", "name"].map(|field| object.str_at(["spec", "scaleTargetRef", field]));
     let least = object.at(["spec", "minReplicas"]).and_then(Value::as_int);
-    let specs = object.list_at(["spec", "metrics"]);
-    vec![
-        name(object),
-        target.join("/").into(),
-        metrics(specs, object.list_at(["status", "currentMetrics"])).into(),
-        least
-            .map_or_else(|| UNSET.to_owned(), |least| least.to_string())
-            .into(),
-        int(object, ["spec", "maxReplicas"]).into(),
-        int(object, ["status", "currentReplicas"]).into(),
-        age(object, printing),
-    ]
+    let least = least.map_or_else(|| UNSET.to_owned(), |least| least.to_string());
+    let metrics = metrics(
+        object.list_at(["spec", "metrics"]),
+        object.list_at(["status", "currentMetrics"]),
+    );
+    vec![target.join("/").into(), metrics.into(), least.into()]
 }
 
 /// The first two metrics, with current and target values.
 fn metrics(specs: &[Value], statuses: &[Value]) -> String {
-    const MOST: usize = 2;
     if specs.is_empty() {
         return NONE.to_owned();
     }
-    let shown = specs
+    let texts = specs
         .iter()
         .enumerate()
-        .take(MOST)
         .map(|(i, spec)| metric(spec, statuses.get(i)));
-    let shown: Vec<String> = shown.collect();
-    let shown = shown.join(", ");
-    match specs.len().checked_sub(MOST) {
-        Some(more @ 1..) => format!("{shown} + {more} more..."),
-        _ => shown,
-    }
+    some_of(&texts.collect::<Vec<_>>(), 2, ", ")
 }
 
 fn metric(spec: &Value, status: Option<&Value>) -> String {

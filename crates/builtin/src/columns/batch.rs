@@ -1,31 +1,29 @@
-//! Cells of the group `batch`.
+//! Computed cells of jobs.
 
-use super::text::{
-    NONE, UNSET, age, condition, containers, int, is_deleted, length, moment, name, selector_or_none, since,
-    text, text_or,
-};
+use super::text::{UNSET, condition, int, is_deleted, moment};
 use super::{Printer, Printing};
 use scantling_notation::duration::human_duration;
 use scantling_value::Value;
 
-const GROUP: &str = "batch";
-
-/// The printers of this group.
-pub(super) const PRINTERS: &[Printer] = &[(GROUP, "CronJob", cron_job), (GROUP, "Job", job)];
-
-fn job(object: &Value, printing: &Printing<'_>) -> Vec<Value> {
-    let [names, images] = containers(object.list_at(["spec", "template", "spec", "containers"]));
-    vec![
-        name(object),
-        job_status(object).into(),
-        completions(object).into(),
-        job_duration(object, printing).into(),
-        age(object, printing),
-        names,
-        images,
-        selector_or_none(object.at(["spec", "selector"])),
-    ]
-}
+/// The printers of the group `batch`.
+pub(super) const PRINTERS: &[Printer] = &[
+    ("batch", "CronJob", |object, _| {
+        let suspend = match object.at(["spec", "suspend"]).and_then(Value::as_bool) {
+            None => UNSET,
+            Some(true) => "True",
+            Some(false) => "False",
+        };
+        vec![suspend.into()]
+    }),
+    ("batch", "Job", |object, printing| {
+        let duration = job_duration(object, printing);
+        vec![
+            job_status(object).into(),
+            completions(object).into(),
+            duration.into(),
+        ]
+    }),
+];
 
 fn job_status(job: &Value) -> &'static str {
     let is = |kind: &str| condition(job, kind) == "True";
@@ -57,30 +55,4 @@ fn job_duration(job: &Value, printing: &Printing<'_>) -> String {
     start.map_or_else(String::new, |start| {
         human_duration(end.saturating_sub(start.seconds))
     })
-}
-
-fn cron_job(object: &Value, printing: &Printing<'_>) -> Vec<Value> {
-    let job = ["spec", "jobTemplate", "spec"];
-    let template = object.at(job);
-    let [names, images] =
-        containers(template.map_or(&[][..], |t| t.list_at(["template", "spec", "containers"])));
-    let suspend = match object.at(["spec", "suspend"]).and_then(Value::as_bool) {
-        None => UNSET,
-        Some(true) => "True",
-        Some(false) => "False",
-    };
-    let last = object.at(["status", "lastScheduleTime"]).filter(|t| !t.is_null());
-    let last = last.map_or_else(|| NONE.to_owned(), |last| since(Some(last), printing));
-    vec![
-        name(object),
-        text(object, ["spec", "schedule"]),
-        text_or(object, ["spec", "timeZone"], NONE),
-        suspend.into(),
-        length(object, ["status", "active"]),
-        last.into(),
-        age(object, printing),
-        names,
-        images,
-        selector_or_none(template.and_then(|t| t.get("selector"))),
-    ]
 }

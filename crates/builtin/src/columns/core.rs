@@ -1,11 +1,8 @@
-//! Cells of the core group and of events.
+//! Computed cells of the core group and of events.
 
-use super::text::{
-    NONE, UNSET, age, amount, condition, containers, int, is_deleted, joined, labels, name, since, text,
-    text_or,
-};
+use super::text::{NONE, amount, condition, int, is_deleted, joined, since, some_of};
 use super::{Printer, Printing, pod};
-use crate::core::persistent_volume_claim::{BETA_CLASS_ANNOTATION, class_name};
+use crate::core::persistent_volume_claim::class_name;
 use scantling_value::{Map, Value};
 use std::collections::BTreeSet;
 
@@ -13,32 +10,18 @@ use std::collections::BTreeSet;
 pub(super) const PRINTERS: &[Printer] = &[
     ("", "ComponentStatus", component_status),
     ("", "ConfigMap", config_map),
-    ("", "Endpoints", endpoints),
-    ("", "Event", event),
-    ("", "Namespace", |o, p| {
-        vec![name(o), text(o, ["status", "phase"]), age(o, p)]
+    ("", "Endpoints", |object, _| {
+        vec![endpoint_list(object.list("subsets")).into()]
     }),
+    ("", "Event", event),
     ("", "Node", node),
     ("", "PersistentVolume", persistent_volume),
     ("", "PersistentVolumeClaim", persistent_volume_claim),
     ("", "Pod", pod::cells),
-    ("", "PodTemplate", pod_template),
-    ("", "ReplicationController", replication_controller),
     ("", "ResourceQuota", resource_quota),
-    ("", "Secret", |o, p| {
-        vec![name(o), text(o, ["type"]), members(o, &["data"]), age(o, p)]
-    }),
     ("", "Service", service),
-    ("", "ServiceAccount", |o, p| vec![name(o), age(o, p)]),
     ("events.k8s.io", "Event", event),
 ];
-
-/// The number of members of objects.
-fn members(object: &Value, fields: &[&str]) -> Value {
-    let count = |field: &&str| object.get(field).and_then(Value::as_object).map_or(0, Map::len);
-    let count: usize = fields.iter().map(count).sum();
-    Value::Int(i64::try_from(count).unwrap_or(i64::MAX))
-}
 
 fn component_status(object: &Value, _printing: &Printing<'_>) -> Vec<Value> {
     let healthy = object
@@ -51,27 +34,17 @@ fn component_status(object: &Value, _printing: &Printing<'_>) -> Vec<Value> {
         Some(_) => "Unhealthy",
     };
     let field = |name| healthy.map_or("", |c| c.get_str(name)).into();
-    vec![name(object), status.into(), field("message"), field("error")]
+    vec![status.into(), field("message"), field("error")]
 }
 
-fn config_map(object: &Value, printing: &Printing<'_>) -> Vec<Value> {
-    vec![
-        name(object),
-        members(object, &["data", "binaryData"]),
-        age(object, printing),
-    ]
-}
-
-fn endpoints(object: &Value, printing: &Printing<'_>) -> Vec<Value> {
-    vec![
-        name(object),
-        endpoint_list(object.list("subsets")).into(),
-        age(object, printing),
-    ]
+/// The number of entries.
+fn config_map(object: &Value, _printing: &Printing<'_>) -> Vec<Value> {
+    let count = |field| object.get(field).and_then(Value::as_object).map_or(0, Map::len);
+    let count = count("data") + count("binaryData");
+    vec![Value::Int(i64::try_from(count).unwrap_or(i64::MAX))]
 }
 
 fn endpoint_list(subsets: &[Value]) -> String {
-    const MOST: usize = 3;
     if subsets.is_empty() {
         return NONE.to_owned();
     }
@@ -91,12 +64,7 @@ fn endpoint_list(subsets: &[Value]) -> String {
             }
         }
     }
-    let shown: Vec<&str> = all.iter().take(MOST).map(String::as_str).collect();
-    let shown = shown.join(",");
-    match all.len().checked_sub(MOST) {
-        Some(more @ 1..) => format!("{shown} + {more} more..."),
-        _ => shown,
-    }
+    some_of(&all, 3, ",")
 }
 
 fn event(object: &Value, printing: &Printing<'_>) -> Vec<Value> {
@@ -132,19 +100,15 @@ fn event(object: &Value, printing: &Printing<'_>) -> Vec<Value> {
     };
     vec![
         since(last, printing).into(),
-        text(object, ["type"]),
-        text(object, ["reason"]),
         target.into(),
-        involved("fieldPath").into(),
         source.into(),
         object.get_str("message").trim().into(),
         since(first, printing).into(),
         count.into(),
-        name(object),
     ]
 }
 
-fn node(object: &Value, printing: &Printing<'_>) -> Vec<Value> {
+fn node(object: &Value, _printing: &Printing<'_>) -> Vec<Value> {
     let mut status = match condition(object, "Ready") {
         "" => "Unknown",
         "True" => "Ready",
@@ -154,8 +118,10 @@ fn node(object: &Value, printing: &Printing<'_>) -> Vec<Value> {
     if object.at(["spec", "unschedulable"]) == Some(&Value::Bool(true)) {
         status.push_str(",SchedulingDisabled");
     }
-    let info = |field| text_or(object, ["status", "nodeInfo", field], "<unknown>");
-    let mut kernel = info("kernelVersion").as_str().unwrap_or("").to_owned();
+    let mut kernel = match object.str_at(["status", "nodeInfo", "kernelVersion"]) {
+        "" => "<unknown>".to_owned(),
+        version => version.to_owned(),
+    };
     let architecture = object.str_at(["status", "nodeInfo", "architecture"]);
     if !architecture.is_empty() {
         kernel = format!("{kernel} ({architecture})");
@@ -167,16 +133,11 @@ fn node(object: &Value, printing: &Printing<'_>) -> Vec<Value> {
             .map_or(NONE, |a| a.get_str("address"))
     };
     vec![
-        name(object),
         status.into(),
         roles(object).into(),
-        age(object, printing),
-        text(object, ["status", "nodeInfo", "kubeletVersion"]),
         address("InternalIP").into(),
         address("ExternalIP").into(),
-        info("osImage"),
         kernel.into(),
-        info("containerRuntimeVersion"),
     ]
 }
 
@@ -218,36 +179,24 @@ fn access_modes(modes: &[Value]) -> Value {
 fn phase(object: &Value) -> Value {
     match is_deleted(object) {
         true => "Terminating".into(),
-        false => text(object, ["status", "phase"]),
+        false => object.str_at(["status", "phase"]).into(),
     }
 }
 
-fn persistent_volume(object: &Value, printing: &Printing<'_>) -> Vec<Value> {
+fn persistent_volume(object: &Value, _printing: &Printing<'_>) -> Vec<Value> {
     let claim = object.at(["spec", "claimRef"]).filter(|c| !c.is_null());
     let claim = claim.map_or_else(String::new, |c| {
         format!("{}/{}", c.get_str("namespace"), c.get_str("name"))
     });
-    let class = object
-        .at(["metadata", "annotations", BETA_CLASS_ANNOTATION])
-        .and_then(Value::as_str);
     vec![
-        name(object),
-        amount(object.at(["spec", "capacity", "storage"])).into(),
         access_modes(object.list_at(["spec", "accessModes"])),
-        text(object, ["spec", "persistentVolumeReclaimPolicy"]),
         phase(object),
         claim.into(),
-        class
-            .unwrap_or_else(|| object.str_at(["spec", "storageClassName"]))
-            .into(),
-        text_or(object, ["spec", "volumeAttributesClassName"], UNSET),
-        text(object, ["status", "reason"]),
-        age(object, printing),
-        text_or(object, ["spec", "volumeMode"], UNSET),
+        class_name(object).into(),
     ]
 }
 
-fn persistent_volume_claim(object: &Value, printing: &Printing<'_>) -> Vec<Value> {
+fn persistent_volume_claim(object: &Value, _printing: &Printing<'_>) -> Vec<Value> {
     let is_bound = !object.str_at(["spec", "volumeName"]).is_empty();
     let (capacity, modes) = match is_bound {
         true => (
@@ -256,44 +205,10 @@ fn persistent_volume_claim(object: &Value, printing: &Printing<'_>) -> Vec<Value
         ),
         false => ("".into(), "".into()),
     };
-    vec![
-        name(object),
-        phase(object),
-        text(object, ["spec", "volumeName"]),
-        capacity,
-        modes,
-        class_name(object).into(),
-        text_or(object, ["spec", "volumeAttributesClassName"], UNSET),
-        age(object, printing),
-        text_or(object, ["spec", "volumeMode"], UNSET),
-    ]
+    vec![phase(object), capacity, modes, class_name(object).into()]
 }
 
-fn pod_template(object: &Value, _printing: &Printing<'_>) -> Vec<Value> {
-    let [names, images] = containers(object.list_at(["template", "spec", "containers"]));
-    vec![
-        name(object),
-        names,
-        images,
-        labels(object.at(["template", "metadata", "labels"])).into(),
-    ]
-}
-
-fn replication_controller(object: &Value, printing: &Printing<'_>) -> Vec<Value> {
-    let [names, images] = containers(object.list_at(["spec", "template", "spec", "containers"]));
-    vec![
-        name(object),
-        int(object, ["spec", "replicas"]).into(),
-        int(object, ["status", "replicas"]).into(),
-        int(object, ["status", "readyReplicas"]).into(),
-        age(object, printing),
-        names,
-        images,
-        labels(object.at(["spec", "selector"])).into(),
-    ]
-}
-
-fn resource_quota(object: &Value, printing: &Printing<'_>) -> Vec<Value> {
+fn resource_quota(object: &Value, _printing: &Printing<'_>) -> Vec<Value> {
     let hard = object
         .at(["status", "hard"])
         .and_then(Value::as_object)
@@ -307,15 +222,10 @@ fn resource_quota(object: &Value, printing: &Printing<'_>) -> Vec<Value> {
             false => requests.push(text),
         }
     }
-    vec![
-        name(object),
-        requests.join(", ").into(),
-        limits.join(", ").into(),
-        age(object, printing),
-    ]
+    vec![requests.join(", ").into(), limits.join(", ").into()]
 }
 
-fn service(object: &Value, printing: &Printing<'_>) -> Vec<Value> {
+fn service(object: &Value, _printing: &Printing<'_>) -> Vec<Value> {
     let first = object
         .list_at(["spec", "clusterIPs"])
         .first()
@@ -334,13 +244,9 @@ fn service(object: &Value, printing: &Printing<'_>) -> Vec<Value> {
         ports.join(",")
     };
     vec![
-        name(object),
-        text(object, ["spec", "type"]),
         first.unwrap_or(NONE).into(),
         external_ip(object).into(),
         ports.into(),
-        age(object, printing),
-        labels(object.at(["spec", "selector"])).into(),
     ]
 }
 
@@ -359,7 +265,7 @@ pub(super) fn balancer_addresses(object: &Value) -> String {
 }
 
 fn external_ip(service: &Value) -> String {
-    let external = joined(service, ["spec", "externalIPs"]);
+    let external = joined(service.at(["spec", "externalIPs"]));
     match service.str_at(["spec", "type"]) {
         "ClusterIP" | "NodePort" if external.is_empty() => NONE.to_owned(),
         "ClusterIP" | "NodePort" => external,

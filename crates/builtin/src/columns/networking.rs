@@ -1,7 +1,7 @@
-//! Cells of the groups `networking.k8s.io` and `discovery.k8s.io`.
+//! Computed cells of the groups `networking.k8s.io` and `discovery.k8s.io`.
 
 use super::core::balancer_addresses;
-use super::text::{NONE, age, joined, name, selector_or_none, some_of, text, text_or};
+use super::text::{NONE, UNSET, since, some_of};
 use super::{Printer, Printing};
 use scantling_value::Value;
 
@@ -16,19 +16,9 @@ pub(super) const PRINTERS: &[Printer] = &[
     (GROUP, "IPAddress", ip_address),
     (GROUP, "Ingress", ingress),
     (GROUP, "IngressClass", ingress_class),
-    (GROUP, "NetworkPolicy", |o, p| {
-        vec![
-            name(o),
-            selector_or_none(o.at(["spec", "podSelector"])),
-            age(o, p),
-        ]
-    }),
-    (GROUP, "ServiceCIDR", |o, p| {
-        vec![name(o), joined(o, ["spec", "cidrs"]).into(), age(o, p)]
-    }),
 ];
 
-fn endpoint_slice(object: &Value, printing: &Printing<'_>) -> Vec<Value> {
+fn endpoint_slice(object: &Value, _printing: &Printing<'_>) -> Vec<Value> {
     let port = |port: &Value| match port.get("port").and_then(Value::as_int) {
         Some(number) => number.to_string(),
         None => port.get("name").and_then(Value::as_str).unwrap_or("*").to_owned(),
@@ -36,13 +26,11 @@ fn endpoint_slice(object: &Value, printing: &Printing<'_>) -> Vec<Value> {
     let ports: Vec<String> = object.list("ports").iter().map(port).collect();
     let addresses = object.list("endpoints").iter().flat_map(|e| e.list("addresses"));
     let addresses: Vec<String> = addresses.filter_map(Value::as_str).map(str::to_owned).collect();
-    vec![
-        name(object),
-        text(object, ["addressType"]),
-        some_of(&ports, MOST).into(),
-        some_of(&addresses, MOST).into(),
-        age(object, printing),
-    ]
+    let cell = |texts: &[String]| match some_of(texts, MOST, ",") {
+        none if none.is_empty() => UNSET.into(),
+        some => some.into(),
+    };
+    vec![cell(&ports), cell(&addresses)]
 }
 
 fn ip_address(object: &Value, printing: &Printing<'_>) -> Vec<Value> {
@@ -61,22 +49,17 @@ fn ip_address(object: &Value, printing: &Printing<'_>) -> Vec<Value> {
             format!("{resource}{namespace}/{}", parent.get_str("name"))
         },
     );
-    vec![name(object), parent.into(), age(object, printing)]
+    let age = since(object.at(["metadata", "creationTimestamp"]), printing);
+    vec![parent.into(), age.into()]
 }
 
-fn ingress(object: &Value, printing: &Printing<'_>) -> Vec<Value> {
+fn ingress(object: &Value, _printing: &Printing<'_>) -> Vec<Value> {
     let ports = match object.list_at(["spec", "tls"]).is_empty() {
         true => "80",
         false => "80, 443",
     };
-    vec![
-        name(object),
-        text_or(object, ["spec", "ingressClassName"], NONE),
-        hosts(object.list_at(["spec", "rules"])).into(),
-        balancer_addresses(object).into(),
-        ports.into(),
-        age(object, printing),
-    ]
+    let hosts = hosts(object.list_at(["spec", "rules"]));
+    vec![hosts.into(), balancer_addresses(object).into(), ports.into()]
 }
 
 /// The first hosts. Rules without a host count as more, as in Kubernetes.
@@ -96,7 +79,7 @@ fn hosts(rules: &[Value]) -> String {
     }
 }
 
-fn ingress_class(object: &Value, printing: &Printing<'_>) -> Vec<Value> {
+fn ingress_class(object: &Value, _printing: &Printing<'_>) -> Vec<Value> {
     const DEFAULT: &str = "ingressclass.kubernetes.io/is-default-class";
     let mut name = object.str_at(["metadata", "name"]).to_owned();
     if object.str_at(["metadata", "annotations", DEFAULT]) == "true" {
@@ -111,10 +94,5 @@ fn ingress_class(object: &Value, printing: &Printing<'_>) -> Vec<Value> {
             format!("{}{group}/{}", p.get_str("kind"), p.get_str("name"))
         },
     );
-    vec![
-        name.into(),
-        text(object, ["spec", "controller"]),
-        parameters.into(),
-        age(object, printing),
-    ]
+    vec![name.into(), parameters.into()]
 }

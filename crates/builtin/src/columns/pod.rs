@@ -1,10 +1,10 @@
-//! Cells of pods.
+//! Computed cells of pods.
 
 use super::Printing;
-use super::text::{NONE, age, condition, int, is_deleted, moment, name, since, text_or};
+use super::text::{NONE, condition, int, is_deleted, moment, since};
 use scantling_value::{Map, Value};
 
-/// The cells of a pod's row.
+/// The computed cells of a pod's row.
 pub(super) fn cells(pod: &Value, printing: &Printing<'_>) -> Vec<Value> {
     let summary = Summary::new(pod);
     let restarts = match (summary.restarts, summary.last_restart) {
@@ -16,14 +16,10 @@ pub(super) fn cells(pod: &Value, printing: &Printing<'_>) -> Vec<Value> {
         .first()
         .map_or("", |ip| ip.get_str("ip"));
     vec![
-        name(pod),
         format!("{}/{}", summary.ready, summary.total).into(),
         summary.reason.into(),
         restarts.into(),
-        age(pod, printing),
         (if address.is_empty() { NONE } else { address }).into(),
-        text_or(pod, ["spec", "nodeName"], NONE),
-        text_or(pod, ["status", "nominatedNodeName"], NONE),
         readiness_gates(pod).into(),
     ]
 }

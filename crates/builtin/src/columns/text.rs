@@ -1,7 +1,7 @@
 //! Texts of cells.
 
 use super::Printing;
-use scantling_notation::duration::human_duration;
+use scantling_notation::duration::age as age_of;
 use scantling_notation::quantity::Quantity;
 use scantling_notation::timestamp::{self, Moment};
 use scantling_value::{Map, Value};
@@ -12,40 +12,17 @@ pub(super) const UNSET: &str = "<unset>";
 /// The cell of an empty value.
 pub(super) const NONE: &str = "<none>";
 
-/// The name.
-pub(super) fn name(object: &Value) -> Value {
-    object.str_at(["metadata", "name"]).into()
-}
-
-/// The time since an object was created.
-pub(super) fn age(object: &Value, printing: &Printing<'_>) -> Value {
-    since(object.at(["metadata", "creationTimestamp"]), printing).into()
-}
-
 /// The time since a moment, as people read it.
 pub(super) fn since(time: Option<&Value>, printing: &Printing<'_>) -> String {
     match moment(time) {
         None => "<unknown>".to_owned(),
-        Some(moment) => human_duration(printing.now.saturating_sub(moment.seconds)),
+        Some(moment) => age_of(moment, printing.now),
     }
 }
 
 /// The moment that a timestamp names.
 pub(super) fn moment(time: Option<&Value>) -> Option<Moment> {
     timestamp::parse(time?.as_str()?)
-}
-
-/// A string; empty if it is not set.
-pub(super) fn text<const N: usize>(object: &Value, path: [&str; N]) -> Value {
-    object.str_at(path).into()
-}
-
-/// A string, or a placeholder for an empty one.
-pub(super) fn text_or<const N: usize>(object: &Value, path: [&str; N], otherwise: &str) -> Value {
-    match object.str_at(path) {
-        "" => otherwise.into(),
-        text => text.into(),
-    }
 }
 
 /// An integer; 0 if it is not set.
@@ -58,14 +35,10 @@ pub(super) fn flag<const N: usize>(object: &Value, path: [&str; N]) -> bool {
     object.at(path).and_then(Value::as_bool).unwrap_or(false)
 }
 
-/// The number of elements of a list.
-pub(super) fn length<const N: usize>(object: &Value, path: [&str; N]) -> Value {
-    Value::Int(i64::try_from(object.list_at(path).len()).unwrap_or(i64::MAX))
-}
-
 /// The strings of a list, joined by commas.
-pub(super) fn joined<const N: usize>(object: &Value, path: [&str; N]) -> String {
-    let items: Vec<&str> = object.list_at(path).iter().filter_map(Value::as_str).collect();
+pub(super) fn joined(list: Option<&Value>) -> String {
+    let items = list.and_then(Value::as_array).unwrap_or(&[]);
+    let items: Vec<&str> = items.iter().filter_map(Value::as_str).collect();
     items.join(",")
 }
 
@@ -75,13 +48,12 @@ pub(super) fn amount(value: Option<&Value>) -> String {
     text.and_then(Result::ok).unwrap_or_else(|| "0".to_owned())
 }
 
-/// Members of a list, joined by commas; at most some of them.
-pub(super) fn some_of(items: &[String], most: usize) -> String {
+/// The first texts, joined, and the number of others.
+pub(super) fn some_of(items: &[String], most: usize, separator: &str) -> String {
     let shown: Vec<&str> = items.iter().take(most).map(String::as_str).collect();
-    let shown = shown.join(",");
+    let shown = shown.join(separator);
     match items.len().checked_sub(most) {
         Some(more @ 1..) => format!("{shown} + {more} more..."),
-        _ if shown.is_empty() => UNSET.to_owned(),
         _ => shown,
     }
 }
@@ -102,7 +74,7 @@ pub(super) fn labels(labels: Option<&Value>) -> String {
 }
 
 /// A label selector in the notation of query parameters. An operator that does not exist gives `None`.
-pub(super) fn selector(selector: Option<&Value>) -> Option<String> {
+pub fn selector(selector: Option<&Value>) -> Option<String> {
     let Some(selector) = selector else {
         return Some(String::new());
     };
@@ -138,21 +110,11 @@ pub(super) fn selector(selector: Option<&Value>) -> Option<String> {
     Some(texts.join(","))
 }
 
-/// A label selector, or a placeholder for one that selects nothing or everything.
-pub(super) fn selector_or_none(value: Option<&Value>) -> Value {
-    match selector(value).as_deref() {
-        None => "<error>".into(),
-        Some("") => NONE.into(),
-        Some(text) => text.into(),
-    }
-}
-
-/// The names and the images of containers.
-pub(super) fn containers(containers: &[Value]) -> [Value; 2] {
-    ["name", "image"].map(|field| {
-        let texts: Vec<&str> = containers.iter().map(|c| c.get_str(field)).collect();
-        texts.join(",").into()
-    })
+/// A field of containers, joined by commas.
+pub(super) fn containers(list: Option<&Value>, field: &str) -> Value {
+    let containers = list.and_then(Value::as_array).unwrap_or(&[]);
+    let texts: Vec<&str> = containers.iter().map(|c| c.get_str(field)).collect();
+    texts.join(",").into()
 }
 
 /// The status of a condition; empty if the object does not have it.

@@ -1,9 +1,9 @@
 //! Event, in its two groups: the core group, in which events are stored, and `events.k8s.io`, which has other names for
 //! some fields and stricter rules.
 
-use crate::checks::Report;
 use crate::checks::metadata::qualified_finalizer;
 use crate::checks::update::IMMUTABLE;
+use crate::checks::{Report, Rule};
 use crate::{BuiltinKind, Cursor, GarbageCollection, KindFacts, Operation, Write};
 use scantling_notation::names;
 use scantling_schema::meta::{self, NameRule, Scope};
@@ -73,10 +73,17 @@ const NAMES: [(&str, &str); 7] = [
     ("reportingComponent", "reportingController"),
 ];
 
-/// A field of an event of either group, by its name in the core group.
-pub fn event_field<'e>(event: &'e Value, name: &str) -> Option<&'e Value> {
-    let other = || NAMES.iter().find(|(core, _)| *core == name);
-    event.get(name).or_else(|| event.get(other()?.1))
+/// Gives the fields of an event of `events.k8s.io` their names in the core group.
+pub(crate) fn rename_to_hub(event: &mut Map) {
+    rename(event, NAMES.map(|(core, regarding)| (regarding, core)));
+}
+
+fn rename(event: &mut Map, names: [(&str, &'static str); 7]) {
+    for (from, to) in names {
+        if let Some(value) = event.remove(from) {
+            event.insert(to, value);
+        }
+    }
 }
 
 impl BuiltinKind for Event {
@@ -127,31 +134,21 @@ impl BuiltinKind for RegardingEvent {
         }
     }
 
-    fn version_to_hub(&self, _version: &str, object: Value) -> Value {
-        renamed(object, "v1", |(core, regarding)| (regarding, core))
-    }
-
-    fn hub_to_version(&self, _version: &str, object: Value) -> Value {
-        renamed(object, "events.k8s.io/v1", |names| names)
-    }
-}
-
-/// Renames the fields that have two names.
-fn renamed(
-    object: Value,
-    api_version: &str,
-    direction: impl Fn((&'static str, &'static str)) -> (&'static str, &'static str),
-) -> Value {
-    let Value::Object(mut members) = object else {
-        return object;
-    };
-    for (from, to) in NAMES.map(direction) {
-        if let Some(value) = members.remove(from) {
-            members.insert(to, value);
+    fn version_to_hub(&self, _version: &str, mut object: Value) -> Value {
+        if let Some(event) = object.as_object_mut() {
+            rename_to_hub(event);
+            event.insert("apiVersion", "v1".into());
         }
+        object
     }
-    members.insert("apiVersion", api_version.into());
-    members.into()
+
+    fn hub_to_version(&self, _version: &str, mut object: Value) -> Value {
+        if let Some(event) = object.as_object_mut() {
+            rename(event, NAMES);
+            event.insert("apiVersion", "events.k8s.io/v1".into());
+        }
+        object
+    }
 }
 
 /// Rules for all events. An event with an `eventTime` is of the new style and must meet more of them.
@@ -174,9 +171,7 @@ fn check(event: &Cursor<'_, '_>, reporter: &str, errors: &mut ErrorList) {
     }
     let component = event.field("reportingComponent");
     let component = component.with_path(event.path().field(reporter));
-    if component.str().is_empty() {
-        errors.required(&component, "");
-    }
+    Rule::Required.check(&component, errors);
     for why in names::label_key(component.str()) {
         errors.invalid_value(&component, component.str(), why);
     }
@@ -199,9 +194,7 @@ fn check(event: &Cursor<'_, '_>, reporter: &str, errors: &mut ErrorList) {
 
 fn check_finalizers(event: &Cursor<'_, '_>, errors: &mut ErrorList) {
     let metadata = event.field("metadata");
-    for finalizer in metadata.field("finalizers").items() {
-        qualified_finalizer(&finalizer, errors);
-    }
+    Rule::Each(qualified_finalizer).check(&metadata.field("finalizers"), errors);
 }
 
 /// A series has several events and the time of the last one.

@@ -10,7 +10,7 @@ use crate::kinds::kind::{BUILTIN_PATCH_TYPES, Kind, Protobuf, ServedIncarnation,
 use crate::kinds::rules::KindRules;
 use crate::rest::entry_cache::next_serial;
 use crate::rest::review::ReviewKind;
-use crate::tables::{self, Columns};
+use crate::tables::Columns;
 use scantling_admit::ScalePaths;
 use scantling_apitypes::{ApiResource, Scope, TypeDef, TypeTable};
 use scantling_builtin::{BuiltinKind, KindFacts};
@@ -311,7 +311,7 @@ fn version(resource: &'static ApiResource, hub: (&str, &str)) -> Version {
             label_selector: None,
         }),
         subresources,
-        columns: columns(resource.group, resource.version, resource.kind()),
+        columns: Columns::builtin(resource.group, resource.version, resource.kind()),
         selectable: Vec::new(),
     }
 }
@@ -324,16 +324,6 @@ fn deprecation(group: &str, kind: &str) -> Option<&'static str> {
         }
         ("", "ComponentStatus") => Some("v1 ComponentStatus is deprecated in v1.19+"),
         _ => None,
-    }
-}
-
-/// The columns of a kind in tables.
-fn columns(group: &str, version: &str, kind: &str) -> Columns {
-    match (group, kind) {
-        // Its fields have other names than those of the hub version.
-        (EVENTS, "Event") => tables::core::events(),
-        (definitions::GROUP, _) => tables::core::definitions(),
-        _ => Columns::builtin(group, version, kind),
     }
 }
 

@@ -7,7 +7,6 @@ use crate::rest::admission::Admission;
 use crate::rest::delete::Deleted;
 use crate::rest::options::DeleteOptions;
 use crate::rest::read::{self};
-use crate::rest::selector::LabelSelector;
 use crate::rest::write::{Part, WriteRequest, metadata_str, timestamp};
 use crate::status::{ApiError, ApiResult, GroupResource};
 use scantling_builtin::admission::Action;
@@ -213,7 +212,7 @@ impl WriteRequest<'_> {
                 .api
                 .list_stored(&kind, call.path.namespace.as_deref())
                 .await?;
-            let mut of_pod = budgets.into_iter().filter(|budget| selects(budget, pod));
+            let mut of_pod = budgets.into_iter().filter(|budget| covers(budget, pod));
             // No budget covers the Pod: nothing limits its eviction.
             let Some(budget) = of_pod.next() else {
                 return Ok(None);
@@ -478,12 +477,8 @@ fn still_processing(budget: &str) -> ApiError {
 }
 
 /// Returns whether a budget covers a Pod.
-fn selects(budget: &Value, pod: &Value) -> bool {
-    let Some(selector) = budget.at(["spec", "selector"]) else {
-        return false;
-    };
-    let labels = pod.at(["metadata", "labels"]).and_then(Value::as_object);
-    LabelSelector::from_object(selector).matches(labels)
+fn covers(budget: &Value, pod: &Value) -> bool {
+    scantling_builtin::selects(budget.at(["spec", "selector"]), pod.at(["metadata", "labels"]))
 }
 
 fn number(object: &Value, part: &str, field: &str) -> i64 {

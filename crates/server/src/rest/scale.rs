@@ -143,47 +143,14 @@ pub(crate) async fn update(write: &mut WriteRequest<'_>, name: &str) -> ApiResul
 
 /// A label selector in the form of the `labelSelector` parameter.
 fn selector_text(selector: Option<&Value>) -> String {
-    let Some(selector) = selector.and_then(Value::as_object) else {
-        return String::new();
-    };
     // The selector of a ReplicationController is a map of labels.
-    let is_plain = selector.values().all(|v| v.as_str().is_some());
-    let labels = match is_plain {
-        true => Some(selector),
-        false => selector.get("matchLabels").and_then(Value::as_object),
+    let is_plain = |s: &&Value| {
+        s.as_object()
+            .is_some_and(|s| s.values().all(|v| v.as_str().is_some()))
     };
-    let mut all: Vec<(String, String)> = Vec::new();
-    for (key, value) in labels.into_iter().flat_map(Map::iter) {
-        all.push((
-            key.to_string(),
-            format!("{key}={}", value.as_str().unwrap_or_default()),
-        ));
-    }
-    for expression in selector
-        .get("matchExpressions")
-        .and_then(Value::as_array)
-        .unwrap_or_default()
-    {
-        let key = expression.get_str("key");
-        let mut values: Vec<&str> = expression
-            .list("values")
-            .iter()
-            .filter_map(Value::as_str)
-            .collect();
-        // Go formats a set of values, which it sorts.
-        values.sort_unstable();
-        let text = match expression.get_str("operator") {
-            "In" => format!("{key} in ({})", values.join(",")),
-            "NotIn" => format!("{key} notin ({})", values.join(",")),
-            "DoesNotExist" => format!("!{key}"),
-            _ => key.to_owned(),
-        };
-        all.push((key.to_owned(), text));
-    }
-    // Go sorts requirements by key.
-    all.sort();
-    let texts: Vec<String> = all.into_iter().map(|(_, text)| text).collect();
-    texts.join(",")
+    let plain = selector.filter(is_plain).cloned();
+    let plain = plain.map(|labels| Value::Object(Map::from_iter([("matchLabels", labels)])));
+    scantling_builtin::columns::selector(plain.as_ref().or(selector)).unwrap_or_default()
 }
 
 /// The error about a scale that cannot be decoded.

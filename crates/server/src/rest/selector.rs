@@ -1,7 +1,7 @@
 //! Label and field selectors: their text forms, their errors, and matching.
 
 use scantling_schema::names;
-use scantling_value::{ErrorList, FieldError, Map, Path, Value, aggregate, deadline};
+use scantling_value::{ErrorList, FieldError, Map, Path, aggregate, deadline};
 
 /// A conjunction of requirements on labels.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -62,39 +62,6 @@ impl LabelSelector {
             }
         }
         Ok(LabelSelector { requirements })
-    }
-
-    /// The selector of a `LabelSelector` object. Unknown operators match nothing.
-    pub(crate) fn from_object(selector: &Value) -> LabelSelector {
-        let mut requirements = Vec::new();
-        let labels = selector.get("matchLabels").and_then(Value::as_object);
-        for (key, value) in labels.into_iter().flat_map(Map::iter) {
-            requirements.push(Requirement {
-                key: key.to_string(),
-                test: Test::In(vec![value.as_str().unwrap_or_default().to_owned()]),
-            });
-        }
-        for expression in selector.list("matchExpressions") {
-            let values = || {
-                let values = expression.list("values").iter().filter_map(Value::as_str);
-                let mut values: Vec<String> = values.map(str::to_owned).collect();
-                values.sort();
-                values
-            };
-            let test = match expression.get_str("operator") {
-                "In" => Test::In(values()),
-                "NotIn" => Test::NotIn(values()),
-                "Exists" => Test::Exists,
-                "DoesNotExist" => Test::Absent,
-                // An empty set contains no value, so nothing matches.
-                _ => Test::In(Vec::new()),
-            };
-            requirements.push(Requirement {
-                key: expression.get_str("key").to_owned(),
-                test,
-            });
-        }
-        LabelSelector { requirements }
     }
 
     /// The number of requirements.

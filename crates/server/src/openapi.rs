@@ -310,7 +310,7 @@ impl DocumentFormat {
     fn write(self, document: &Value) -> Bytes {
         match self {
             DocumentFormat::Json => document.to_json().into(),
-            DocumentFormat::Protobuf => gnostic::v3::document(document).into(),
+            DocumentFormat::Protobuf => gnostic::document(document).into(),
         }
     }
 }

@@ -1,287 +1,371 @@
-//! OpenAPI v2 in protobuf (gnostic's `openapi.v2`), which clients prefer because it is faster to decode.
+//! OpenAPI in protobuf (gnostic's `openapi.v2` and `openapi.v3`), which clients prefer because it is faster to decode.
 //!
-//! It covers the keywords that this server's documents contain. Values of any type are YAML inside.
-
-pub(super) mod v3;
+//! A message is a table of its fields, with the numbers of gnostic's `.proto` files; one encoder interprets the tables.
+//! They cover the keywords that this server's documents contain.
 
 use crate::codec::protobuf::{boolean, bytes, double, number, string};
+use Content::{Amount, Count, Each, Extensions, Flag, Limits, One, Text, Texts};
+use Message::{Any, Choice, Entries, Fields, In, Scalar};
 use scantling_value::{Map, Value};
 
-/// The beginning of a document: version and `info`. Paths are field 8, schemas field 9.
-pub(super) fn beginning(swagger: &str, info: &Value) -> Vec<u8> {
-    let mut out = Vec::new();
-    string(&mut out, 1, swagger);
-    let mut m = Vec::new();
-    write_string(&mut m, 1, info, "title");
-    write_string(&mut m, 2, info, "version");
-    bytes(&mut out, 2, &m);
-    out
+/// How a JSON value is written as a message.
+enum Message {
+    /// An object, by these members.
+    Fields(&'static [Field]),
+    /// The message is in one field of another one, which JSON does not have.
+    In(u64, &'static Message),
+    /// The members of an object, in this field: each has its name in field 1 and its value in field 2.
+    Entries(u64, &'static Message),
+    /// The first message for a value that passes the test, the second one for others.
+    Choice(fn(&Value) -> bool, &'static Message, &'static Message),
+    /// A number in field 1, a boolean in field 2, or a string in this field. Other values are empty messages.
+    Scalar(u64),
+    /// Any value, as YAML.
+    Any,
 }
 
-/// The end of a document: shared parameters (field 10) and security (12, 13).
-pub(super) fn end(parameters: &Map, (asked, ways): &(Value, Value)) -> Vec<u8> {
-    let mut out = Vec::new();
-    let mut m = Vec::new();
-    for (name, p) in parameters.iter() {
-        named(&mut m, 1, name, &own_parameter(p));
-    }
-    bytes(&mut out, 10, &m);
-    for way in asked.as_array().into_iter().flatten() {
-        let mut m = Vec::new();
-        for name in way.as_object().into_iter().flat_map(Map::keys) {
-            named(&mut m, 1, name, &[]);
+/// A field: its number, the member that it holds, and how the member is written.
+type Field = (u64, &'static str, Content);
+
+enum Content {
+    Text,
+    Texts,
+    /// A boolean that is written if it is true.
+    Flag,
+    /// An integer that is written unless it is 0.
+    Count,
+    /// A double that is written unless it is 0.
+    Amount,
+    One(&'static Message),
+    /// A message per element of a list.
+    Each(&'static Message),
+    /// All members with the prefix `x-`.
+    Extensions,
+    /// The fields of [`LIMITS`], counted from this one.
+    Limits,
+}
+
+impl Message {
+    fn encode(&self, value: &Value) -> Vec<u8> {
+        let mut out = Vec::new();
+        match self {
+            Fields(fields) => write_fields(&mut out, 0, fields, value),
+            In(field, content) => bytes(&mut out, *field, &content.encode(value)),
+            Entries(field, content) => {
+                for (name, member) in value.as_object().into_iter().flat_map(Map::iter) {
+                    write_entry(&mut out, *field, name, content, member);
+                }
+            }
+            Choice(test, first, second) => {
+                let message = if test(value) { first } else { second };
+                return message.encode(value);
+            }
+            Scalar(field) => match value {
+                #[expect(clippy::cast_precision_loss, reason = "the format has doubles alone")]
+                Value::Int(n) => double(&mut out, 1, *n as f64),
+                Value::Float(f) => double(&mut out, 1, *f),
+                Value::Bool(b) => boolean(&mut out, 2, *b),
+                Value::String(s) => string(&mut out, *field, s),
+                Value::Null | Value::Array(_) | Value::Object(_) => {}
+            },
+            // gnostic's clients parse this field as YAML.
+            Any => string(&mut out, 2, &scantling_value::yaml::encode(value)),
         }
-        bytes(&mut out, 12, &m);
+        out
     }
-    let mut m = Vec::new();
-    for (name, way) in ways.as_object().into_iter().flat_map(Map::iter) {
-        let mut key = Vec::new();
-        write_string(&mut key, 1, way, "type");
-        write_string(&mut key, 2, way, "name");
-        write_string(&mut key, 3, way, "in");
-        write_string(&mut key, 4, way, "description");
-        named(&mut m, 1, name, &wrapped(2, &key));
+}
+
+/// Writes fields whose numbers count from `first`.
+fn write_fields(out: &mut Vec<u8>, first: u64, fields: &[Field], value: &Value) {
+    for (field, name, content) in fields {
+        let field = first + field;
+        match (content, value.get(name)) {
+            (Text, Some(Value::String(s))) => string(out, field, s),
+            (Texts, Some(list)) => {
+                let texts = list.as_array().into_iter().flatten().filter_map(Value::as_str);
+                texts.for_each(|s| string(out, field, s));
+            }
+            (Flag, Some(Value::Bool(true))) => boolean(out, field, true),
+            (Count, Some(Value::Int(n))) if *n != 0 => number(out, field, *n),
+            #[expect(clippy::cast_precision_loss, reason = "the format has doubles alone")]
+            (Amount, Some(Value::Int(n))) if *n != 0 => double(out, field, *n as f64),
+            (Amount, Some(Value::Float(f))) if *f != 0.0 => double(out, field, *f),
+            (One(message), Some(member)) => bytes(out, field, &message.encode(member)),
+            (Each(message), Some(list)) => {
+                let items = list.as_array().into_iter().flatten();
+                items.for_each(|item| bytes(out, field, &message.encode(item)));
+            }
+            (Extensions, _) => {
+                let members = value.as_object().into_iter().flat_map(Map::iter);
+                for (name, member) in members.filter(|(name, _)| name.starts_with("x-")) {
+                    write_entry(out, field, name, &Any, member);
+                }
+            }
+            (Limits, _) => write_fields(out, field, LIMITS, value),
+            _ => {}
+        }
     }
-    bytes(&mut out, 13, &m);
-    out
-}
-
-/// An entry of a document's paths.
-pub(super) fn named_path(name: &str, item: &Value) -> Vec<u8> {
-    let mut out = Vec::new();
-    named(&mut out, 2, name, &path_item(item));
-    out
-}
-
-/// An entry of a document's schemas.
-pub(super) fn named_schema(name: &str, value: &Value) -> Vec<u8> {
-    let mut out = Vec::new();
-    named(&mut out, 1, name, &schema(value));
-    out
-}
-
-fn members<'v>(value: &'v Value, key: &str) -> impl Iterator<Item = (&'v str, &'v Value)> {
-    let members = value.get(key).and_then(Value::as_object);
-    members
-        .into_iter()
-        .flat_map(Map::iter)
-        .map(|(k, v)| (k.as_str(), v))
-}
-
-fn items<'v>(value: &'v Value, key: &str) -> &'v [Value] {
-    value.list(key)
 }
 
 /// `NamedX { name = 1, value = 2 }`
-fn named(out: &mut Vec<u8>, field: u64, name: &str, value: &[u8]) {
-    let mut m = Vec::new();
-    string(&mut m, 1, name);
-    bytes(&mut m, 2, value);
-    bytes(out, field, &m);
+fn write_entry(out: &mut Vec<u8>, field: u64, name: &str, content: &Message, value: &Value) {
+    let mut entry = Vec::new();
+    string(&mut entry, 1, name);
+    bytes(&mut entry, 2, &content.encode(value));
+    bytes(out, field, &entry);
 }
 
-fn write_string(out: &mut Vec<u8>, field: u64, value: &Value, key: &str) {
-    if let Some(s) = value.get(key).and_then(Value::as_str) {
-        string(out, field, s);
-    }
+/// The beginning of a document of v2: version and `info`. Paths are field 8, schemas field 9.
+pub(super) fn beginning(swagger: &str, info: Value) -> Vec<u8> {
+    static BEGINNING: Message = Fields(&[(1, "swagger", Text), (2, "info", One(&INFO))]);
+    static INFO: Message = Fields(&[(1, "title", Text), (2, "version", Text)]);
+    BEGINNING.encode(&super::object([("swagger", swagger.into()), ("info", info)]))
 }
 
-fn texts(out: &mut Vec<u8>, field: u64, value: &Value, key: &str) {
-    for s in items(value, key).iter().filter_map(Value::as_str) {
-        string(out, field, s);
-    }
+/// The end of a document of v2: shared parameters and security.
+pub(super) fn end(parameters: Map, (security, definitions): (Value, Value)) -> Vec<u8> {
+    static END: Message = Fields(&[
+        (10, "parameters", One(&Entries(1, &OWN_PARAMETER))),
+        (12, "security", Each(&Entries(1, &Fields(&[])))),
+        (13, "securityDefinitions", One(&Entries(1, &In(2, &KEY)))),
+    ]);
+    static KEY: Message = Fields(&[
+        (1, "type", Text),
+        (2, "name", Text),
+        (3, "in", Text),
+        (4, "description", Text),
+    ]);
+    END.encode(&super::object([
+        ("parameters", parameters.into()),
+        ("security", security),
+        ("securityDefinitions", definitions),
+    ]))
 }
 
-fn flag(out: &mut Vec<u8>, field: u64, value: &Value, key: &str) {
-    if value.get(key).and_then(Value::as_bool) == Some(true) {
-        boolean(out, field, true);
-    }
-}
-
-fn count(out: &mut Vec<u8>, field: u64, value: &Value, key: &str) {
-    // Zero is the default and not written.
-    if let Some(n) = value.get(key).and_then(Value::as_int).filter(|n| *n != 0) {
-        number(out, field, n);
-    }
-}
-
-fn amount(out: &mut Vec<u8>, field: u64, value: &Value, key: &str) {
-    match value.get(key) {
-        #[expect(clippy::cast_precision_loss, reason = "the format has doubles alone")]
-        Some(Value::Int(n)) if *n != 0 => double(out, field, *n as f64),
-        Some(Value::Float(f)) if *f != 0.0 => double(out, field, *f),
-        _ => {}
-    }
-}
-
-/// `Any { yaml = 2 }`
-fn any(value: &Value) -> Vec<u8> {
-    let mut m = Vec::new();
-    // gnostic's clients parse this field as YAML.
-    string(&mut m, 2, &scantling_value::yaml::encode(value));
-    m
-}
-
-fn extensions(out: &mut Vec<u8>, field: u64, value: &Value) {
-    let all = value.as_object().into_iter().flat_map(Map::iter);
-    for (name, v) in all.filter(|(name, _)| name.starts_with("x-")) {
-        named(out, field, name, &any(v));
-    }
-}
-
-/// The operations of a path; either version numbers them in this order.
-fn operations(out: &mut Vec<u8>, first: u64, value: &Value, operation: fn(&Value) -> Vec<u8>) {
-    let methods = ["get", "put", "post", "delete", "options", "head", "patch"];
-    for (field, method) in (first..).zip(methods) {
-        if let Some(found) = value.get(method) {
-            bytes(out, field, &operation(found));
-        }
-    }
-}
-
-fn path_item(value: &Value) -> Vec<u8> {
+/// An entry of the paths of a document of v2.
+pub(super) fn named_path(name: &str, item: &Value) -> Vec<u8> {
     let mut out = Vec::new();
-    operations(&mut out, 2, value, operation);
-    for p in items(value, "parameters") {
-        bytes(&mut out, 9, &parameter(p));
-    }
+    write_entry(&mut out, 2, name, &PATH_ITEM, item);
     out
 }
 
-fn operation(value: &Value) -> Vec<u8> {
+/// An entry of the schemas of a document of v2.
+pub(super) fn named_schema(name: &str, value: &Value) -> Vec<u8> {
     let mut out = Vec::new();
-    texts(&mut out, 1, value, "tags");
-    write_string(&mut out, 3, value, "description");
-    write_string(&mut out, 5, value, "operationId");
-    texts(&mut out, 6, value, "produces");
-    texts(&mut out, 7, value, "consumes");
-    for p in items(value, "parameters") {
-        bytes(&mut out, 8, &parameter(p));
-    }
-    let mut responses = Vec::new();
-    for (code, r) in members(value, "responses") {
-        let mut response = Vec::new();
-        write_string(&mut response, 1, r, "description");
-        if let Some(s) = r.get("schema") {
-            bytes(&mut response, 2, &wrapped(1, &schema(s)));
-        }
-        named(&mut responses, 1, code, &wrapped(1, &response));
-    }
-    bytes(&mut out, 9, &responses);
-    texts(&mut out, 10, value, "schemes");
-    extensions(&mut out, 13, value);
+    write_entry(&mut out, 1, name, &SCHEMA, value);
     out
 }
 
-/// A message in one field of another.
-fn wrapped(field: u64, content: &[u8]) -> Vec<u8> {
-    let mut out = Vec::new();
-    bytes(&mut out, field, content);
-    out
-}
-
-/// `ParametersItem { Parameter | JsonReference }`
-fn parameter(value: &Value) -> Vec<u8> {
-    if value.get("$ref").is_some() {
-        let mut m = Vec::new();
-        write_string(&mut m, 1, value, "$ref");
-        return wrapped(2, &m);
-    }
-    wrapped(1, &own_parameter(value))
-}
-
-/// `Parameter { BodyParameter | NonBodyParameter { query | path } }`
-fn own_parameter(value: &Value) -> Vec<u8> {
-    let place = value.get_str("in");
-    let mut m = Vec::new();
-    if place == "body" {
-        write_string(&mut m, 1, value, "description");
-        write_string(&mut m, 2, value, "name");
-        write_string(&mut m, 3, value, "in");
-        flag(&mut m, 4, value, "required");
-        if let Some(s) = value.get("schema") {
-            bytes(&mut m, 5, &schema(s));
-        }
-        wrapped(1, &m)
-    } else {
-        flag(&mut m, 1, value, "required");
-        write_string(&mut m, 2, value, "in");
-        write_string(&mut m, 3, value, "description");
-        write_string(&mut m, 4, value, "name");
-        // Query parameters have one field more, `allow_empty_value`.
-        let (which, ty, unique) = if place == "path" { (4, 5, 19) } else { (3, 6, 20) };
-        write_string(&mut m, ty, value, "type");
-        flag(&mut m, unique, value, "uniqueItems");
-        wrapped(2, &wrapped(which, &m))
-    }
+/// A document of v3.
+pub(super) fn document(value: &Value) -> Vec<u8> {
+    v3::DOCUMENT.encode(value)
 }
 
 /// The validation keywords: fifteen consecutive fields in either version.
-fn limits(out: &mut Vec<u8>, first: u64, value: &Value) {
-    amount(out, first, value, "multipleOf");
-    amount(out, first + 1, value, "maximum");
-    flag(out, first + 2, value, "exclusiveMaximum");
-    amount(out, first + 3, value, "minimum");
-    flag(out, first + 4, value, "exclusiveMinimum");
-    count(out, first + 5, value, "maxLength");
-    count(out, first + 6, value, "minLength");
-    write_string(out, first + 7, value, "pattern");
-    count(out, first + 8, value, "maxItems");
-    count(out, first + 9, value, "minItems");
-    flag(out, first + 10, value, "uniqueItems");
-    count(out, first + 11, value, "maxProperties");
-    count(out, first + 12, value, "minProperties");
-    texts(out, first + 13, value, "required");
-    for listed in items(value, "enum") {
-        bytes(out, first + 14, &any(listed));
-    }
+const LIMITS: &[Field] = &[
+    (0, "multipleOf", Amount),
+    (1, "maximum", Amount),
+    (2, "exclusiveMaximum", Flag),
+    (3, "minimum", Amount),
+    (4, "exclusiveMinimum", Flag),
+    (5, "maxLength", Count),
+    (6, "minLength", Count),
+    (7, "pattern", Text),
+    (8, "maxItems", Count),
+    (9, "minItems", Count),
+    (10, "uniqueItems", Flag),
+    (11, "maxProperties", Count),
+    (12, "minProperties", Count),
+    (13, "required", Texts),
+    (14, "enum", Each(&Any)),
+];
+
+static PATH_ITEM: Message = Fields(&[
+    (2, "get", One(&OPERATION)),
+    (3, "put", One(&OPERATION)),
+    (4, "post", One(&OPERATION)),
+    (5, "delete", One(&OPERATION)),
+    (6, "options", One(&OPERATION)),
+    (7, "head", One(&OPERATION)),
+    (8, "patch", One(&OPERATION)),
+    (9, "parameters", Each(&PARAMETER)),
+]);
+
+static OPERATION: Message = Fields(&[
+    (1, "tags", Texts),
+    (3, "description", Text),
+    (5, "operationId", Text),
+    (6, "produces", Texts),
+    (7, "consumes", Texts),
+    (8, "parameters", Each(&PARAMETER)),
+    (9, "responses", One(&Entries(1, &In(1, &RESPONSE)))),
+    (10, "schemes", Texts),
+    (13, "", Extensions),
+]);
+
+static RESPONSE: Message = Fields(&[(1, "description", Text), (2, "schema", One(&In(1, &SCHEMA)))]);
+
+static PARAMETER: Message = Choice(is_reference, &In(2, &REFERENCE), &In(1, &OWN_PARAMETER));
+
+static REFERENCE: Message = Fields(&[(1, "$ref", Text)]);
+
+fn is_reference(value: &Value) -> bool {
+    value.get("$ref").is_some_and(|name| name.as_str().is_some())
 }
 
-/// `additionalProperties`: a schema or a boolean.
-fn additional(out: &mut Vec<u8>, field: u64, value: &Value, schema: fn(&Value) -> Vec<u8>) {
-    match value.get("additionalProperties") {
-        Some(Value::Bool(b)) => {
-            let mut m = Vec::new();
-            boolean(&mut m, 2, *b);
-            bytes(out, field, &m);
-        }
-        Some(found @ Value::Object(_)) => bytes(out, field, &wrapped(1, &schema(found))),
-        _ => {}
-    }
+static OWN_PARAMETER: Message = Choice(
+    |parameter| parameter.get_str("in") == "body",
+    &In(1, &BODY_PARAMETER),
+    &In(2, &OTHER_PARAMETER),
+);
+
+static OTHER_PARAMETER: Message = Choice(
+    |parameter| parameter.get_str("in") == "path",
+    &In(4, &PATH_PARAMETER),
+    &In(3, &QUERY_PARAMETER),
+);
+
+static BODY_PARAMETER: Message = Fields(&[
+    (1, "description", Text),
+    (2, "name", Text),
+    (3, "in", Text),
+    (4, "required", Flag),
+    (5, "schema", One(&SCHEMA)),
+]);
+
+static PATH_PARAMETER: Message = Fields(&[
+    (1, "required", Flag),
+    (2, "in", Text),
+    (3, "description", Text),
+    (4, "name", Text),
+    (5, "type", Text),
+    (19, "uniqueItems", Flag),
+]);
+
+/// It has one field more than the parameter of a path, `allow_empty_value`.
+static QUERY_PARAMETER: Message = Fields(&[
+    (1, "required", Flag),
+    (2, "in", Text),
+    (3, "description", Text),
+    (4, "name", Text),
+    (6, "type", Text),
+    (20, "uniqueItems", Flag),
+]);
+
+static SCHEMA: Message = Fields(&[
+    (1, "$ref", Text),
+    (2, "format", Text),
+    (3, "title", Text),
+    (4, "description", Text),
+    (5, "default", One(&Any)),
+    (6, "", Limits),
+    (21, "additionalProperties", One(&ADDITIONAL)),
+    (22, "type", One(&Scalar(1))),
+    (23, "items", One(&In(1, &SCHEMA))),
+    (24, "allOf", Each(&SCHEMA)),
+    (25, "properties", One(&Entries(1, &SCHEMA))),
+    (30, "example", One(&Any)),
+    (31, "", Extensions),
+]);
+
+/// A schema or a boolean.
+static ADDITIONAL: Message = Choice(is_object, &In(1, &SCHEMA), &Scalar(0));
+
+fn is_object(value: &Value) -> bool {
+    value.as_object().is_some()
 }
 
-fn schema(value: &Value) -> Vec<u8> {
-    let mut out = Vec::new();
-    write_string(&mut out, 1, value, "$ref");
-    write_string(&mut out, 2, value, "format");
-    write_string(&mut out, 3, value, "title");
-    write_string(&mut out, 4, value, "description");
-    if let Some(default) = value.get("default") {
-        bytes(&mut out, 5, &any(default));
-    }
-    limits(&mut out, 6, value);
-    additional(&mut out, 21, value, schema);
-    if let Some(ty) = value.get("type").and_then(Value::as_str) {
-        let mut m = Vec::new();
-        string(&mut m, 1, ty);
-        bytes(&mut out, 22, &m);
-    }
-    if let Some(s) = value.get("items") {
-        bytes(&mut out, 23, &wrapped(1, &schema(s)));
-    }
-    for s in items(value, "allOf") {
-        bytes(&mut out, 24, &schema(s));
-    }
-    if value.get("properties").is_some() {
-        let mut m = Vec::new();
-        for (name, s) in members(value, "properties") {
-            named(&mut m, 1, name, &schema(s));
-        }
-        bytes(&mut out, 25, &m);
-    }
-    if let Some(example) = value.get("example") {
-        bytes(&mut out, 30, &any(example));
-    }
-    extensions(&mut out, 31, value);
-    out
+mod v3 {
+    use super::{
+        Any, Choice, Each, Entries, Extensions, Fields, Flag, In, Limits, Message, One, REFERENCE, Scalar,
+        Text, Texts, is_object, is_reference,
+    };
+
+    pub(super) static DOCUMENT: Message = Fields(&[
+        (1, "openapi", Text),
+        (
+            2,
+            "info",
+            One(&Fields(&[(1, "title", Text), (6, "version", Text)])),
+        ),
+        (4, "paths", One(&Entries(1, &PATH_ITEM))),
+        (5, "components", One(&COMPONENTS)),
+    ]);
+
+    static COMPONENTS: Message = Fields(&[
+        (1, "schemas", One(&Entries(1, &SCHEMA_OR_REFERENCE))),
+        (7, "securitySchemes", One(&Entries(1, &In(1, &SECURITY_SCHEME)))),
+    ]);
+
+    static SECURITY_SCHEME: Message = Fields(&[
+        (1, "type", Text),
+        (2, "description", Text),
+        (3, "name", Text),
+        (4, "in", Text),
+    ]);
+
+    static PATH_ITEM: Message = Fields(&[
+        (4, "get", One(&OPERATION)),
+        (5, "put", One(&OPERATION)),
+        (6, "post", One(&OPERATION)),
+        (7, "delete", One(&OPERATION)),
+        (8, "options", One(&OPERATION)),
+        (9, "head", One(&OPERATION)),
+        (10, "patch", One(&OPERATION)),
+        (13, "parameters", Each(&In(1, &PARAMETER))),
+    ]);
+
+    static OPERATION: Message = Fields(&[
+        (1, "tags", Texts),
+        (3, "description", Text),
+        (5, "operationId", Text),
+        (6, "parameters", Each(&In(1, &PARAMETER))),
+        (7, "requestBody", One(&In(1, &BODY))),
+        (8, "responses", One(&Entries(2, &In(1, &RESPONSE)))),
+        (13, "", Extensions),
+    ]);
+
+    static BODY: Message = Fields(&[
+        (1, "description", Text),
+        (2, "content", One(&CONTENT)),
+        (3, "required", Flag),
+    ]);
+
+    static RESPONSE: Message = Fields(&[(1, "description", Text), (3, "content", One(&CONTENT))]);
+
+    /// The media types of a body, and the schema of each.
+    static CONTENT: Message = Entries(1, &Fields(&[(1, "schema", One(&SCHEMA_OR_REFERENCE))]));
+
+    static PARAMETER: Message = Fields(&[
+        (1, "name", Text),
+        (2, "in", Text),
+        (3, "description", Text),
+        (4, "required", Flag),
+        (10, "schema", One(&SCHEMA_OR_REFERENCE)),
+    ]);
+
+    static SCHEMA_OR_REFERENCE: Message = Choice(is_reference, &In(2, &REFERENCE), &In(1, &SCHEMA));
+
+    static SCHEMA: Message = Fields(&[
+        (1, "nullable", Flag),
+        (7, "example", One(&Any)),
+        (9, "title", Text),
+        (10, "", Limits),
+        (25, "type", Text),
+        (26, "allOf", Each(&SCHEMA_OR_REFERENCE)),
+        (27, "oneOf", Each(&SCHEMA_OR_REFERENCE)),
+        (28, "anyOf", Each(&SCHEMA_OR_REFERENCE)),
+        (29, "not", One(&SCHEMA)),
+        (30, "items", One(&In(1, &SCHEMA_OR_REFERENCE))),
+        (31, "properties", One(&Entries(1, &SCHEMA_OR_REFERENCE))),
+        (32, "additionalProperties", One(&ADDITIONAL)),
+        // Only scalars are defaults in this format.
+        (33, "default", One(&Scalar(3))),
+        (34, "description", Text),
+        (35, "format", Text),
+        (36, "", Extensions),
+    ]);
+
+    /// A schema or a boolean.
+    static ADDITIONAL: Message = Choice(is_object, &In(1, &SCHEMA_OR_REFERENCE), &Scalar(0));
 }

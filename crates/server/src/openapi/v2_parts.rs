@@ -180,6 +180,6 @@ fn protobuf(paths: &[MaybeCompressed], definitions: &[MaybeCompressed]) -> Listi
     pieces.extend(texts(paths));
     pieces.push(head(9, definitions));
     pieces.extend(texts(definitions));
-    let end = gnostic::end(&v2::shared_parameters(), &v2::security());
-    Listing::joined(gnostic::beginning(v2::SWAGGER, &v2::info()), pieces, end, b"")
+    let end = gnostic::end(v2::shared_parameters(), v2::security());
+    Listing::joined(gnostic::beginning(v2::SWAGGER, v2::info()), pieces, end, b"")
 }

@@ -111,24 +111,24 @@ pub trait Plugin: Debug + Sync {
     }
 
     /// Changes the object, or refuses it.
-    fn mutate(
-        &self,
-        _object: &mut Map,
-        _request: &Request<'_>,
-        _found: &Found<'_>,
-    ) -> Result<(), Box<Denial>> {
+    fn mutate(&self, _object: &mut Map, _request: &Request<'_>, _found: &Found<'_>) -> Verdict {
         Ok(())
     }
 
-    /// Refuses an object that is otherwise valid, or adds effects to its admission.
-    fn check(
-        &self,
-        _object: &Value,
-        _request: &Request<'_>,
-        _found: &Found<'_>,
-        _effects: &mut Effects,
-    ) -> Result<(), Box<Denial>> {
+    /// Refuses an object that is otherwise valid.
+    fn check(&self, _object: &Value, _request: &Request<'_>, _found: &Found<'_>) -> Verdict {
         Ok(())
+    }
+
+    /// As [`Plugin::check`], for plugins whose admission has effects.
+    fn check_with_effects(
+        &self,
+        object: &Value,
+        request: &Request<'_>,
+        found: &Found<'_>,
+        _effects: &mut Effects,
+    ) -> Verdict {
+        self.check(object, request, found)
     }
 }
 
@@ -224,7 +224,7 @@ impl<'a> Request<'a> {
             group: self.group.to_owned(),
             kind: self.resource.to_owned(),
             name: name.to_owned(),
-            causes: Vec::new(),
+            ..Denial::default()
         })
     }
 }
@@ -303,8 +303,11 @@ pub struct Effects {
     pub updates: Vec<Value>,
 }
 
+/// The decision of a plugin.
+pub type Verdict = Result<(), Box<Denial>>;
+
 /// The refusal of a request.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Denial {
     /// The HTTP status.
     pub code: u16,
@@ -340,10 +343,7 @@ impl Denial {
             code: 500,
             reason: "",
             message,
-            group: String::new(),
-            kind: String::new(),
-            name: String::new(),
-            causes: Vec::new(),
+            ..Denial::default()
         })
     }
 
@@ -353,10 +353,9 @@ impl Denial {
             code: 404,
             reason: "NotFound",
             message: format!("{resource} {} not found", go::quote(name)),
-            group: String::new(),
             kind: resource.to_owned(),
             name: name.to_owned(),
-            causes: Vec::new(),
+            ..Denial::default()
         })
     }
 }

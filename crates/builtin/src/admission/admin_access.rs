@@ -1,6 +1,6 @@
 //! Admin access to devices: only claims in labelled namespaces may request it.
 
-use super::{Action, Cause, Denial, Found, Lookup, Plugin, Request, RequestSubresource};
+use super::{Action, Cause, Denial, Found, Lookup, Plugin, Request, RequestSubresource, Verdict};
 use crate::Subresource;
 use scantling_value::{Value, go};
 
@@ -33,13 +33,7 @@ impl Plugin for AdminAccess {
         }
     }
 
-    fn check(
-        &self,
-        object: &Value,
-        request: &Request<'_>,
-        found: &Found<'_>,
-        _effects: &mut super::Effects,
-    ) -> Result<(), Box<Denial>> {
+    fn check(&self, object: &Value, request: &Request<'_>, found: &Found<'_>) -> Verdict {
         let Some(field) = field(object, request) else {
             return Ok(());
         };

@@ -1,6 +1,6 @@
 //! `CertificateSubjectRestriction`: no certificate for clients of the API server names the group `system:masters`.
 
-use super::{Action, Denial, Effects, Found, Plugin, Request};
+use super::{Action, Found, Plugin, Request, Verdict};
 use scantling_notation::base64;
 use scantling_value::Value;
 use x509_parser::asn1_rs::{Any, Tag};
@@ -26,13 +26,7 @@ impl Plugin for CertificateSubjectRestriction {
             && request.is_validating()
     }
 
-    fn check(
-        &self,
-        object: &Value,
-        request: &Request<'_>,
-        _found: &Found<'_>,
-        _effects: &mut Effects,
-    ) -> Result<(), Box<Denial>> {
+    fn check(&self, object: &Value, request: &Request<'_>, _found: &Found<'_>) -> Verdict {
         if object.str_at(["spec", "signerName"]) != SIGNER {
             return Ok(());
         }

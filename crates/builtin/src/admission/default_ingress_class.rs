@@ -1,7 +1,7 @@
 //! `DefaultIngressClass`: ingresses without a class get the default one.
 
 use super::classes::default_class;
-use super::{Action, Denial, Found, Lookup, Plugin, Request};
+use super::{Action, Found, Lookup, Plugin, Request, Verdict};
 use crate::prepare::object_in;
 use scantling_value::{Map, Value};
 
@@ -32,7 +32,7 @@ impl Plugin for DefaultIngressClass {
         vec![Lookup::all("networking.k8s.io", "ingressclasses")]
     }
 
-    fn mutate(&self, object: &mut Map, _request: &Request<'_>, found: &Found<'_>) -> Result<(), Box<Denial>> {
+    fn mutate(&self, object: &mut Map, _request: &Request<'_>, found: &Found<'_>) -> Verdict {
         let default = default_class(found.all(), &[DEFAULT_ANNOTATION]);
         if let (Some(class), Some(spec)) = (default, object_in(object, "spec")) {
             spec.insert("ingressClassName", class.into());

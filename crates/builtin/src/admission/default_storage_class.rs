@@ -1,7 +1,7 @@
 //! `DefaultStorageClass`: claims without a class get the default one.
 
 use super::classes::{STORAGE_CLASS_DEFAULTS, default_class};
-use super::{Action, Denial, Found, Lookup, Plugin, Request};
+use super::{Action, Found, Lookup, Plugin, Request, Verdict};
 use crate::core::persistent_volume_claim::BETA_CLASS_ANNOTATION;
 use crate::prepare::object_in;
 use scantling_value::{Map, Value};
@@ -34,7 +34,7 @@ impl Plugin for DefaultStorageClass {
         vec![Lookup::all("storage.k8s.io", "storageclasses")]
     }
 
-    fn mutate(&self, object: &mut Map, _request: &Request<'_>, found: &Found<'_>) -> Result<(), Box<Denial>> {
+    fn mutate(&self, object: &mut Map, _request: &Request<'_>, found: &Found<'_>) -> Verdict {
         let default = default_class(found.all(), &STORAGE_CLASS_DEFAULTS);
         if let (Some(class), Some(spec)) = (default, object_in(object, "spec")) {
             spec.insert("storageClassName", class.into());

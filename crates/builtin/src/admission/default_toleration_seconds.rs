@@ -1,6 +1,6 @@
 //! `DefaultTolerationSeconds`: pods tolerate nodes that are not ready or unreachable for five minutes.
 
-use super::{Action, Denial, Found, Plugin, Request};
+use super::{Action, Found, Plugin, Request, Verdict};
 use crate::prepare::{append, object_in};
 use scantling_value::{Map, Value};
 
@@ -20,12 +20,7 @@ impl Plugin for DefaultTolerationSeconds {
         request.is_for("", "pods") && request.action != Action::Delete && request.is_mutating()
     }
 
-    fn mutate(
-        &self,
-        object: &mut Map,
-        _request: &Request<'_>,
-        _found: &Found<'_>,
-    ) -> Result<(), Box<Denial>> {
+    fn mutate(&self, object: &mut Map, _request: &Request<'_>, _found: &Found<'_>) -> Verdict {
         let Some(spec) = object_in(object, "spec") else {
             return Ok(());
         };

@@ -1,6 +1,6 @@
 //! `DenyServiceExternalIPs`: services get no new external IPs. Off by default.
 
-use super::{Action, Denial, Effects, Found, Plugin, Request};
+use super::{Action, Found, Plugin, Request, Verdict};
 use scantling_value::Value;
 use std::collections::BTreeSet;
 
@@ -21,13 +21,7 @@ impl Plugin for DenyServiceExternalIPs {
         request.is_for("", "services") && request.action != Action::Delete && request.is_validating()
     }
 
-    fn check(
-        &self,
-        object: &Value,
-        request: &Request<'_>,
-        _found: &Found<'_>,
-        _effects: &mut Effects,
-    ) -> Result<(), Box<Denial>> {
+    fn check(&self, object: &Value, request: &Request<'_>, _found: &Found<'_>) -> Verdict {
         const PATH: [&str; 2] = ["spec", "externalIPs"];
         let old = request.old.map_or(&[][..], |o| o.list_at(PATH)).iter();
         let old: BTreeSet<&str> = old.filter_map(Value::as_str).collect();

@@ -1,7 +1,7 @@
 //! `LimitRanger`: containers get default amounts of resources; pods and claims stay within bounds.
 
 use super::pod_resources::{AmountList, Amounts, amounts, of_containers};
-use super::{Action, Denial, Effects, Found, Lookup, Plugin, Request, RequestSubresource};
+use super::{Action, Denial, Found, Lookup, Plugin, Request, RequestSubresource, Verdict};
 use crate::Subresource;
 use crate::prepare::{object_in, objects_in};
 use scantling_notation::quantity::Quantity;
@@ -38,7 +38,7 @@ impl Plugin for LimitRanger {
         vec![Lookup::all("", "limitranges").within(request.namespace)]
     }
 
-    fn mutate(&self, object: &mut Map, request: &Request<'_>, found: &Found<'_>) -> Result<(), Box<Denial>> {
+    fn mutate(&self, object: &mut Map, request: &Request<'_>, found: &Found<'_>) -> Verdict {
         if request.is_resource("", "pods") {
             // The bound is on what all limit ranges add together.
             let mut left = MAX_ADDED;
@@ -49,13 +49,7 @@ impl Plugin for LimitRanger {
         Ok(())
     }
 
-    fn check(
-        &self,
-        object: &Value,
-        request: &Request<'_>,
-        found: &Found<'_>,
-        _effects: &mut Effects,
-    ) -> Result<(), Box<Denial>> {
+    fn check(&self, object: &Value, request: &Request<'_>, found: &Found<'_>) -> Verdict {
         // Computed once for all limits, and only if one of them needs it.
         let of_pod =
             LazyCell::new(|| [AmountList::Requests, AmountList::Limits].map(|b| of_containers(object, b)));
@@ -96,10 +90,7 @@ fn too_large() -> Box<Denial> {
         code: 413,
         reason: "RequestEntityTooLarge",
         message,
-        group: String::new(),
-        kind: String::new(),
-        name: String::new(),
-        causes: Vec::new(),
+        ..Denial::default()
     })
 }
 
@@ -202,25 +193,39 @@ fn of_each_container(pod: &Value) -> Vec<[Amounts; 2]> {
         .collect()
 }
 
-/// Checks the request and the limit of a resource against a bound: the type of the limit range, the name of the resource, the
-/// bound, the request and the limit.
-type BoundCheck = fn(&str, &str, &Quantity, Option<&Quantity>, Option<&Quantity>) -> Option<String>;
+/// The request and the limit of a resource, to compare with a bound of a limit range.
+struct Usage<'a> {
+    /// The type of the limit.
+    kind: &'a str,
+    resource: &'a str,
+    request: Option<&'a Quantity>,
+    limit: Option<&'a Quantity>,
+}
+
+type BoundCheck = fn(&Usage<'_>, &Quantity) -> Option<String>;
 
 /// Checks the requests and limits of containers, or of a pod as a whole.
 fn check_bounds(limit: &Value, given: &[[Amounts; 2]], errors: &mut Errors) {
     let checks: [(&str, BoundCheck); 3] = [
-        ("min", check_least),
-        ("max", check_most),
-        ("maxLimitRequestRatio", check_ratio),
+        ("min", |usage, bound| usage.check_least(bound)),
+        ("max", |usage, bound| usage.check_most(bound)),
+        ("maxLimitRequestRatio", |usage, bound| usage.check_ratio(bound)),
     ];
     let kind = limit.get_str("type");
     let checks = checks.map(|(field, check)| (amounts(limit.get(field)), check));
     for [requests, limits] in given {
         for (bounds, check) in &checks {
             // kube-apiserver visits resources in random order. Sorted names make the text reproducible.
-            for (name, bound) in bounds {
+            for (resource, bound) in bounds {
                 deadline::tick();
-                if let Some(error) = check(kind, name, bound, requests.get(name), limits.get(name)) {
+                let (request, limit) = (requests.get(resource), limits.get(resource));
+                let usage = Usage {
+                    kind,
+                    resource,
+                    request,
+                    limit,
+                };
+                if let Some(error) = check(&usage, bound) {
                     errors.push(error);
                 }
             }
@@ -229,22 +234,21 @@ fn check_bounds(limit: &Value, given: &[[Amounts; 2]], errors: &mut Errors) {
 }
 
 fn check_claim(claim: &Value, limit: &Value, errors: &mut Errors) {
-    let kind = limit.get_str("type");
     let requests = amounts(claim.at(["spec", "resources", "requests"]));
-    for (name, least) in amounts(limit.get("min")) {
-        if let Some(error) = check_least(kind, &name, &least, requests.get(&name), None) {
-            errors.push(error);
-        }
-    }
-    for (name, most) in amounts(limit.get("max")) {
-        let start = format!("maximum {name} usage per {kind} is {}", most.canonical());
-        match requests.get(&name) {
-            None => errors.push(format!("{start}.  No request is specified")),
-            Some(request) => {
-                let amounts = Comparable::new(Some(request), None, &most);
-                if amounts.request > amounts.bound {
-                    errors.push(format!("{start}, but request is {}", request.canonical()));
-                }
+    let checks: [(&str, BoundCheck); 2] = [
+        ("min", |usage, bound| usage.check_least(bound)),
+        ("max", |usage, bound| usage.check_most_requested(bound)),
+    ];
+    for (field, check) in checks {
+        for (resource, bound) in amounts(limit.get(field)) {
+            let usage = Usage {
+                kind: limit.get_str("type"),
+                resource: &resource,
+                request: requests.get(&resource),
+                limit: None,
+            };
+            if let Some(error) = check(&usage, &bound) {
+                errors.push(error);
             }
         }
     }
@@ -253,102 +257,88 @@ fn check_claim(claim: &Value, limit: &Value, errors: &mut Errors) {
 /// The greatest integer that has thousandths in 64 bits.
 const MAX_MILLI: i64 = i64::MAX / 1000;
 
-/// Amounts as integers of the same unit: thousandths, or whole ones if an amount is too large. Absent amounts are 0.
-struct Comparable {
-    request: i64,
-    limit: i64,
-    bound: i64,
-}
-
-impl Comparable {
-    fn new(request: Option<&Quantity>, limit: Option<&Quantity>, bound: &Quantity) -> Comparable {
+impl Usage<'_> {
+    /// The request, the limit and a bound as integers of the same unit: thousandths, or whole ones if an amount is too
+    /// large. Absent amounts are 0.
+    fn comparable(&self, bound: &Quantity) -> [i64; 3] {
         let units = |exponent| {
             let scaled = |amount: Option<&Quantity>| amount.map_or(0, |amount| amount.scaled(exponent));
-            [scaled(request), scaled(limit), bound.scaled(exponent)]
+            [scaled(self.request), scaled(self.limit), bound.scaled(exponent)]
         };
         let whole = units(0);
         let is_small = whole.iter().all(|amount| *amount <= MAX_MILLI);
-        let [request, limit, bound] = if is_small { units(-3) } else { whole };
-        Comparable {
-            request,
-            limit,
-            bound,
-        }
+        if is_small { units(-3) } else { whole }
     }
-}
 
-fn check_least(
-    kind: &str,
-    name: &str,
-    least: &Quantity,
-    request: Option<&Quantity>,
-    limit: Option<&Quantity>,
-) -> Option<String> {
-    let start = || format!("minimum {name} usage per {kind} is {}", least.canonical());
-    let amounts = Comparable::new(request, limit, least);
-    match (request, limit) {
-        (None, _) => Some(format!("{}.  No request is specified", start())),
-        (Some(request), _) if amounts.request < amounts.bound => {
-            Some(format!("{}, but request is {}", start(), request.canonical()))
-        }
-        (_, Some(limit)) if amounts.limit < amounts.bound => {
-            Some(format!("{}, but limit is {}", start(), limit.canonical()))
-        }
-        _ => None,
+    fn error(&self, bound: &str, amount: &Quantity, why: &str) -> Option<String> {
+        let Usage { kind, resource, .. } = self;
+        let amount = amount.canonical();
+        Some(format!("{bound} {resource} usage per {kind} is {amount}{why}"))
     }
-}
 
-fn check_most(
-    kind: &str,
-    name: &str,
-    most: &Quantity,
-    request: Option<&Quantity>,
-    limit: Option<&Quantity>,
-) -> Option<String> {
-    let start = || format!("maximum {name} usage per {kind} is {}", most.canonical());
-    let amounts = Comparable::new(request, limit, most);
-    match (request, limit) {
-        (_, None) => Some(format!("{}.  No limit is specified", start())),
-        (_, Some(limit)) if amounts.limit > amounts.bound => {
-            Some(format!("{}, but limit is {}", start(), limit.canonical()))
+    fn check_least(&self, least: &Quantity) -> Option<String> {
+        let [request, limit, bound] = self.comparable(least);
+        let error = |why: &str| self.error("minimum", least, why);
+        match (self.request, self.limit) {
+            (None, _) => error(".  No request is specified"),
+            (Some(own), _) if request < bound => error(&format!(", but request is {}", own.canonical())),
+            (_, Some(own)) if limit < bound => error(&format!(", but limit is {}", own.canonical())),
+            _ => None,
         }
-        (Some(request), _) if amounts.request > amounts.bound => {
-            Some(format!("{}, but request is {}", start(), request.canonical()))
-        }
-        _ => None,
     }
-}
 
-fn check_ratio(
-    kind: &str,
-    name: &str,
-    most: &Quantity,
-    request: Option<&Quantity>,
-    limit: Option<&Quantity>,
-) -> Option<String> {
-    let start = || {
-        let most = most.canonical();
-        format!("{name} max limit to request ratio per {kind} is {most}")
-    };
-    let amounts = Comparable::new(request, limit, most);
-    // A ratio with 0 does not exist, so that 0 is reported as if the amount were absent.
-    if amounts.request == 0 {
-        return Some(format!(
-            "{}, but no request is specified or request is 0",
-            start()
-        ));
+    fn check_most(&self, most: &Quantity) -> Option<String> {
+        let [request, limit, bound] = self.comparable(most);
+        let error = |why: &str| self.error("maximum", most, why);
+        match (self.request, self.limit) {
+            (_, None) => error(".  No limit is specified"),
+            (_, Some(own)) if limit > bound => error(&format!(", but limit is {}", own.canonical())),
+            (Some(own), _) if request > bound => error(&format!(", but request is {}", own.canonical())),
+            _ => None,
+        }
     }
-    if amounts.limit == 0 {
-        return Some(format!("{}, but no limit is specified or limit is 0", start()));
+
+    /// Claims have requests only.
+    fn check_most_requested(&self, most: &Quantity) -> Option<String> {
+        let [request, _, bound] = self.comparable(most);
+        match self.request {
+            None => self.error("maximum", most, ".  No request is specified"),
+            Some(own) if request > bound => {
+                let why = format!(", but request is {}", own.canonical());
+                self.error("maximum", most, &why)
+            }
+            Some(_) => None,
+        }
     }
-    #[expect(clippy::cast_precision_loss, reason = "kube-apiserver compares floats")]
-    let [request, limit, whole, milli] =
-        [amounts.request, amounts.limit, most.scaled(0), most.scaled(-3)].map(|n| n as f64);
-    let ratio = limit / request;
-    let is_over = match most.scaled(0) <= MAX_MILLI {
-        true => ratio * 1000.0 > milli,
-        false => ratio > whole,
-    };
-    // Go's `%f` prints six decimals.
-    is_over.then(|| format!("{}, but provided ratio is {ratio:.6}", start()))
+
+    fn check_ratio(&self, most: &Quantity) -> Option<String> {
+        let [request, limit, _] = self.comparable(most);
+        let error = |why: &str| {
+            let Usage { kind, resource, .. } = self;
+            let most = most.canonical();
+            Some(format!(
+                "{resource} max limit to request ratio per {kind} is {most}, but {why}"
+            ))
+        };
+        // A ratio with 0 does not exist, so that 0 is reported as if the amount were absent.
+        if request == 0 {
+            return error("no request is specified or request is 0");
+        }
+        if limit == 0 {
+            return error("no limit is specified or limit is 0");
+        }
+        #[expect(clippy::cast_precision_loss, reason = "kube-apiserver compares floats")]
+        let [request, limit, whole, milli] =
+            [request, limit, most.scaled(0), most.scaled(-3)].map(|n| n as f64);
+        let ratio = limit / request;
+        let is_over = match most.scaled(0) <= MAX_MILLI {
+            true => ratio * 1000.0 > milli,
+            false => ratio > whole,
+        };
+        // Go's `%f` prints six decimals.
+        match is_over {
+            true => error(&format!("provided ratio is {ratio:.6}")),
+            false => None,
+        }
+    }
 }

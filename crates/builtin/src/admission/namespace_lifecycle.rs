@@ -1,6 +1,6 @@
 //! `NamespaceLifecycle`: objects are only created in namespaces that exist and are not being deleted.
 
-use super::{Action, Cause, Denial, Effects, Found, Lookup, Plugin, Request};
+use super::{Action, Cause, Denial, Found, Lookup, Plugin, Request, Verdict};
 use scantling_value::{Map, Value};
 
 /// The plugin.
@@ -31,7 +31,7 @@ impl Plugin for NamespaceLifecycle {
         vec![Lookup::one("", "namespaces", request.namespace)]
     }
 
-    fn mutate(&self, object: &mut Map, request: &Request<'_>, found: &Found<'_>) -> Result<(), Box<Denial>> {
+    fn mutate(&self, object: &mut Map, request: &Request<'_>, found: &Found<'_>) -> Verdict {
         let name = request.namespace;
         let Some(namespace) = found.one() else {
             return Err(Denial::not_found("namespaces", name));
@@ -49,13 +49,7 @@ impl Plugin for NamespaceLifecycle {
         Err(denial)
     }
 
-    fn check(
-        &self,
-        object: &Value,
-        request: &Request<'_>,
-        _found: &Found<'_>,
-        _effects: &mut Effects,
-    ) -> Result<(), Box<Denial>> {
+    fn check(&self, object: &Value, request: &Request<'_>, _found: &Found<'_>) -> Verdict {
         if IMMORTAL.contains(&request.name) {
             return Err(request.forbidden(object, "this namespace may not be deleted"));
         }

@@ -1,6 +1,6 @@
 //! `PersistentVolumeClaimResize`: a bound claim grows only if its storage class allows it.
 
-use super::{Action, Denial, Effects, Found, Lookup, Plugin, Request};
+use super::{Action, Found, Lookup, Plugin, Request, Verdict};
 use crate::core::persistent_volume_claim::{class_name, requested_storage};
 use scantling_value::Value;
 
@@ -27,13 +27,7 @@ impl Plugin for PersistentVolumeClaimResize {
         )]
     }
 
-    fn check(
-        &self,
-        object: &Value,
-        request: &Request<'_>,
-        found: &Found<'_>,
-        _effects: &mut Effects,
-    ) -> Result<(), Box<Denial>> {
+    fn check(&self, object: &Value, request: &Request<'_>, found: &Found<'_>) -> Verdict {
         let Some(old) = request.old else {
             return Ok(());
         };

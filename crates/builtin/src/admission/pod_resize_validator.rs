@@ -1,7 +1,7 @@
 //! `PodResizeValidator`: a pod on a node is only resized to what the node can hold.
 
 use super::pod_resources::{AmountList, amounts, with_overhead};
-use super::{Action, Cause, Denial, Effects, Found, Lookup, Plugin, Request, RequestSubresource};
+use super::{Action, Cause, Denial, Found, Lookup, Plugin, Request, RequestSubresource, Verdict};
 use crate::Subresource;
 use scantling_notation::quantity::Quantity;
 use scantling_value::Value;
@@ -31,13 +31,7 @@ impl Plugin for PodResizeValidator {
         }
     }
 
-    fn check(
-        &self,
-        object: &Value,
-        request: &Request<'_>,
-        found: &Found<'_>,
-        _effects: &mut Effects,
-    ) -> Result<(), Box<Denial>> {
+    fn check(&self, object: &Value, request: &Request<'_>, found: &Found<'_>) -> Verdict {
         let name = object.str_at(["spec", "nodeName"]);
         let generation = |pod: &Value| pod.at(["metadata", "generation"]).and_then(Value::as_int);
         // The preparation of the write increments the generation exactly if the spec changes.

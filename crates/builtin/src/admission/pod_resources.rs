@@ -1,38 +1,17 @@
 //! The resource requests and limits of pods.
 
-use crate::checks::resources::{is_huge_pages, quantity, sum};
-use scantling_notation::quantity::Quantity;
-use scantling_value::{Map, Value};
+use crate::checks::amounts::{self, add, aggregate, raise};
+use crate::checks::resources::is_huge_pages;
+use scantling_value::Value;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 /// Amounts of resources by name.
-pub(super) type Amounts = BTreeMap<String, Quantity>;
+pub(super) type Amounts = amounts::Amounts<String>;
 
-/// The amounts of a list of resources.
+/// The amounts in a list of resources.
 pub(super) fn amounts(list: Option<&Value>) -> Amounts {
-    let entries = list.and_then(Value::as_object).into_iter().flat_map(Map::iter);
-    entries
-        .map(|(name, amount)| (name.to_string(), quantity(Some(amount))))
-        .collect()
-}
-
-/// Adds amounts to others.
-pub(super) fn add(to: &mut Amounts, more: &Amounts) {
-    for (name, amount) in more {
-        let total = to
-            .get(name)
-            .map_or_else(|| amount.clone(), |before| sum(before, amount));
-        to.insert(name.clone(), total);
-    }
-}
-
-fn raise(to: &mut Amounts, least: &Amounts) {
-    for (name, amount) in least {
-        if to.get(name).is_none_or(|before| amount > before) {
-            to.insert(name.clone(), amount.clone());
-        }
-    }
+    amounts::amounts(list)
 }
 
 /// Selects the `requests` or `limits` of a container.
@@ -56,7 +35,7 @@ impl AmountList {
 /// The amounts of a pod without its overhead: the sum of its containers, or what an init container needs if that is
 /// more. Amounts of the pod itself take precedence.
 pub(super) fn of_containers(pod: &Value, bound: AmountList) -> Amounts {
-    let total = aggregate(pod, |container| {
+    let total = aggregate(pod.get("spec"), |container| {
         amounts(container.at(["resources", bound.field()]))
     });
     with_pod_level(pod, bound, total)
@@ -101,39 +80,13 @@ pub(super) fn in_use(pod: &Value, bound: AmountList) -> Amounts {
     };
     let mut total = match is_infeasible {
         true => Amounts::new(),
-        false => aggregate(pod, of_spec),
+        false => aggregate(pod.get("spec"), of_spec),
     };
     for fields in sources {
-        raise(
-            &mut total,
-            &aggregate(pod, |container| of_status(container, fields)),
-        );
+        let known = aggregate(pod.get("spec"), |container| of_status(container, fields));
+        raise(&mut total, &known);
     }
     add_overhead(pod, bound, with_pod_level(pod, bound, total))
-}
-
-/// The sum of the containers, or what an init container needs if that is more.
-fn aggregate(pod: &Value, of_container: impl Fn(&Value) -> Amounts) -> Amounts {
-    let mut total = Amounts::new();
-    for container in pod.list_at(["spec", "containers"]) {
-        add(&mut total, &of_container(container));
-    }
-    let mut sidecars = Amounts::new();
-    let mut highest = Amounts::new();
-    for container in pod.list_at(["spec", "initContainers"]) {
-        let mut own = of_container(container);
-        if container.get_str("restartPolicy") == "Always" {
-            // A sidecar runs beside the containers and beside all init containers after it.
-            add(&mut total, &own);
-            add(&mut sidecars, &own);
-            own.clone_from(&sidecars);
-        } else {
-            add(&mut own, &sidecars);
-        }
-        raise(&mut highest, &own);
-    }
-    raise(&mut total, &highest);
-    total
 }
 
 fn with_pod_level(pod: &Value, bound: AmountList, mut total: Amounts) -> Amounts {

@@ -5,7 +5,7 @@
 
 mod standards;
 
-use super::{Action, Cause, Denial, Effects, Found, Lookup, Plugin, Request, RequestSubresource};
+use super::{Action, Cause, Denial, Effects, Found, Lookup, Plugin, Request, RequestSubresource, Verdict};
 use crate::Subresource;
 use scantling_value::{ErrorList, FieldError, Path, Value, aggregate, go};
 use standards::{Violations, evaluate};
@@ -74,13 +74,13 @@ impl Plugin for PodSecurity {
         }
     }
 
-    fn check(
+    fn check_with_effects(
         &self,
         object: &Value,
         request: &Request<'_>,
         found: &Found<'_>,
         effects: &mut Effects,
-    ) -> Result<(), Box<Denial>> {
+    ) -> Verdict {
         if request.is_for("", "namespaces") {
             return check_namespace(object, request, found, effects);
         }
@@ -156,7 +156,7 @@ fn check_namespace(
     request: &Request<'_>,
     found: &Found<'_>,
     effects: &mut Effects,
-) -> Result<(), Box<Denial>> {
+) -> Verdict {
     let (policy, errors) = NamespacePolicy::of_namespace(namespace);
     let stored = request.old.map(NamespacePolicy::of_namespace);
     // Labels that were invalid already do not block other changes of the namespace.

@@ -1,6 +1,6 @@
 //! `PodTopologyLabels`: a pod carries the zone and region of its node.
 
-use super::{Action, Denial, Found, Lookup, Plugin, Request, RequestSubresource};
+use super::{Action, Found, Lookup, Plugin, Request, RequestSubresource, Verdict};
 use crate::prepare::object_in;
 use scantling_value::{Map, Value};
 
@@ -37,7 +37,7 @@ impl Plugin for PodTopologyLabels {
         }
     }
 
-    fn mutate(&self, object: &mut Map, _request: &Request<'_>, found: &Found<'_>) -> Result<(), Box<Denial>> {
+    fn mutate(&self, object: &mut Map, _request: &Request<'_>, found: &Found<'_>) -> Verdict {
         let Some(node) = found.one() else {
             return Ok(());
         };

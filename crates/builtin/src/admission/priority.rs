@@ -1,6 +1,6 @@
 //! `Priority`: pods get the priority of their class; at most one class is the default.
 
-use super::{Action, Denial, Effects, Found, Lookup, Phase, Plugin, Request};
+use super::{Action, Found, Lookup, Phase, Plugin, Request, Verdict};
 use crate::prepare::object_in;
 use scantling_value::{Map, Value};
 
@@ -37,7 +37,7 @@ impl Plugin for Priority {
         }
     }
 
-    fn mutate(&self, object: &mut Map, request: &Request<'_>, found: &Found<'_>) -> Result<(), Box<Denial>> {
+    fn mutate(&self, object: &mut Map, request: &Request<'_>, found: &Found<'_>) -> Verdict {
         match request.old {
             Some(old) => {
                 keep_priority(object, old);
@@ -47,13 +47,7 @@ impl Plugin for Priority {
         }
     }
 
-    fn check(
-        &self,
-        object: &Value,
-        request: &Request<'_>,
-        found: &Found<'_>,
-        _effects: &mut Effects,
-    ) -> Result<(), Box<Denial>> {
+    fn check(&self, object: &Value, request: &Request<'_>, found: &Found<'_>) -> Verdict {
         let Some(default) = global_default(found.all()) else {
             return Ok(());
         };
@@ -91,7 +85,7 @@ fn keep_priority(pod: &mut Map, old: &Value) {
     }
 }
 
-fn set_priority(pod: &mut Map, request: &Request<'_>, found: &Found<'_>) -> Result<(), Box<Denial>> {
+fn set_priority(pod: &mut Map, request: &Request<'_>, found: &Found<'_>) -> Verdict {
     let as_value = Value::Object(pod.clone());
     let refuse = |why: String| Err(request.forbidden(&as_value, why));
     let asked = as_value.str_at(["spec", "priorityClassName"]);

@@ -4,7 +4,7 @@
 //! used. The plugin adds to `used`; only a controller subtracts.
 
 use super::pod_resources::{AmountList, Amounts, amounts, in_use};
-use super::{Action, Denial, Effects, Found, Lookup, Plugin, Request, RequestSubresource};
+use super::{Action, Effects, Found, Lookup, Plugin, Request, RequestSubresource, Verdict};
 use crate::Subresource;
 use crate::checks::resources::{is_huge_pages, is_native, quantity, sum};
 use crate::core::persistent_volume_claim::class_name;
@@ -90,13 +90,13 @@ impl Plugin for ResourceQuota {
         vec![Lookup::all("", "resourcequotas").within(request.namespace)]
     }
 
-    fn check(
+    fn check_with_effects(
         &self,
         object: &Value,
         request: &Request<'_>,
         found: &Found<'_>,
         effects: &mut Effects,
-    ) -> Result<(), Box<Denial>> {
+    ) -> Verdict {
         let is_pod = request.is_resource("", "pods");
         let is_plain_update = request.is_for("", "pods") && request.action == Action::Update;
         // An update of a pod only counts if it moves the pod to other quotas.

@@ -1,8 +1,9 @@
 //! `RuntimeClass`: pods get the overhead, node selector and tolerations of their runtime class.
 
-use super::{Action, Denial, Effects, Found, Lookup, Plugin, Request};
+use super::{Action, Denial, Found, Lookup, Plugin, Request, Verdict};
 use crate::prepare::object_in;
-use scantling_value::{Map, Value, deadline};
+use scantling_schema::meta::NameRule;
+use scantling_value::{Map, Value, deadline, go};
 
 /// The plugin.
 #[derive(Debug)]
@@ -26,7 +27,7 @@ impl Plugin for RuntimeClass {
         }
     }
 
-    fn mutate(&self, object: &mut Map, request: &Request<'_>, found: &Found<'_>) -> Result<(), Box<Denial>> {
+    fn mutate(&self, object: &mut Map, request: &Request<'_>, found: &Found<'_>) -> Verdict {
         let pod = Value::Object(object.clone());
         let (Some(class), Some(spec)) = (find(&pod, request, found)?, object_in(object, "spec")) else {
             return Ok(());
@@ -35,13 +36,7 @@ impl Plugin for RuntimeClass {
         set_scheduling(spec, class, &pod, request)
     }
 
-    fn check(
-        &self,
-        object: &Value,
-        request: &Request<'_>,
-        found: &Found<'_>,
-        _effects: &mut Effects,
-    ) -> Result<(), Box<Denial>> {
+    fn check(&self, object: &Value, request: &Request<'_>, found: &Found<'_>) -> Verdict {
         let class = find(object, request, found)?;
         // The mutating phase has set the overhead, but a webhook may have changed it since.
         let given = object.at(["spec", "overhead"]).filter(|v| !v.is_null());
@@ -59,30 +54,17 @@ fn class_name(pod: &Value) -> Option<&str> {
     pod.at(["spec", "runtimeClassName"]).and_then(Value::as_str)
 }
 
-/// The class of a pod, if it has one. A class that does not exist refuses the pod.
 /// The error of a lookup by a name that cannot be part of a path.
 fn invalid_name(name: &str) -> Option<String> {
-    let why = match name {
-        "" => return Some("resource name may not be empty".to_owned()),
-        "." | ".." => format!("may not be '{name}'"),
-        _ => {
-            let bad: Vec<String> = ["/", "%"]
-                .into_iter()
-                .filter(|c| name.contains(c))
-                .map(|c| format!("may not contain '{c}'"))
-                .collect();
-            if bad.is_empty() {
-                return None;
-            }
-            bad.join(" ")
-        }
-    };
-    Some(format!(
-        "invalid resource name {}: [{why}]",
-        scantling_value::go::quote(name)
-    ))
+    if name.is_empty() {
+        return Some("resource name may not be empty".to_owned());
+    }
+    let wrong = NameRule::PathSegment.check(name);
+    let why = || format!("invalid resource name {}: [{}]", go::quote(name), wrong.join(" "));
+    (!wrong.is_empty()).then(why)
 }
 
+/// The class of a pod, if it has one. A class that does not exist refuses the pod.
 fn find<'f>(pod: &Value, request: &Request<'_>, found: &Found<'f>) -> Result<Option<&'f Value>, Box<Denial>> {
     let Some(name) = class_name(pod) else {
         return Ok(None);
@@ -98,12 +80,7 @@ fn find<'f>(pod: &Value, request: &Request<'_>, found: &Found<'f>) -> Result<Opt
     }
 }
 
-fn set_overhead(
-    spec: &mut Map,
-    class: &Value,
-    pod: &Value,
-    request: &Request<'_>,
-) -> Result<(), Box<Denial>> {
+fn set_overhead(spec: &mut Map, class: &Value, pod: &Value, request: &Request<'_>) -> Verdict {
     let Some(defined) = class.at(OVERHEAD).filter(|v| !v.is_null()) else {
         return Ok(());
     };
@@ -118,12 +95,7 @@ fn set_overhead(
 
 /// Adds the node selector and the tolerations of a class to a pod. A selector that contradicts the pod's own is
 /// refused.
-fn set_scheduling(
-    spec: &mut Map,
-    class: &Value,
-    pod: &Value,
-    request: &Request<'_>,
-) -> Result<(), Box<Denial>> {
+fn set_scheduling(spec: &mut Map, class: &Value, pod: &Value, request: &Request<'_>) -> Verdict {
     let Some(scheduling) = class.get("scheduling").filter(|v| !v.is_null()) else {
         return Ok(());
     };

@@ -2,7 +2,7 @@
 //!
 //! Off unless enabled: it refuses pods in namespaces without a `default` service account, which a controller creates.
 
-use super::{Action, Denial, Effects, Found, Lookup, Plugin, Request, RequestSubresource};
+use super::{Action, Denial, Found, Lookup, Plugin, Request, RequestSubresource, Verdict};
 use crate::Subresource;
 use crate::prepare::{append, object_in, objects_in};
 use scantling_value::{Map, Value};
@@ -47,7 +47,7 @@ impl Plugin for ServiceAccount {
         vec![Lookup::one("", "serviceaccounts", account).within(request.namespace)]
     }
 
-    fn mutate(&self, object: &mut Map, request: &Request<'_>, found: &Found<'_>) -> Result<(), Box<Denial>> {
+    fn mutate(&self, object: &mut Map, request: &Request<'_>, found: &Found<'_>) -> Verdict {
         let pod = Value::Object(object.clone());
         if request.action != Action::Create || is_mirror(&pod) {
             return Ok(());
@@ -81,13 +81,7 @@ impl Plugin for ServiceAccount {
         Ok(())
     }
 
-    fn check(
-        &self,
-        object: &Value,
-        request: &Request<'_>,
-        found: &Found<'_>,
-        _effects: &mut Effects,
-    ) -> Result<(), Box<Denial>> {
+    fn check(&self, object: &Value, request: &Request<'_>, found: &Found<'_>) -> Verdict {
         if is_mirror(object) {
             return check_mirror(object, request);
         }
@@ -139,7 +133,7 @@ fn find<'f>(
 }
 
 /// A pod that a node runs on its own cannot depend on objects of the cluster.
-fn check_mirror(pod: &Value, request: &Request<'_>) -> Result<(), Box<Denial>> {
+fn check_mirror(pod: &Value, request: &Request<'_>) -> Verdict {
     let volumes = pod.list_at(["spec", "volumes"]);
     let mut projections = volumes.iter().flat_map(|v| v.list_at(["projected", "sources"]));
     let what = if !pod.str_at(["spec", "serviceAccountName"]).is_empty() {

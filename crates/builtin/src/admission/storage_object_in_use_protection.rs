@@ -1,6 +1,6 @@
 //! `StorageObjectInUseProtection`: finalizers keep volumes, claims and classes that are in use.
 
-use super::{Action, Denial, Found, Plugin, Request};
+use super::{Action, Found, Plugin, Request, Verdict};
 use crate::prepare::{append, object_in};
 use scantling_value::{Map, Value};
 
@@ -35,7 +35,7 @@ impl Plugin for StorageObjectInUseProtection {
         request.is_mutating() && request.action == Action::Create && finalizer(request).is_some()
     }
 
-    fn mutate(&self, object: &mut Map, request: &Request<'_>, _found: &Found<'_>) -> Result<(), Box<Denial>> {
+    fn mutate(&self, object: &mut Map, request: &Request<'_>, _found: &Found<'_>) -> Verdict {
         let (Some(finalizer), Some(metadata)) = (finalizer(request), object_in(object, "metadata")) else {
             return Ok(());
         };

@@ -1,6 +1,6 @@
 //! `TaintNodesByCondition`: a new node takes no pods until it is ready.
 
-use super::{Action, Denial, Found, Plugin, Request};
+use super::{Action, Found, Plugin, Request, Verdict};
 use crate::prepare::{append, object_in};
 use scantling_value::{Map, Value};
 
@@ -20,12 +20,7 @@ impl Plugin for TaintNodesByCondition {
         request.is_for("", "nodes") && request.action == Action::Create && request.is_mutating()
     }
 
-    fn mutate(
-        &self,
-        object: &mut Map,
-        _request: &Request<'_>,
-        _found: &Found<'_>,
-    ) -> Result<(), Box<Denial>> {
+    fn mutate(&self, object: &mut Map, _request: &Request<'_>, _found: &Found<'_>) -> Verdict {
         let Some(spec) = object_in(object, "spec") else {
             return Ok(());
         };

@@ -83,9 +83,7 @@ fn prepare_generation(object: &mut Map, write: &Write<'_>, spec: &'static str) {
 fn check_spec(spec: &Cursor<'_, '_>, errors: &mut ErrorList) {
     Rule::RequiredForm(names::dns1123_subdomain).check(&spec.field("policyName"), errors);
     let reference = spec.field("paramRef");
-    if reference.is_set() {
-        check_param_ref(&reference, errors);
-    }
+    Rule::IfSet(check_param_ref).check(&reference, errors);
     matching::check_resources(&spec.field("matchResources"), errors);
 }
 
@@ -114,12 +112,8 @@ fn check_param_ref(reference: &Cursor<'_, '_>, errors: &mut ErrorList) {
 fn check_actions(actions: &Cursor<'_, '_>, errors: &mut ErrorList) {
     let mut seen = BTreeSet::new();
     for action in actions.items() {
-        if !ACTIONS.contains(&action.str()) {
-            errors.not_supported(&action, ACTIONS);
-        }
-        if !seen.insert(action.str()) {
-            errors.duplicate(&action, action.str());
-        }
+        Rule::In(ACTIONS).check(&action, errors);
+        errors.unique(&mut seen, &action);
     }
     if seen.contains("Deny") && seen.contains("Warn") {
         let why = "must not contain both Deny and Warn (repeating the same validation failure information in the API \

@@ -68,9 +68,7 @@ fn check_resource_names(rule: &Cursor<'_, '_>, errors: &mut ErrorList) {
     let mut seen = BTreeSet::new();
     for name in rule.field("resourceNames").items() {
         errors.invalid_for(&name, NameRule::PathSegment.check(name.str()));
-        if !seen.insert(name.str()) {
-            errors.duplicate(&name, name.str());
-        }
+        errors.unique(&mut seen, &name);
     }
 }
 
@@ -94,9 +92,7 @@ fn has_wildcard(list: &Cursor<'_, '_>) -> bool {
 
 /// Checks that a list is not empty, and that a wildcard is its only entry.
 fn check_wildcard(list: &Cursor<'_, '_>, others: &str, errors: &mut ErrorList) {
-    if list.list().is_empty() {
-        errors.required(list, "");
-    }
+    Rule::Required.check(list, errors);
     if list.list().len() > 1 && has_wildcard(list) {
         errors.invalid(
             list,
@@ -110,9 +106,7 @@ pub(super) fn check_rule(rule: &Cursor<'_, '_>, errors: &mut ErrorList) {
     let operations = rule.field("operations");
     check_wildcard(&operations, "operations", errors);
     for operation in operations.items() {
-        if !OPERATIONS.contains(&operation.str()) {
-            errors.not_supported(&operation, OPERATIONS);
-        }
+        Rule::In(OPERATIONS).check(&operation, errors);
     }
     check_wildcard(&rule.field("apiGroups"), "API groups", errors);
     let versions = rule.field("apiVersions");

@@ -49,9 +49,7 @@ impl BuiltinKind for MutatingAdmissionPolicy {
         let mut compiler = ExpressionCompiler::with_variables();
         policy::check_variables(&spec, &mut compiler, &BTreeSet::new(), errors);
         let mutations = spec.field("mutations");
-        if mutations.list().is_empty() {
-            errors.required(&mutations, "mutations must contain at least one item");
-        }
+        Rule::RequiredFor("mutations must contain at least one item").check(&mutations, errors);
         let old = write
             .old()
             .map_or(&[][..], |old| old.list_at(["spec", "mutations"]));

@@ -69,9 +69,7 @@ pub(super) fn check_common(spec: &Cursor<'_, '_>, write: &Write<'_>, errors: &mu
         errors.required(&failure, "");
     }
     let params = spec.field("paramKind");
-    if params.is_set() {
-        check_param_kind(&params, errors);
-    }
+    Rule::IfSet(check_param_kind).check(&params, errors);
     let resources = spec.field("matchConstraints");
     if resources.is_set() {
         matching::check_resources(&resources, errors);
@@ -203,9 +201,7 @@ fn check_expressions(name: &str, spec: &Cursor<'_, '_>, write: &Write<'_>, error
     for annotation in annotations.items() {
         check_audit_annotation(name, &annotation, &compiler, declarations(spec), &stored, errors);
         let key = annotation.field("key");
-        if !seen.insert(key.str()) {
-            errors.duplicate(&key, key.str());
-        }
+        errors.unique(&mut seen, &key);
     }
 }
 

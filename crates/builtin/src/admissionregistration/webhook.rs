@@ -161,9 +161,7 @@ fn check_webhooks(object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
 
 fn check_webhook(webhook: &Cursor<'_, '_>, tolerance: &Tolerance<'_>, errors: &mut ErrorList) {
     names::fully_qualified_name(&webhook.field("name"), errors);
-    for rule in webhook.field("rules").items() {
-        matching::check_rule(&rule, errors);
-    }
+    Rule::Each(matching::check_rule).check(&webhook.field("rules"), errors);
     Rule::OneOf(FAILURE_POLICIES).check(&webhook.field("failurePolicy"), errors);
     Rule::OneOf(MATCH_POLICIES).check(&webhook.field("matchPolicy"), errors);
     let allowed = if tolerance.side_effects {

@@ -126,7 +126,7 @@ impl WriteRequest<'_> {
                 let found = call.api.find_all(&plugin.lookups(object, &request)).await?;
                 let mut effects = Effects::default();
                 plugin
-                    .check(object, &request, &Found::new(&found), &mut effects)
+                    .check_with_effects(object, &request, &Found::new(&found), &mut effects)
                     .map_err(|denial| denied(*denial))?;
                 if dry_run || effects.updates.is_empty() {
                     self.warnings.extend(effects.warnings);

@@ -2,66 +2,16 @@
 
 use super::containers::{PodFacts, requirements};
 use crate::checks::Report;
-use crate::checks::resources::{
-    allows_overcommit, is_huge_pages, is_pod_level, pod_name, quantity, sum as sum_of,
-};
+use crate::checks::amounts::{self, Amounts, amounts};
+use crate::checks::resources::{allows_overcommit, is_huge_pages, is_pod_level, pod_name, quantity};
 use crate::{Context, Cursor};
 use scantling_notation::quantity::Quantity;
 use scantling_value::{ErrorList, FieldError, Map, Str, Value};
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
 
-/// Amounts by resource.
-type Amounts<'v> = BTreeMap<&'v str, Quantity>;
-
-/// The amounts in a list.
-fn amounts(list: Option<&Value>) -> Amounts<'_> {
-    let members = list.and_then(Value::as_object).into_iter().flat_map(Map::iter);
-    members
-        .map(|(name, amount)| (name.as_str(), quantity(Some(amount))))
-        .collect()
-}
-
-fn add<'v>(sums: &mut Amounts<'v>, more: &Amounts<'v>) {
-    for (name, amount) in more {
-        let sum = match sums.get(name) {
-            Some(sum) => sum_of(sum, amount),
-            None => amount.clone(),
-        };
-        sums.insert(name, sum);
-    }
-}
-
-fn keep_greater<'v>(greatest: &mut Amounts<'v>, others: &Amounts<'v>) {
-    for (name, amount) in others {
-        if greatest.get(name).is_none_or(|known| amount > known) {
-            greatest.insert(name, amount.clone());
-        }
-    }
-}
-
-/// Returns what the containers of a pod need together: `list` is `requests` or `limits`. Init containers run one after another, and
-/// sidecars beside all that follow them.
-fn aggregate<'v>(spec: &'v Value, list: &str) -> Amounts<'v> {
-    let of = |container: &'v Value| amounts(container.at(["resources", list]));
-    let mut sums = Amounts::new();
-    for container in spec.list("containers") {
-        add(&mut sums, &of(container));
-    }
-    let (mut sidecars, mut initial) = (Amounts::new(), Amounts::new());
-    for container in spec.list("initContainers") {
-        let mut own = of(container);
-        if container.get_str("restartPolicy") == "Always" {
-            add(&mut sums, &own);
-            add(&mut sidecars, &own);
-            own.clone_from(&sidecars);
-        } else {
-            add(&mut own, &sidecars);
-        }
-        keep_greater(&mut initial, &own);
-    }
-    keep_greater(&mut sums, &initial);
-    sums
+/// What the containers of a pod need together: `list` is `requests` or `limits`.
+fn needs<'v>(spec: &'v Value, list: &str) -> Amounts<&'v str> {
+    amounts::aggregate(Some(spec), |container| amounts(container.at(["resources", list])))
 }
 
 /// Checks the resources of a pod as a whole.
@@ -90,7 +40,7 @@ fn check_against_containers(at: &Cursor<'_, '_>, spec: &Value, errors: &mut Erro
         ("limits", is_huge_pages),
     ] {
         let of_pod = at.field(list);
-        for (name, sum) in aggregate(spec, list) {
+        for (name, sum) in needs(spec, list) {
             let own = of_pod.field(name);
             let own = own.with_path(of_pod.path().key(name));
             if own.is_set() && is_compared(name) && sum > quantity(own.value()) {
@@ -102,7 +52,7 @@ fn check_against_containers(at: &Cursor<'_, '_>, spec: &Value, errors: &mut Erro
     }
     let (path, limits) = (at.path().field("containers"), at.field("limits"));
     for (i, container) in spec.list("containers").iter().enumerate() {
-        for (name, limit) in amounts(container.at(["resources", "limits"])) {
+        for (name, limit) in amounts::<&str>(container.at(["resources", "limits"])) {
             let own = limits.field(name);
             if own.is_set() && limit > quantity(own.value()) {
                 let (container, own) = (path.index(i), quantity(own.value()).canonical());
@@ -162,7 +112,7 @@ fn entry(name: &str, amount: &Quantity) -> (Str, Value) {
 
 fn limit_huge_pages(resources: &mut Map, spec: &Value) {
     // Huge pages cannot be overcommitted, so that their limit is exactly what the containers need.
-    let sums = aggregate(spec, "limits");
+    let sums = needs(spec, "limits");
     let absent = |name: &str| {
         is_huge_pages(name) && !has(resources, "requests", name) && !has(resources, "limits", name)
     };
@@ -172,7 +122,7 @@ fn limit_huge_pages(resources: &mut Map, spec: &Value) {
 }
 
 fn request_sums(resources: &mut Map, spec: &Value) {
-    let sums = aggregate(spec, "requests");
+    let sums = needs(spec, "requests");
     let absent =
         |name: &str| is_pod_level(name) && allows_overcommit(name) && !has(resources, "requests", name);
     let added = sums.iter().filter(|(name, _)| absent(name));
@@ -194,7 +144,7 @@ fn request_sums(resources: &mut Map, spec: &Value) {
 
 /// Limits the pod as a whole where all of its containers have limits.
 fn limit_requests(resources: &mut Map, spec: &Value) {
-    let sums = aggregate(spec, "limits");
+    let sums = needs(spec, "limits");
     let all_limit =
         |name: &str| super::containers_of(spec).all(|c| c.at(["resources", "limits", name]).is_some());
     let requests = resources

@@ -3,6 +3,7 @@
 //! A struct's plain rules are a table of fields and [`Rule`]s, applied by [`apply`]. Rules that span fields are functions
 //! in the file of their kind. Errors are reported through [`Report`], which takes the position from a [`Cursor`].
 
+pub(crate) mod amounts;
 pub(crate) mod conditions;
 pub(crate) mod defaults;
 pub(crate) mod diff;
@@ -24,6 +25,7 @@ pub(crate) use rule::{Rule, apply};
 
 use crate::Cursor;
 use scantling_value::{BadValue, ErrorList, FieldError, Value};
+use std::collections::BTreeSet;
 
 /// A check of the value at a position.
 pub(crate) type Check = fn(&Cursor<'_, '_>, &mut ErrorList);
@@ -43,6 +45,8 @@ pub(crate) trait Report {
     fn not_supported(&mut self, at: &Cursor<'_, '_>, supported: &[&str]);
     /// The value occurs twice; the error shows the given value.
     fn duplicate(&mut self, at: &Cursor<'_, '_>, shown: impl Into<BadValue>);
+    /// Reports the string at a position if it has been seen before.
+    fn unique<'v>(&mut self, seen: &mut BTreeSet<&'v str>, at: &Cursor<'v, '_>);
     /// Every text is a reason why the value at the position is invalid.
     fn invalid_for(&mut self, at: &Cursor<'_, '_>, reasons: Vec<String>);
 }
@@ -71,6 +75,12 @@ impl Report for ErrorList {
 
     fn duplicate(&mut self, at: &Cursor<'_, '_>, shown: impl Into<BadValue>) {
         self.push_with(|| FieldError::duplicate(at.path(), shown));
+    }
+
+    fn unique<'v>(&mut self, seen: &mut BTreeSet<&'v str>, at: &Cursor<'v, '_>) {
+        if !seen.insert(at.str()) {
+            self.duplicate(at, at.str());
+        }
     }
 
     fn invalid_for(&mut self, at: &Cursor<'_, '_>, reasons: Vec<String>) {

@@ -5,7 +5,7 @@ mod priority_level;
 
 use crate::BuiltinKind;
 use crate::Cursor;
-use crate::checks::Report;
+use crate::checks::{Report, Rule};
 use scantling_value::{ErrorList, Limits, Value, json};
 use std::collections::BTreeSet;
 
@@ -23,12 +23,8 @@ fn check_conditions(status: &Cursor<'_, '_>, errors: &mut ErrorList) {
     let mut seen = BTreeSet::new();
     for condition in status.field("conditions").items() {
         let kind = condition.field("type");
-        if !seen.insert(kind.str()) {
-            errors.duplicate(&kind, kind.str());
-        }
-        if kind.str().is_empty() {
-            errors.required(&kind, "");
-        }
+        errors.unique(&mut seen, &kind);
+        Rule::Required.check(&kind, errors);
     }
 }
 

@@ -221,9 +221,7 @@ fn check_strategy(strategy: &Cursor<'_, '_>, write: &Write<'_>, errors: &mut Err
     match strategy.field("type").str() {
         "" => errors.required(strategy, ""),
         "RollingUpdate" => {
-            if rolling.is_set() {
-                check_rolling_update(&rolling, errors);
-            }
+            Rule::IfSet(check_rolling_update).check(&rolling, errors);
         }
         kind if kind == "OnDelete" || kind == "Recreate" && allows_recreate => {
             if rolling.is_set() {

@@ -204,16 +204,10 @@ fn check_rules(rules: &Cursor<'_, '_>, errors: &mut ErrorList) {
     }
     Rule::OneOf(&["Disabled", "Max", "Min"]).check(&rules.field("selectPolicy"), errors);
     let policies = rules.field("policies");
-    if policies.list().is_empty() {
-        errors.required(&policies, "must specify at least one Policy");
-    }
-    for policy in policies.items() {
-        check_policy(&policy, errors);
-    }
+    Rule::RequiredFor("must specify at least one Policy").check(&policies, errors);
+    Rule::Each(check_policy).check(&policies, errors);
     let tolerance = rules.field("tolerance");
-    if tolerance.is_set() {
-        resources::non_negative(&tolerance, errors);
-    }
+    Rule::IfSet(resources::non_negative).check(&tolerance, errors);
 }
 
 fn check_policy(policy: &Cursor<'_, '_>, errors: &mut ErrorList) {

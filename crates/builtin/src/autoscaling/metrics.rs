@@ -2,7 +2,7 @@
 
 use super::horizontal_pod_autoscaler::check_path_segment;
 use crate::Cursor;
-use crate::checks::{Report, names, resources};
+use crate::checks::{Report, Rule, names, resources};
 use scantling_value::ErrorList;
 use std::cmp::Ordering;
 
@@ -68,9 +68,7 @@ pub(super) fn check_all(
 
 fn check(metric: &Cursor<'_, '_>, described: VersionRule, errors: &mut ErrorList) {
     let kind = metric.field("type");
-    if kind.str().is_empty() {
-        errors.required(&kind, "must specify a metric source type");
-    }
+    Rule::RequiredFor("must specify a metric source type").check(&kind, errors);
     let expected = SOURCES
         .iter()
         .find(|(name, _)| *name == kind.str())
@@ -180,9 +178,7 @@ fn check_identifier(metric: &Cursor<'_, '_>, errors: &mut ErrorList) {
 
 fn check_target(target: &Cursor<'_, '_>, errors: &mut ErrorList) {
     let kind = target.field("type");
-    if kind.str().is_empty() {
-        errors.required(&kind, "must specify a metric target type");
-    }
+    Rule::RequiredFor("must specify a metric target type").check(&kind, errors);
     if !matches!(kind.str(), "Utilization" | "Value" | "AverageValue") {
         errors.invalid(&kind, "must be either Utilization, Value, or AverageValue");
     }

@@ -61,9 +61,7 @@ impl BuiltinKind for CronJob {
         }
         let spec = root.field("spec");
         let schedule = spec.field("schedule");
-        if schedule.str().is_empty() {
-            errors.required(&schedule, "");
-        }
+        Rule::Required.check(&schedule, errors);
     }
 
     fn warn(&self, object: &Value, write: &Write<'_>, warnings: &mut Vec<String>) {

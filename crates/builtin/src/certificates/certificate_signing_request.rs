@@ -2,7 +2,7 @@
 
 use super::pem;
 use crate::checks::update::keep;
-use crate::checks::{Report, names};
+use crate::checks::{Report, Rule, names};
 use crate::prepare::{clear_status, object_if_set, object_in, objects_in};
 use crate::{BuiltinKind, Cursor, KindFacts, Operation, Subresource, Write};
 use scantling_schema::meta::{NameRule, Scope};
@@ -199,9 +199,7 @@ fn check_spec(spec: &Cursor<'_, '_>, write: &Write<'_>, errors: &mut ErrorList) 
         errors.invalid_value(&request, shown, why);
     }
     let usages = spec.field("usages");
-    if usages.list().is_empty() {
-        errors.required(&usages, "");
-    }
+    Rule::Required.check(&usages, errors);
     let old_usages: Vec<&str> = old_spec
         .map_or(&[][..], |spec| spec.list("usages"))
         .iter()

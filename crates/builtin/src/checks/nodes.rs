@@ -1,7 +1,7 @@
 //! Node selectors and topology selectors.
 
 use super::labels::{self, Values};
-use super::{Report, names};
+use super::{Report, Rule, names};
 use crate::Cursor;
 use scantling_value::{ErrorList, Value};
 use std::collections::BTreeSet;
@@ -20,9 +20,7 @@ pub(crate) fn term(at: &Cursor<'_, '_>, values: Values, errors: &mut ErrorList) 
     for requirement in at.field("matchExpressions").items() {
         check_requirement(&requirement, values, errors);
     }
-    for requirement in at.field("matchFields").items() {
-        check_field_requirement(&requirement, errors);
-    }
+    Rule::Each(check_field_requirement).check(&at.field("matchFields"), errors);
 }
 
 fn check_requirement(at: &Cursor<'_, '_>, values: Values, errors: &mut ErrorList) {
@@ -74,14 +72,10 @@ pub(crate) fn topology_term<'v>(
     let mut expressions: Vec<(&str, BTreeSet<&str>)> = Vec::new();
     for requirement in at.field("matchLabelExpressions").items() {
         let (key, values) = (requirement.field("key"), requirement.field("values"));
-        if values.list().is_empty() {
-            errors.required(&values, "");
-        }
+        Rule::Required.check(&values, errors);
         let mut seen = BTreeSet::new();
         for value in values.items() {
-            if !seen.insert(value.str()) {
-                errors.duplicate(&value, value.str());
-            }
+            errors.unique(&mut seen, &value);
         }
         labels::key(&key, errors);
         match expressions.iter_mut().find(|(known, _)| *known == key.str()) {

@@ -15,6 +15,8 @@ pub(crate) enum Rule {
     Forbidden(&'static str),
     /// One of these values, where it is set.
     OneOf(&'static [&'static str]),
+    /// One of these values, even if it is empty.
+    In(&'static [&'static str]),
     /// One of these values; an empty one is reported as missing.
     RequiredOneOf(&'static [&'static str]),
     /// At least 0.
@@ -52,6 +54,7 @@ impl Rule {
             Rule::OneOf(values) if at.is_set() && !values.contains(&at.str()) => {
                 errors.not_supported(at, values);
             }
+            Rule::In(values) if !values.contains(&at.str()) => errors.not_supported(at, values),
             Rule::RequiredOneOf(values) => match at.str() {
                 "" => errors.required(at, ""),
                 value if values.contains(&value) => {}
@@ -72,6 +75,7 @@ impl Rule {
             | Rule::RequiredFor(_)
             | Rule::Forbidden(_)
             | Rule::OneOf(_)
+            | Rule::In(_)
             | Rule::Between(..)
             | Rule::Form(_)
             | Rule::FormIfSet(_)

@@ -66,9 +66,7 @@ impl BuiltinKind for LimitRange {
         for limit in spec.field("limits").items() {
             let kind = limit.field("type");
             check_type(&kind, errors);
-            if !seen.insert(kind.str()) {
-                errors.duplicate(&kind, kind.str());
-            }
+            errors.unique(&mut seen, &kind);
             check_limit(&limit, errors);
         }
     }

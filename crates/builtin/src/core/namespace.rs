@@ -1,8 +1,8 @@
 //! Namespace.
 
-use crate::checks::Report;
 use crate::checks::metadata::qualified_finalizer;
 use crate::checks::update::keep;
+use crate::checks::{Report, Rule};
 use crate::prepare::{object_in, set_default_text};
 use crate::{BuiltinKind, Context, Cursor, KindFacts, Operation, Subresource, Write};
 use scantling_notation::names;
@@ -87,9 +87,7 @@ impl BuiltinKind for Namespace {
                 }
             }
             (_, Subresource::Finalize) => {
-                for finalizer in finalizers.items() {
-                    check_finalizer(&finalizer, errors);
-                }
+                Rule::Each(check_finalizer).check(&finalizers, errors);
             }
             (_, Subresource::Status) => check_phase(&root, errors),
             _ => {}

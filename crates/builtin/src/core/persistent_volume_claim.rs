@@ -276,9 +276,7 @@ pub(crate) fn check_spec(
     errors: &mut ErrorList,
 ) {
     let modes = spec.field("accessModes");
-    if modes.list().is_empty() {
-        errors.required(&modes, "at least 1 access mode is required");
-    }
+    Rule::RequiredFor("at least 1 access mode is required").check(&modes, errors);
     labels::selector_with(&spec.field("selector"), rules.values, errors);
     check_access_modes(&modes, errors);
     let resources = spec.field("resources");

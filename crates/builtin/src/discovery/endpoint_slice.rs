@@ -154,9 +154,7 @@ fn check_ports(ports: &Cursor<'_, '_>, errors: &mut ErrorList) {
     for port in ports.items() {
         let name = port.field("name");
         Rule::Form(names::dns1123_label).check(&name, errors);
-        if !seen.insert(name.str()) {
-            errors.duplicate(&name, name.str());
-        }
+        errors.unique(&mut seen, &name);
         let protocol = port.field("protocol");
         match protocol.is_set() {
             true => Rule::OneOf(PROTOCOLS).check(&protocol, errors),
@@ -172,9 +170,7 @@ fn check_endpoints(endpoints: &Cursor<'_, '_>, address_type: &str, errors: &mut 
     }
     for endpoint in endpoints.items() {
         let addresses = endpoint.field("addresses");
-        if addresses.list().is_empty() {
-            errors.required(&addresses, "");
-        }
+        Rule::Required.check(&addresses, errors);
         is_too_long(&addresses, MAX_ADDRESSES, errors);
         for address in addresses.items() {
             check_address(&addresses, &address, address_type, errors);
@@ -236,9 +232,7 @@ fn check_hints(hints: &Cursor<'_, '_>, errors: &mut ErrorList) {
         let mut seen = BTreeSet::new();
         for hint in list.items() {
             let name = hint.field("name");
-            if !seen.insert(name.str()) {
-                errors.duplicate(&name, name.str());
-            }
+            errors.unique(&mut seen, &name);
             let wrong = match field {
                 "forZones" => names::label_value(name.str()),
                 _ => names::dns1123_subdomain(name.str()),

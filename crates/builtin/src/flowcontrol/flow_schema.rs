@@ -125,30 +125,20 @@ fn check_spec(name: &str, spec: &Cursor<'_, '_>, errors: &mut ErrorList) {
     } else {
         errors.invalid_for(&level, names::dns1123_subdomain(level.str()));
     }
-    for rule in spec.field("rules").items() {
-        check_rule(&rule, errors);
-    }
+    Rule::Each(check_rule).check(&spec.field("rules"), errors);
 }
 
 fn check_rule(rule: &Cursor<'_, '_>, errors: &mut ErrorList) {
     let subjects = rule.field("subjects");
-    if subjects.list().is_empty() {
-        errors.required(&subjects, "subjects must contain at least one value");
-    }
-    for subject in subjects.items() {
-        check_subject(&subject, errors);
-    }
+    Rule::RequiredFor("subjects must contain at least one value").check(&subjects, errors);
+    Rule::Each(check_subject).check(&subjects, errors);
     let (resources, urls) = (rule.field("resourceRules"), rule.field("nonResourceRules"));
     if resources.list().is_empty() && urls.list().is_empty() {
         let why = "at least one of resourceRules and nonResourceRules has to be non-empty";
         errors.required(rule, why);
     }
-    for rule in resources.items() {
-        check_resource_rule(&rule, errors);
-    }
-    for rule in urls.items() {
-        check_url_rule(&rule, errors);
-    }
+    Rule::Each(check_resource_rule).check(&resources, errors);
+    Rule::Each(check_url_rule).check(&urls, errors);
 }
 
 /// The kinds of subjects with the fields that belong to them.

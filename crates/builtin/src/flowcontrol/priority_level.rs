@@ -1,7 +1,7 @@
 //! PriorityLevelConfiguration.
 
 use super::GROUP;
-use crate::checks::{Report, go, update};
+use crate::checks::{Report, Rule, go, update};
 use crate::prepare::{self, object_if_set, set_default};
 use crate::{BuiltinKind, Context, Cursor, KindFacts, Subresource, Write};
 use scantling_schema::meta::Scope;
@@ -173,9 +173,7 @@ fn check_response_members(limited: &Cursor<'_, '_>, write: &Write<'_>, errors: &
     let old = write
         .old()
         .and_then(|old| old.at(["spec", "limited", "limitResponse"]));
-    if kind.str().is_empty() {
-        errors.required(&kind, "");
-    }
+    Rule::Required.check(&kind, errors);
     check_member(&response.field("queuing"), kind.str(), "Queue", true, old, errors);
 }
 

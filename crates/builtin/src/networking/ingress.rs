@@ -138,9 +138,7 @@ fn check_spec(spec: &Cursor<'_, '_>, old: Option<&Value>, errors: &mut ErrorList
             "either `defaultBackend` or `rules` must be specified",
         );
     }
-    if backend.is_set() {
-        check_backend(&backend, errors);
-    }
+    Rule::IfSet(check_backend).check(&backend, errors);
     for rule in rules.items() {
         let host = rule.field("host");
         if !host.str().is_empty() {
@@ -180,10 +178,8 @@ fn check_rule_paths(rule: &Cursor<'_, '_>, errors: &mut ErrorList) {
         return;
     }
     let paths = http.field("paths");
-    if paths.list().is_empty() {
-        errors.required(&paths, "");
-    }
-    paths.items().for_each(|p| check_path(&p, errors));
+    Rule::Required.check(&paths, errors);
+    Rule::Each(check_path).check(&paths, errors);
 }
 
 fn check_path(at: &Cursor<'_, '_>, errors: &mut ErrorList) {

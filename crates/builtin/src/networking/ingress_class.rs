@@ -64,9 +64,7 @@ impl BuiltinKind for IngressClass {
         }
         names::domain_prefixed_path(&controller, errors);
         let parameters = spec.field("parameters");
-        if parameters.is_set() {
-            check_parameters(&parameters, errors);
-        }
+        Rule::IfSet(check_parameters).check(&parameters, errors);
     }
 }
 

@@ -3,7 +3,7 @@
 use super::GROUP;
 use crate::checks::ip::{self, Cidr};
 use crate::checks::update::{IMMUTABLE, keep};
-use crate::checks::{Report, go};
+use crate::checks::{Report, Rule, go};
 use crate::prepare::keep_metadata_of_status;
 use crate::{BuiltinKind, Cursor, KindFacts, Operation, Subresource, Write};
 use scantling_schema::meta::Scope;
@@ -60,7 +60,7 @@ fn check_ranges(spec: &Cursor<'_, '_>, errors: &mut ErrorList) {
             return errors.invalid_value(&ranges, shown, "may only hold up to 2 values");
         }
     }
-    ranges.items().for_each(|r| ip::strict_cidr(&r, errors));
+    Rule::Each(ip::strict_cidr).check(&ranges, errors);
     let mut families = ranges
         .items()
         .map(|r| Cidr::parse_sloppy(r.str()).map(|c| c.address.to_canonical().is_ipv4()));

@@ -1,6 +1,6 @@
 //! RuntimeClass.
 
-use crate::checks::{Report, go, labels, names, resources, tolerations, update};
+use crate::checks::{Report, Rule, go, labels, names, resources, tolerations, update};
 use crate::{BuiltinKind, Cursor, KindFacts, Write};
 use scantling_schema::meta::Scope;
 use scantling_value::{ErrorList, Map, Value};
@@ -28,9 +28,7 @@ impl BuiltinKind for RuntimeClass {
     fn validate(&self, object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
         let root = Cursor::root(object);
         let overhead = root.field("overhead");
-        if overhead.is_set() {
-            check_overhead(&overhead, errors);
-        }
+        Rule::IfSet(check_overhead).check(&overhead, errors);
         check_scheduling(&root.field("scheduling"), errors);
         let handler = root.field("handler");
         // A stored handler stays as it is, so that only a changed one is checked.

@@ -92,9 +92,7 @@ fn check_spec(spec: &Cursor<'_, '_>, write: &Write<'_>, errors: &mut ErrorList) 
         errors.invalid_value(spec, shown, "minAvailable and maxUnavailable cannot be both set");
     }
     for count in [available, unavailable] {
-        if count.is_set() {
-            rolling_update::check_count(&count, errors);
-        }
+        Rule::IfSet(rolling_update::check_count).check(&count, errors);
     }
     let was_invalid = write
         .old()

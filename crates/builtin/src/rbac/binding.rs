@@ -1,7 +1,7 @@
 //! RoleBinding and ClusterRoleBinding.
 
 use super::GROUP;
-use crate::checks::{Report, update};
+use crate::checks::{Report, Rule, update};
 use crate::{BuiltinKind, Context, Cursor, KindFacts, Write};
 use scantling_schema::meta::{NameRule, Scope};
 use scantling_schema::names;
@@ -103,14 +103,10 @@ fn check_binding(
     if let Some(old) = write.old() {
         update::immutable_struct(&role, old.get("roleRef"), "rbac/v1", "RoleRef", errors);
     }
-    if name.str().is_empty() {
-        errors.required(&name, "");
-    }
+    Rule::Required.check(&name, errors);
     for subject in subjects.items() {
         let name = subject.field("name");
-        if name.str().is_empty() {
-            errors.required(&name, "");
-        }
+        Rule::Required.check(&name, errors);
     }
 }
 

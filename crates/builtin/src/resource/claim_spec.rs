@@ -74,9 +74,7 @@ pub(super) fn check_spec(spec: &Cursor<'_, '_>, errors: &mut ErrorList) {
     let requests = devices.field("requests");
     let known = requests_of(spec.value());
     if check_count(&requests, MAX_REQUESTS, errors) {
-        requests
-            .items()
-            .for_each(|request| check_request(&request, errors));
+        Rule::Each(check_request).check(&requests, errors);
         check_unique_names(&requests, "DeviceRequest", errors);
     }
     let constraints = devices.field("constraints");
@@ -169,9 +167,7 @@ fn check_devices(request: &Cursor<'_, '_>, class: fn(&str) -> Vec<String>, error
         "All" | "ExactCount" => {}
         _ => errors.not_supported(&mode, MODES),
     }
-    for toleration in request.field("tolerations").items() {
-        taint::check_toleration(&toleration, errors);
-    }
+    Rule::Each(taint::check_toleration).check(&request.field("tolerations"), errors);
 }
 
 fn check_constraint(constraint: &Cursor<'_, '_>, known: &Requests<'_>, errors: &mut ErrorList) {
@@ -186,9 +182,7 @@ fn check_constraint(constraint: &Cursor<'_, '_>, known: &Requests<'_>, errors: &
         errors.required(constraint, why);
     }
     for attribute in [matched, distinct] {
-        if attribute.is_set() {
-            fully_qualified(&attribute, errors);
-        }
+        Rule::IfSet(fully_qualified).check(&attribute, errors);
     }
 }
 
@@ -200,9 +194,7 @@ pub(super) fn check_references(references: &Cursor<'_, '_>, known: &Requests<'_>
     let mut seen = BTreeSet::new();
     for reference in references.items() {
         check_reference(&reference, known, errors);
-        if !seen.insert(reference.str()) {
-            errors.duplicate(&reference, reference.str());
-        }
+        errors.unique(&mut seen, &reference);
     }
 }
 
@@ -231,9 +223,7 @@ pub(super) fn check_reference(reference: &Cursor<'_, '_>, known: &Requests<'_>, 
 /// Checks the configurations of a device class.
 pub(super) fn check_class_configurations(configurations: &Cursor<'_, '_>, errors: &mut ErrorList) {
     if check_count(configurations, MAX_CONFIGURATIONS, errors) {
-        configurations
-            .items()
-            .for_each(|configuration| check_configuration(&configuration, errors));
+        Rule::Each(check_configuration).check(configurations, errors);
     }
 }
 

@@ -131,9 +131,7 @@ fn check_network(network: &Cursor<'_, '_>, errors: &mut ErrorList) {
         let mut seen = BTreeSet::new();
         for address in addresses.items() {
             ip::interface_address(&address, errors);
-            if !seen.insert(address.str()) {
-                errors.duplicate(&address, address.str());
-            }
+            errors.unique(&mut seen, &address);
         }
     }
 }
@@ -158,9 +156,7 @@ fn check_allocation(allocation: &Cursor<'_, '_>, requests: &Requests<'_>, errors
             names::declared_pool(&result.field("pool"), errors);
             names::label(&result.field("device"), errors);
             taint::check_binding(&result, errors);
-            for toleration in result.field("tolerations").items() {
-                taint::check_toleration(&toleration, errors);
-            }
+            Rule::Each(taint::check_toleration).check(&result.field("tolerations"), errors);
             check_share(&result.field("shareID"), errors);
         }
     }

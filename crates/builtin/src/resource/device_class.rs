@@ -1,7 +1,7 @@
 //! DeviceClass.
 
 use super::{GROUP, claim_spec, selector};
-use crate::checks::{Report, names};
+use crate::checks::{Report, Rule, names};
 use crate::prepare::{count_change, is_changed, set_generation};
 use crate::{BuiltinKind, Cursor, KindFacts, Operation, Write};
 use scantling_schema::meta::{NameRule, Scope};
@@ -47,9 +47,7 @@ impl BuiltinKind for DeviceClass {
         }
         claim_spec::check_class_configurations(&spec.field("config"), errors);
         let name = spec.field("extendedResourceName");
-        if name.is_set() {
-            check_extended_name(&name, errors);
-        }
+        Rule::IfSet(check_extended_name).check(&name, errors);
     }
 }
 

@@ -1,7 +1,7 @@
 //! DeviceTaintRule.
 
 use super::{GROUP, claim_spec, names, taint};
-use crate::checks::{Check, conditions};
+use crate::checks::{Check, Rule, conditions};
 use crate::prepare::{keep_metadata_of_status, object_in, spec_and_status};
 use crate::{BuiltinKind, Context, Cursor, KindFacts, Operation, Subresource, Write};
 use scantling_schema::meta::Scope;
@@ -56,9 +56,7 @@ impl BuiltinKind for DeviceTaintRule {
         let selector = spec.field("deviceSelector");
         for (field, check) in SELECTOR {
             let field = selector.field(field);
-            if field.is_set() {
-                check(&field, errors);
-            }
+            Rule::IfSet(check).check(&field, errors);
         }
         let old = write.old().map(|old| old.str_at(["spec", "taint", "effect"]));
         taint::check(&spec.field("taint"), old, errors);

@@ -62,20 +62,16 @@ pub(super) fn check_binding(device: &Cursor<'_, '_>, errors: &mut ErrorList) {
         if count > MAX_CONDITIONS {
             errors.push_with(|| FieldError::too_many(list.path(), count, MAX_CONDITIONS));
         } else {
-            list.items().for_each(|condition| labels::key(&condition, errors));
+            Rule::Each(labels::key).check(list, errors);
         }
     }
     let mut seen = BTreeSet::new();
     for condition in binding.items() {
-        if !seen.insert(condition.str()) {
-            errors.duplicate(&condition, condition.str());
-        }
+        errors.unique(&mut seen, &condition);
     }
     let mut seen_failures = BTreeSet::new();
     for condition in failure.items() {
-        if !seen_failures.insert(condition.str()) {
-            errors.duplicate(&condition, condition.str());
-        }
+        errors.unique(&mut seen_failures, &condition);
         if seen.contains(condition.str()) {
             errors.invalid(
                 &condition,

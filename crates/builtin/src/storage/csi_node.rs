@@ -69,9 +69,7 @@ fn check_driver<'v>(at: &Cursor<'v, '_>, seen: &mut BTreeSet<&'v str>, errors: &
     }
     let allocatable = at.field("allocatable");
     numbers::non_negative(&allocatable.field("count"), errors);
-    if !seen.insert(name.str()) {
-        errors.duplicate(&name, name.str());
-    }
+    errors.unique(seen, &name);
     let mut keys = BTreeSet::new();
     // Errors about keys are at the driver.
     for key in at.field("topologyKeys").items().map(|k| k.str()) {

@@ -2,7 +2,7 @@
 
 use super::GROUP;
 use crate::checks::update::{IMMUTABLE, same_of, separate_status};
-use crate::checks::{Report, names, numbers};
+use crate::checks::{Report, Rule, names, numbers};
 use crate::core::persistent_volume::{check_inline_spec, default_inline_spec};
 use crate::core::pod::volumes::csi_driver;
 use crate::prepare::{keep_metadata_of_status, object_if_set};
@@ -93,9 +93,7 @@ fn check_source(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
         (false, false) => errors.required(at, ONE_SOURCE),
         (true, true) => errors.forbidden(at, ONE_SOURCE),
         (false, true) => {
-            if volume.str().is_empty() {
-                errors.required(&volume, "must specify non empty persistentVolumeName");
-            }
+            Rule::RequiredFor("must specify non empty persistentVolumeName").check(&volume, errors);
         }
         (true, false) => check_inline_spec(&inline, errors),
     }

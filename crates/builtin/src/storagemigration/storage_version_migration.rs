@@ -1,7 +1,7 @@
 //! StorageVersionMigration.
 
 use crate::checks::update::{IMMUTABLE, same_of, separate_status};
-use crate::checks::{Report, conditions, go, names};
+use crate::checks::{Report, Rule, conditions, go, names};
 use crate::prepare::{clear_status, keep_metadata_of_status};
 use crate::{BuiltinKind, Cursor, KindFacts, Operation, Subresource, Write};
 use scantling_schema::meta::Scope;
@@ -67,9 +67,7 @@ fn check_resource(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
     if !group.str().is_empty() {
         check(&group, names::dns1123_subdomain(group.str()));
     }
-    if resource.str().is_empty() {
-        errors.required(&resource, "resource is required to be set");
-    }
+    Rule::RequiredFor("resource is required to be set").check(&resource, errors);
 }
 
 /// A version stays once it is set, and so does the end of the migration.

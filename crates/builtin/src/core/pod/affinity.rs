@@ -73,7 +73,7 @@ fn match_label_keys(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
             continue;
         }
         if selector.is_set() {
-            keys.items().for_each(|key| labels::key(&key, errors));
+            Rule::Each(labels::key).check(keys, errors);
         } else {
             errors.forbidden(keys, "must not be specified when labelSelector is not set");
         }
@@ -121,9 +121,7 @@ pub(super) fn check_spread_constraints(at: &Cursor<'_, '_>, rules: &Rules<'_>, e
         numbers::positive(&constraint.field("maxSkew"), errors);
         let [topology, action] = ["topologyKey", "whenUnsatisfiable"].map(|field| constraint.field(field));
         Rule::RequiredFor("can not be empty").check(&topology, errors);
-        if !ACTIONS.contains(&action.str()) {
-            errors.not_supported(&action, ACTIONS);
-        }
+        Rule::In(ACTIONS).check(&action, errors);
         let key = (topology.str().to_owned(), action.str().to_owned());
         if last.get(&key).is_some_and(|last| *last > i) {
             let shown = format!("{{{}, {}}}", topology.str(), action.str());

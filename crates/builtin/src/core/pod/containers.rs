@@ -39,9 +39,7 @@ pub(super) fn check_containers(at: &Cursor<'_, '_>, pod: &PodFacts<'_>, errors: 
     for container in at.items() {
         check_common(&container, pod, errors);
         let name = container.field("name");
-        if !names.insert(name.str()) {
-            errors.duplicate(&name, name.str());
-        }
+        errors.unique(&mut names, &name);
         let lifecycle = container.field("lifecycle");
         probes::check_lifecycle(&lifecycle, pod.grace, pod.os, errors);
         probes::check_probes(&container, errors);
@@ -155,9 +153,7 @@ pub(super) fn check_ephemeral_containers(
         check_common(&container, pod, errors);
         check_image_spaces(&container, errors);
         let (name, target) = (container.field("name"), container.field("targetContainerName"));
-        if !names.insert(name.str()) {
-            errors.duplicate(&name, name.str());
-        }
+        errors.unique(&mut names, &name);
         if !target.str().is_empty() && !others.contains(target.str()) {
             errors.push_with(|| FieldError::not_found(target.path(), target.str()));
         }

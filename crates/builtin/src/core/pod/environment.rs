@@ -5,6 +5,7 @@ use super::volumes;
 use crate::Cursor;
 use crate::checks::resources::quantity;
 use crate::checks::{Report, Rule, apply, names};
+use scantling_schema::meta::NameRule;
 use scantling_value::{ErrorList, FieldError};
 use std::cmp::Ordering;
 
@@ -235,24 +236,14 @@ pub(super) fn check_sources(at: &Cursor<'_, '_>, rules: &Rules<'_>, errors: &mut
         }
         let references = [source.field("configMapRef"), source.field("secretRef")];
         for reference in references.iter().filter(|reference| reference.is_set()) {
-            Rule::RequiredForm(prefix_of_name).check(&reference.field("name"), errors);
+            // UPSTREAM: the names are checked as if more would follow, so that a final dash is allowed.
+            let form = |name: &str| NameRule::Subdomain.check_prefix(name);
+            Rule::RequiredForm(form).check(&reference.field("name"), errors);
         }
         match references.iter().filter(|reference| reference.is_set()).count() {
             0 => errors.invalid_value(at, "", "must specify one of: `configMapRef` or `secretRef`"),
             1 => {}
             _ => errors.invalid_value(at, "", "may not have more than one field specified at a time"),
         }
-    }
-}
-
-/// Kubernetes checks these names as if more would follow, so that a final dash is allowed.
-fn prefix_of_name(name: &str) -> Vec<String> {
-    match name.strip_suffix('-') {
-        Some(start) if !start.is_empty() => {
-            let mut start: String = start.to_owned();
-            start.pop();
-            names::dns1123_subdomain(&format!("{start}a"))
-        }
-        _ => names::dns1123_subdomain(name),
     }
 }

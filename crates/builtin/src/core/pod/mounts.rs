@@ -115,9 +115,7 @@ fn check_bind_options(at: &Cursor<'_, '_>, volume: Option<&Value>, errors: &mut 
     let mut seen = BTreeSet::new();
     for option in at.items() {
         Rule::OneOf(BIND_OPTIONS).check(&option, errors);
-        if !seen.insert(option.str()) {
-            errors.duplicate(&option, option.str());
-        }
+        errors.unique(&mut seen, &option);
     }
     if !at.list().is_empty() && volume.is_some_and(|v| v.get("image").is_some()) {
         errors.invalid(at, "bindMountOptions may not be used with image volumes");

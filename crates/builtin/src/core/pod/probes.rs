@@ -99,9 +99,7 @@ fn http_get(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
     Rule::Required.check(&at.field("path"), errors);
     numbers::port_or_name(&at.field("port"), errors);
     let (scheme, protocol, host) = (at.field("scheme"), at.field("protocol"), at.field("host"));
-    if !SCHEMES.contains(&scheme.str()) {
-        errors.not_supported(&scheme, SCHEMES);
-    }
+    Rule::In(SCHEMES).check(&scheme, errors);
     let headers = at.field("httpHeaders");
     for header in headers.list() {
         let name = header.get_str("name");

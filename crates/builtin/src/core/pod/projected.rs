@@ -109,9 +109,7 @@ fn trust_bundle<'v>(at: &Cursor<'v, '_>, paths: &mut Paths<'v, '_>, _: &Rules<'_
             errors.invalid_value(at, shown, "only one of name and signerName may be used");
         }
         (true, false) => {
-            if name.str().is_empty() {
-                errors.required(&name, "must be a valid object name");
-            }
+            Rule::RequiredFor("must be a valid object name").check(&name, errors);
             for why in bundle_name(name.str()) {
                 errors.invalid(&name, format!("not a valid clustertrustbundlename: {why}"));
             }
@@ -122,9 +120,7 @@ fn trust_bundle<'v>(at: &Cursor<'v, '_>, paths: &mut Paths<'v, '_>, _: &Rules<'_
             }
         }
         (false, true) => {
-            if signer.str().is_empty() {
-                errors.required(&signer, "must be a valid signer name");
-            }
+            Rule::RequiredFor("must be a valid signer name").check(&signer, errors);
             names::signer_name(&signer, errors);
             labels::selector(&selector, errors);
         }
@@ -159,9 +155,7 @@ fn certificate<'v>(at: &Cursor<'v, '_>, paths: &mut Paths<'v, '_>, _: &Rules<'_>
         names::domain_prefixed_key(&annotations, &key.to_lowercase(), errors);
     }
     Rule::IfSet(numbers::id).check(&at.field("user"), errors);
-    if !KEY_TYPES.contains(&key_type.str()) {
-        errors.not_supported(&key_type, KEY_TYPES);
-    }
+    Rule::In(KEY_TYPES).check(&key_type, errors);
     let expiration = at.field("maxExpirationSeconds");
     if let Some(seconds) = expiration.as_int() {
         if seconds < 3600 {

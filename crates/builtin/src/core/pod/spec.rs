@@ -348,7 +348,6 @@ pub(super) fn validate_for_pod(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
     numbers::non_negative(&at.field("terminationGracePeriodSeconds"), errors);
     for list in ["containers", "initContainers"] {
         let list = at.field(list);
-        list.items()
-            .for_each(|container| containers::check_image_spaces(&container, errors));
+        Rule::Each(containers::check_image_spaces).check(&list, errors);
     }
 }

@@ -187,9 +187,7 @@ fn check_claim_statuses(at: &Cursor<'_, '_>, spec: &Cursor<'_, '_>, errors: &mut
         if !claims.contains(name.str()) {
             errors.invalid(&name, "must match the name of an entry in `spec.resourceClaims`");
         }
-        if !seen.insert(name.str()) {
-            errors.duplicate(&name, name.str());
-        }
+        errors.unique(&mut seen, &name);
         Rule::FormIfSet(names::dns1123_subdomain).check(&status.field("resourceClaimName"), errors);
     }
 }
@@ -200,9 +198,7 @@ fn check_extended_claims(at: &Cursor<'_, '_>, spec: &Cursor<'_, '_>, errors: &mu
         return;
     }
     let mappings = at.field("requestMappings");
-    if mappings.list().is_empty() {
-        errors.required(&mappings, "at least one request mapping is required");
-    }
+    Rule::RequiredFor("at least one request mapping is required").check(&mappings, errors);
     let container = |name: &str| {
         let lists = [spec.field("containers"), spec.field("initContainers")];
         lists
@@ -390,9 +386,7 @@ fn check_allocated_resources(
         let mut seen = BTreeSet::new();
         for device in allocated.field("resources").items() {
             let [id, health, message] = ["resourceID", "health", "message"].map(|field| device.field(field));
-            if !HEALTH.contains(&health.str()) {
-                errors.not_supported(&health, HEALTH);
-            }
+            Rule::In(HEALTH).check(&health, errors);
             if message.is_set() {
                 match message.str().len() {
                     0 => errors.required(&message, "must be non-empty if specified"),
@@ -400,9 +394,7 @@ fn check_allocated_resources(
                     _ => errors.push_with(|| FieldError::too_long(message.path(), MAX_MESSAGE)),
                 }
             }
-            if !seen.insert(id.str()) {
-                errors.duplicate(&id, id.str());
-            }
+            errors.unique(&mut seen, &id);
         }
     }
 }

@@ -84,9 +84,7 @@ fn check_families(families: &Cursor<'_, '_>, errors: &mut ErrorList) {
         if !FAMILIES.contains(&family.str()) {
             errors.not_supported(&family, &FAMILIES);
         }
-        if !seen.insert(family.str()) {
-            errors.duplicate(&family, family.str());
-        }
+        errors.unique(&mut seen, &family);
     }
 }
 

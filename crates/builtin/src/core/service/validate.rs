@@ -140,9 +140,7 @@ fn check_ports(ports: &Cursor<'_, '_>, errors: &mut ErrorList) {
             }
         } else {
             errors.invalid_for(&name, names::dns1123_label(name.str()));
-            if !seen.insert(name.str()) {
-                errors.duplicate(&name, name.str());
-            }
+            errors.unique(&mut seen, &name);
         }
         apply(PORT, &port, errors);
     }

@@ -11,7 +11,7 @@ use crate::rest::read;
 use crate::rest::write::{metadata_str, timestamp};
 use conditions::Left;
 use scantling_store::{ReadAt, StoreError};
-use scantling_value::{Map, Value};
+use scantling_value::Value;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
@@ -22,21 +22,6 @@ const HOLDER: &str = "kubernetes";
 /// The finalizers of the spec of a namespace, which hold it.
 pub(crate) fn finalizers(spec: Option<&Value>) -> Vec<String> {
     delete::finalizers_in(spec.and_then(Value::as_object))
-}
-
-fn set_finalizers(namespace: &mut Value, finalizers: &[String]) {
-    let Some(members) = namespace.as_object_mut() else {
-        return;
-    };
-    let spec = members.get_or_insert_with("spec", || Map::new().into());
-    if let Some(spec) = spec.as_object_mut() {
-        if finalizers.is_empty() {
-            spec.remove("finalizers");
-        } else {
-            let list = finalizers.iter().map(|f| f.as_str().into());
-            spec.insert("finalizers", Value::Array(list.collect()));
-        }
-    }
 }
 
 /// The write that brings a stored namespace to a new state: a delete, once it is terminating and has no
@@ -174,7 +159,12 @@ async fn update_conditions(api: &Arc<Api>, name: &str, left: &Left) -> Result<Te
             let before = holders.len();
             holders.retain(|f| f != HOLDER);
             changed |= holders.len() != before;
-            set_finalizers(&mut namespace, &holders);
+            if let Some(spec) = namespace
+                .as_object_mut()
+                .and_then(|n| n.get_mut("spec")?.as_object_mut())
+            {
+                delete::set_finalizers_in(spec, &holders);
+            }
             changed |= delete::remove_propagation(&mut namespace);
         }
         let write = write_of(&namespace, entry.mod_revision);

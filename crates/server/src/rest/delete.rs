@@ -456,18 +456,17 @@ pub(crate) fn remove_propagation(object: &mut Value) -> bool {
 }
 
 fn set_finalizers(object: &mut Value, finalizers: &[String]) {
-    if let Some(m) = metadata_mut(object) {
-        match finalizers {
-            [] => m.remove("finalizers"),
-            list => m.insert(
-                "finalizers",
-                list.iter()
-                    .map(|f| Value::from(f.as_str()))
-                    .collect::<Vec<_>>()
-                    .into(),
-            ),
-        };
+    if let Some(metadata) = metadata_mut(object) {
+        set_finalizers_in(metadata, finalizers);
     }
+}
+
+/// Sets the finalizers in the metadata of an object or in the spec of a namespace.
+pub(crate) fn set_finalizers_in(part: &mut Map, finalizers: &[String]) {
+    match finalizers {
+        [] => part.remove("finalizers"),
+        all => part.insert("finalizers", all.to_vec().into()),
+    };
 }
 
 /// The finalizers without those that control the deletion of dependents.
@@ -481,10 +480,7 @@ pub(crate) fn mark(object: &mut Value, finalizers: &[String]) -> bool {
     let Some(m) = metadata_mut(object) else {
         return false;
     };
-    m.insert(
-        "finalizers",
-        Value::Array(finalizers.iter().map(|f| f.as_str().into()).collect()),
-    );
+    m.insert("finalizers", finalizers.to_vec().into());
     if m.get("deletionTimestamp").is_some() {
         return false;
     }

@@ -523,7 +523,7 @@ pub(crate) fn table() -> Vec<Attack> {
                 Ok(())
             })
         }),
-        Attack::offline("store/damaged-page", "64 kB of the table are inverted", |scene| {
+        Attack::offline("store/damaged-page", "64 kB of the database are inverted", |scene| {
             damaged(scene, |scene| invert(scene, "redb", 4_096, 64 << 10))
         }),
         Attack::offline(

@@ -112,7 +112,7 @@ const DIMENSIONS: &[Dimension] = &[
             black_box(validated(&text));
         })
     }),
-    ("errors of a definition", 2_000, |n| {
+    ("errors of a CRD", 2_000, |n| {
         let properties: Vec<String> = (0..n).map(|i| format!(r#""p{i}": {{"minimum": 1}}"#)).collect();
         let text = definition(
             &format!(
@@ -125,7 +125,7 @@ const DIMENSIONS: &[Dimension] = &[
             black_box(validated(&text));
         })
     }),
-    ("versions of a definition", 100, |n| {
+    ("versions of a CRD", 100, |n| {
         let text = definition(r#"{"type": "object"}"#, n);
         Box::new(move || {
             black_box(validated(&text));

@@ -45,7 +45,7 @@ const USAGE: &str =
   --only NAME      only attacks whose name contains NAME
   --binary PATH    the server, instead of target/release/scantling (with --short: target/debug/scantling)
   --limit SECONDS  how long one attack may take (75)
-  --refresh FILE   replace the rows of these attacks in the table of FILE (docs/security.md)
+  --refresh FILE   replace the rows of these attacks in the table of FILE (docs/attacks.md)
   --list           print names and requests only
 ";
 

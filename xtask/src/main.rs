@@ -21,7 +21,7 @@ usage: cargo xtask <task>
 
   test                                    run every test; on a fresh machine, too
   tidy [--bless]                          check the rules of the repository; rewrite the public-API snapshots
-  conformance [cel|corpus|scenarios]      run the bodies of evidence, print `name passed/total`, the sum last
+  conformance [cel|corpus|scenarios]      run the conformance sets, print `name passed/total`, the sum last
   apitypes --kubernetes DIR [--check]     generate the table of API types from a Kubernetes git directory
   fuzz [--seconds N] [--seed N] [target]  run the fuzz targets, each for so many seconds
   attack [--short] [--only NAME]          attack the server on loopback, print one line per attack; `--list` names them

@@ -159,7 +159,7 @@ pub(crate) fn table() -> Vec<Attack> {
         ),
         checked(
             "validate/list-map-duplicates",
-            "a list map of 100 000 equal keys",
+            "a list of type map with 100 000 equal keys",
             |_| {
                 json!({"type": "object", "properties": {"l": {"type": "array", "x-kubernetes-list-type": "map",
                     "x-kubernetes-list-map-keys": ["k"], "items": {"type": "object", "required": ["k"],
@@ -314,7 +314,7 @@ pub(crate) fn table() -> Vec<Attack> {
             }
         })
         .expect(&[201, 422, 500, 504]),
-        Attack::requests("rules/update-transition", "oldSelf over a list map of 5 000 items, updated", |size| {
+        Attack::requests("rules/update-transition", "oldSelf over a list of type map with 5 000 items, updated", |size| {
             let body = |value: &str| {
                 format!(r#"{{"l":[{}]}}"#, numbered(size.scale(5_000), |i| format!(r#"{{"k":{i},"v":"{value}"}}"#)))
             };

@@ -741,11 +741,11 @@ pub(crate) fn table() -> Vec<Attack> {
         }),
         Attack::program(
             "http1/broken-chunks",
-            "chunks and trailers that are none",
+            "malformed chunks and trailers",
             broken_chunks,
         ),
-        Attack::program("http1/broken-heads", "heads that are none", broken_heads),
-        Attack::program("tls/garbage", "bytes that are no TLS", garbage),
+        Attack::program("http1/broken-heads", "malformed request heads", broken_heads),
+        Attack::program("tls/garbage", "non-TLS bytes", garbage),
         Attack::program("tls/handshakes", "handshakes over and over", handshakes),
         Attack::program("http2/rapid-reset", "streams that are reset at once", |scene| {
             flood(scene, 2, |connection, turn| {

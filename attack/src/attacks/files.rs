@@ -523,12 +523,14 @@ pub(crate) fn table() -> Vec<Attack> {
                 Ok(())
             })
         }),
-        Attack::offline("store/damaged-page", "64 kB of the table are inverted", |scene| {
-            damaged(scene, |scene| invert(scene, "redb", 4_096, 64 << 10))
-        }),
+        Attack::offline(
+            "store/damaged-page",
+            "64 kB of the database are inverted",
+            |scene| damaged(scene, |scene| invert(scene, "redb", 4_096, 64 << 10)),
+        ),
         Attack::offline(
             "store/damaged-header",
-            "the head of the table is inverted",
+            "the head of the database is inverted",
             |scene| damaged(scene, |scene| invert(scene, "redb", 0, 512)),
         ),
         Attack::offline("store/modes", "the modes of all files", modes),

@@ -72,7 +72,7 @@ const DIMENSIONS: &[Dimension] = &[
         let values: Vec<Value> = (0..n).map(|i| (i / 2).to_string().into()).collect();
         admission(schema, values.into(), Map::new())
     }),
-    ("elements of a keyed list", 10_000, |n| {
+    ("elements of a list of type map", 10_000, |n| {
         let schema = r#"{"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"],
             "items": {"type": "object", "required": ["k"], "properties": {"k": {"type": "string"}}}}"#;
         let item = |i: usize| Value::Object(Map::from_iter([("k", (i / 2).to_string().into())]));
@@ -112,7 +112,7 @@ const DIMENSIONS: &[Dimension] = &[
             black_box(validated(&text));
         })
     }),
-    ("errors of a definition", 2_000, |n| {
+    ("errors of a CRD", 2_000, |n| {
         let properties: Vec<String> = (0..n).map(|i| format!(r#""p{i}": {{"minimum": 1}}"#)).collect();
         let text = definition(
             &format!(
@@ -125,7 +125,7 @@ const DIMENSIONS: &[Dimension] = &[
             black_box(validated(&text));
         })
     }),
-    ("versions of a definition", 100, |n| {
+    ("versions of a CRD", 100, |n| {
         let text = definition(r#"{"type": "object"}"#, n);
         Box::new(move || {
             black_box(validated(&text));

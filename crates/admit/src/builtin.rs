@@ -83,7 +83,8 @@ impl BuiltinResource {
         self.table.convert(self.definition, object, Extensions::NONE)
     }
 
-    /// Returns an object of the version as it is encoded, without empty lists and maps; `None` if it has none.
+    /// Returns an object of the version as it is encoded, without empty lists and maps; `None` if there is nothing to
+    /// omit.
     pub fn encoded(&self, object: &Value) -> Option<Value> {
         let members = object.as_object()?;
         let omits = self.table.omits_empty_collections(self.definition, members);

@@ -105,3 +105,8 @@ pub use pipeline::{
 pub use resource::{FieldValidation, Resource, ScalePaths};
 pub use scale::{ScaleValues, go_text};
 pub use scantling_schema::definition::Gates;
+
+/// Compiles the example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

@@ -8,7 +8,8 @@
 //!    object may have changed), fetch, and call [`check`](Plugin::check). It may add warnings, and objects whose status
 //!    must be written together with the object (quotas).
 //!
-//! Webhooks and policies run after the plugins of [`PLUGINS`] and before those of [`LAST_PLUGINS`], in both phases.
+//! kube-apiserver runs webhooks and policies between [`PLUGINS`] and [`LAST_PLUGINS`], in both phases; this server has
+//! neither yet.
 //! A deletion only has a validating phase; its object is the stored one.
 
 mod admin_access;
@@ -37,7 +38,7 @@ use scantling_value::{Map, Value, go};
 use std::fmt::Debug;
 use std::sync::Arc;
 
-/// The plugins that run before webhooks and policies, in kube-apiserver's order.
+/// The plugins that kube-apiserver runs before webhooks and policies, in its order.
 pub const PLUGINS: &[&dyn Plugin] = &[
     &namespace_lifecycle::NamespaceLifecycle,
     &limit_ranger::LimitRanger,
@@ -57,7 +58,7 @@ pub const PLUGINS: &[&dyn Plugin] = &[
     &pod_resize_validator::PodResizeValidator,
 ];
 
-/// The plugins that run after webhooks and policies.
+/// The plugins that kube-apiserver runs after webhooks and policies.
 pub const LAST_PLUGINS: &[&dyn Plugin] = &[&resource_quota::ResourceQuota];
 
 /// Checks of kinds that depend on other objects. kube-apiserver does not list them as plugins, so no flag disables them.

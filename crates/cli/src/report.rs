@@ -239,7 +239,7 @@ impl UnreadableInput {
         } = problem.input()?;
         let mut issue = Issue::plain("BadRequest", message);
         issue.location.clone_from(location);
-        // With the fields of an object, so that readers of a report need only one form of items.
+        // With the fields of an object, so that consumers of JSON see one schema of items.
         Some(UnreadableInput {
             file: Arc::clone(file),
             api_version: "",

@@ -95,7 +95,7 @@ async fn serve(flags: &args::Serve) -> Result<Arc<dyn Store>, Problem> {
     let directory = if flags.in_memory {
         None
     } else {
-        Some(data_directory(flags)?)
+        Some(create_data_directory(flags)?)
     };
     let config = Config {
         bind_address: flags.bind_address,
@@ -220,18 +220,21 @@ async fn give_back() {
     }
 }
 
-/// The data directory.
-fn data_directory(flags: &args::Serve) -> Result<PathBuf, Problem> {
-    let home = || {
-        let base = std::env::var_os("XDG_DATA_HOME").map(PathBuf::from);
-        base.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".local/share")))
-    };
-    let directory = match &flags.data_dir {
-        Some(directory) => directory.clone(),
-        None => home().map(|base| base.join("scantling")).ok_or_else(|| {
-            Problem::plain("no place for the data: HOME is not set").hint("name one with --data-dir")
-        })?,
-    };
+/// Returns the data directory: that of the flag `--data-dir`, or else `scantling` in the user's data directory.
+pub(crate) fn data_directory(flag: Option<&Path>) -> Result<PathBuf, Problem> {
+    if let Some(directory) = flag {
+        return Ok(directory.to_owned());
+    }
+    let home = || Some(PathBuf::from(std::env::var_os("HOME")?).join(".local/share"));
+    let base = std::env::var_os("XDG_DATA_HOME").map(PathBuf::from);
+    let base = base.or_else(home).ok_or_else(|| {
+        Problem::plain("no place for the data: HOME is not set").hint("name one with --data-dir")
+    })?;
+    Ok(base.join("scantling"))
+}
+
+fn create_data_directory(flags: &args::Serve) -> Result<PathBuf, Problem> {
+    let directory = data_directory(flags.data_dir.as_deref())?;
     let failed = |e| {
         let what = format!("cannot make the data directory {}", directory.display());
         Problem::new(what, e)

@@ -2,7 +2,7 @@
 
 use crate::args::{Store, StoreCommand};
 use crate::problem::{ExitStatus, Problem};
-use crate::render;
+use crate::{render, serve};
 use scantling_store::private::NewFile;
 use scantling_store::{EmbeddedStore, export};
 use std::fs::File;
@@ -11,7 +11,7 @@ use std::path::Path;
 
 /// Runs the command.
 pub(crate) fn run(flags: &Store) -> Result<ExitStatus, Problem> {
-    let directory = flags.data_dir.join("store");
+    let directory = serve::data_directory(flags.data_dir.as_deref())?.join("store");
     match &flags.command {
         StoreCommand::Check => check(&directory)?,
         StoreCommand::Export { file } => write(&directory, file)?,
@@ -21,7 +21,7 @@ pub(crate) fn run(flags: &Store) -> Result<ExitStatus, Problem> {
 }
 
 fn check(directory: &Path) -> Result<(), Problem> {
-    let report = EmbeddedStore::check(directory).map_err(|e| Problem::new("the store is not sound", e))?;
+    let report = EmbeddedStore::check(directory).map_err(|e| Problem::new("the store check failed", e))?;
     render::write(format!(
         "sound: {} entries of {} bytes at revision {}, history since revision {}\n",
         report.entries, report.value_bytes, report.revision, report.history_after

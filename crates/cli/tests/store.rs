@@ -38,6 +38,19 @@ fn open(data: &Path) -> EmbeddedStore {
     EmbeddedStore::open(EmbeddedConfig::new(data.join("store"))).expect("it opens")
 }
 
+/// Without `--data-dir`, the command reads the directory that `serve` writes by default.
+#[test]
+fn the_default_is_the_directory_of_the_server() {
+    let home = tempfile::tempdir().expect("a directory");
+    std::fs::rename(filled(1).path(), home.path().join("scantling")).expect("it is moved");
+    let output = Command::new(env!("CARGO_BIN_EXE_scantling"))
+        .args(["store", "check"])
+        .env("XDG_DATA_HOME", home.path())
+        .output()
+        .expect("the program runs");
+    assert!(output.stdout.starts_with(b"sound: 1 entries"), "{output:?}");
+}
+
 #[test]
 fn backup_and_restore() {
     let (old, new) = (filled(20), tempfile::tempdir().expect("a directory"));

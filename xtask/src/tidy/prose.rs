@@ -30,7 +30,7 @@ pub(super) fn check(root: &Path) -> Result<Vec<String>, String> {
     let mut files: Vec<PathBuf> = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"]
         .map(|f| root.join(f))
         .into();
-    for folder in ["docs", "examples", "fuzz", "crates/cli/src/lint"] {
+    for folder in ["docs", "examples", "fuzz", "crates/cli/src/codes/pages"] {
         collect(&root.join(folder), "md", &mut files)?;
     }
     // The doc comments of the arguments are the text of `--help`.

@@ -4,6 +4,9 @@ use super::{RustFile, collect};
 use std::fs;
 use std::path::Path;
 
+/// The page whose tables name only paths, so that every name can be checked.
+const CODE_MAP: &str = "docs/code-map.md";
+
 /// The folders whose files the documentation names by their path.
 const FOLDERS: &[&str] = &["attack/", "bench/", "conformance/", "crates/", "fuzz/", "xtask/"];
 
@@ -17,8 +20,21 @@ pub(super) fn check(root: &Path, files: &[RustFile]) -> Result<Vec<String>, Stri
         let text = fs::read_to_string(&path).map_err(|e| format!("{name}: {e}"))?;
         let missing = quoted(&text).filter(|reference| !exists(root, files, reference));
         findings.extend(missing.map(|reference| format!("{name}: `{reference}` does not exist")));
+        if name == CODE_MAP {
+            let loose = code_column(&text).filter(|text| !is_file(text) && !is_module(text));
+            findings
+                .extend(loose.map(|text| format!("{name}: `{text}` is not the path of a file or an item")));
+        }
     }
     Ok(findings)
+}
+
+/// Returns the names in backticks in the last column of tables.
+fn code_column(text: &str) -> impl Iterator<Item = &str> {
+    let cells = text
+        .lines()
+        .filter_map(|line| line.strip_prefix('|')?.strip_suffix('|')?.rsplit('|').next());
+    cells.flat_map(|cell| cell.split('`').skip(1).step_by(2))
 }
 
 /// Returns the texts in backticks that name code, outside of code blocks.
@@ -100,5 +116,12 @@ mod tests {
         let text = "`crates/{a,b}.rs`, `x::y`, `--flag`, `crates/<name>`\n```\n`crates/c`\n```\n`a: b`";
         let found: Vec<String> = quoted(text).collect();
         assert_eq!(found, ["crates/a.rs", "crates/b.rs", "x::y"]);
+    }
+
+    #[test]
+    fn the_code_column_is_the_last_one() {
+        let text = "`a`\n| `b` | code |\n| --- | --- |\n| a \\| `b` | `c::d`, attribute `e` |\n";
+        let found: Vec<&str> = code_column(text).collect();
+        assert_eq!(found, ["c::d", "e"]);
     }
 }

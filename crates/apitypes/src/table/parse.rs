@@ -47,7 +47,7 @@ impl TypeTable {
         for (id, text) in files.iter().copied().flatten() {
             parser.package(id, text)?;
         }
-        // Before the inlining, which copies the fields.
+        // Inlining copies fields, so it runs last.
         parser.table.keep_structs();
         match parser.table.inline() {
             Some(()) => Ok(parser.table),

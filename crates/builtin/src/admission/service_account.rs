@@ -86,7 +86,7 @@ impl Plugin for ServiceAccount {
             return check_mirror(object, request);
         }
         let name = object.str_at(["spec", "serviceAccountName"]);
-        // The mutating phase has set the name, but a webhook may have removed it.
+        // The mutating phase sets the name. In kube-apiserver a webhook may then remove it.
         if name.is_empty() {
             let pod = object.str_at(["metadata", "name"]);
             let why = format!("no service account specified for pod {}/{pod}", request.namespace);

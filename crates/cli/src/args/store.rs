@@ -5,15 +5,9 @@ use std::path::PathBuf;
 
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Store {
-    /// The data directory of the server
-    #[arg(
-        long,
-        global = true,
-        env = "SCANTLING_DATA_DIR",
-        value_name = "DIR",
-        default_value = "."
-    )]
-    pub(crate) data_dir: PathBuf,
+    /// The data directory of the server; by default `scantling` in the user's data directory
+    #[arg(long, global = true, env = "SCANTLING_DATA_DIR", value_name = "DIR")]
+    pub(crate) data_dir: Option<PathBuf>,
     #[command(subcommand)]
     pub(crate) command: StoreCommand,
 }

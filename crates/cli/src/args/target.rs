@@ -58,7 +58,7 @@ pub(super) fn version(text: &str) -> Result<KubernetesVersion, String> {
     }
 }
 
-/// Reads `Name=true,Name=false`. Gates without effect are no error, as they are none for a server.
+/// Reads `Name=true,Name=false`. Gates without effect are accepted, as on a server.
 fn gates(text: &str) -> Result<Gates, String> {
     let settings = text.split(',').filter(|setting| !setting.trim().is_empty());
     let settings = settings.map(gates::parse).collect::<Result<_, _>>()?;

@@ -29,7 +29,7 @@ pub(crate) struct Validate {
     /// Take the stored objects from the cluster: an input that exists there is an update, any other one a create
     #[arg(long)]
     pub(crate) old_from_cluster: bool,
-    /// Validate writes to a subresource of objects that exist (--old), or of the objects themselves
+    /// Validate writes to `/status` or `/scale`; the rest of the object comes from --old, or from the input
     #[arg(long, value_enum)]
     pub(crate) subresource: Option<SubresourceFlag>,
     /// The treatment of unknown and duplicate fields, as in kubectl

@@ -184,7 +184,7 @@ fn switched(before: Option<&Value>, after: Option<&Value>, on: Effect, off: Effe
     }
 }
 
-/// Applies of parts of a list or map see another merge strategy, unless it is the default written explicitly.
+/// Server-side apply merges the list or map differently, unless the new strategy is the default written explicitly.
 fn renamed(before: Option<&Value>, after: Option<&Value>, default: &str) -> Option<Effect> {
     let name = |v| string(v).unwrap_or(default).to_owned();
     (name(before) != name(after)).then_some(Effect::Breaks)

@@ -86,7 +86,7 @@ fn bad_input_is_named() {
         cost absent.yaml
         absent.yaml: error: cannot read: no such file or directory
         store --data-dir absent check
-        error: the store is not sound: cannot check absent/store: it holds no store
+        error: the store check failed: cannot check absent/store: it holds no store
         validate -
         <stdin>:1:7: error: yaml: control characters are not allowed
           |

@@ -35,7 +35,8 @@ impl TextPatcher {
         }
     }
 
-    /// Executes the next operation if possible. Returns `Some(false)` for a failed test.
+    /// Executes the next operation. Returns `None` at the end of the patch and `Some(false)` for a failed test; an operation
+    /// that cannot be executed counts as successful.
     pub(super) fn step(&mut self) -> Option<bool> {
         let mut operation = self.operations.pop_front()?;
         let done = match operation.open() {

@@ -77,15 +77,15 @@ impl Spec {
 
 /// Copies a setting to all versions.
 fn copy_to_versions<T: Clone>(
-    context: Option<T>,
+    setting: Option<T>,
     versions: &mut [CrdVersion],
     place: impl Fn(&mut CrdVersion) -> &mut Option<T>,
 ) {
-    if let (Some(context), Some((last, others))) = (context, versions.split_last_mut()) {
+    if let (Some(setting), Some((last, others))) = (setting, versions.split_last_mut()) {
         for version in others {
-            *place(version) = Some(context.clone());
+            *place(version) = Some(setting.clone());
         }
-        *place(last) = Some(context);
+        *place(last) = Some(setting);
     }
 }
 

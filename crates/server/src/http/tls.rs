@@ -75,7 +75,7 @@ pub(crate) fn load_or_generate(dir: &Path, address: IpAddr) -> Result<Identity, 
     if ca.exists() {
         if let Some(missing) = [&crt, &key].into_iter().find(|file| !file.exists()) {
             return Err(format!(
-                "{} is missing next to {}; restore it, or remove {} to have a new certificate made",
+                "{} is missing next to {}; restore it, or remove {} to generate a new certificate",
                 missing.display(),
                 ca.display(),
                 dir.display()
@@ -193,7 +193,7 @@ pub(crate) async fn follow(
             Err(why) => {
                 tracing::warn!(
                     why,
-                    "certificates have changed and cannot be used; the earlier ones stay"
+                    "certificates have changed and cannot be used; keeping the previous ones"
                 );
                 failed = Some(why);
             }

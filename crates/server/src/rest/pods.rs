@@ -348,7 +348,7 @@ pub(crate) fn cannot_connect(call: &ResourceRequest<'_>, subresource: &str) -> A
 
 /// The 501 error of requests that need a kubelet.
 fn not_implemented(what: &str) -> ApiError {
-    let message = format!("{what} need a kubelet, which this server does not talk to");
+    let message = format!("requests for {what} need a kubelet, which this server does not talk to");
     ApiError::new(501, "NotImplemented", message)
 }
 

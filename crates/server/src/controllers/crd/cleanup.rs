@@ -1,4 +1,4 @@
-//! Deletes a CRD: deletes its objects, and then removes the finalizer that remaining it.
+//! Deletes a CRD: deletes its objects, and then removes the finalizer that held it.
 
 use super::{PAUSE, write};
 use crate::api::Api;
@@ -155,7 +155,7 @@ pub(crate) async fn delete_all(api: &Arc<Api>, prefix: &str) -> Result<Remaining
     let page = api.store.list(request).await?;
     let mut remaining = RemainingObjects::default();
     for entry in &page.entries {
-        // Objects that are remaining already are only decoded, which may take long without waiting for anything.
+        // Objects that finalizers hold already are only decoded, which may take long without waiting for anything.
         tokio::task::consume_budget().await;
         if let Some(finalizers) = delete_one(api, entry).await? {
             remaining.objects += 1;

@@ -84,7 +84,7 @@ impl Typed {
         found.ok_or_else(|| format!("{} has no version {version}", self.kind))
     }
 
-    /// A version that is not served, or was served once.
+    /// A version by its `apiVersion`, also if it is no longer or not yet served.
     fn alias(&self, of: &str) -> Option<BuiltinResource> {
         let (group, version) = group_version(of);
         // Both event groups are one kind in kube-apiserver's scheme: either accepts objects of the other.

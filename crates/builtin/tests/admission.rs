@@ -66,7 +66,9 @@ fn create(resource: &str, object: &str, world: &[&str]) -> String {
     let mut effects = Effects::default();
     for plugin in plugins(&validating) {
         let found: Vec<Vec<Arc<Value>>> = plugin.lookups(&object, &validating).iter().map(find).collect();
-        if let Err(denial) = plugin.check_with_effects(&object, &validating, &Found::new(&found), &mut effects) {
+        if let Err(denial) =
+            plugin.check_with_effects(&object, &validating, &Found::new(&found), &mut effects)
+        {
             return format!("{}: {} {}", plugin.name(), denial.code, denial.message);
         }
     }

@@ -483,6 +483,7 @@ fn crosses_namespaces(pod: &Value) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Phase;
     use super::*;
     use crate::User;
     use scantling_value::{Limits, json};
@@ -520,6 +521,7 @@ mod tests {
             ),
         ];
         let request = Request {
+            phase: Phase::Validating,
             action: Action::Update,
             group: "",
             resource: "pods",

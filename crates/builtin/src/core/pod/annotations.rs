@@ -149,8 +149,11 @@ pub(super) fn match_fields(annotations: &Cursor<'_, '_>, spec: &Cursor<'_, '_>, 
     containers_at(spec, |container| {
         let context = container.field("securityContext");
         let profile = context.field("seccompProfile");
+        if !profile.is_set() {
+            return;
+        }
         let key = of_container(SECCOMP_CONTAINER, container.field("name").str());
-        if profile.is_set() && map.contains_key(&key) {
+        if map.contains_key(&key) {
             match_profile(SECCOMP, map.get_str(&key), &profile, &profile, errors);
         }
     });
@@ -163,8 +166,11 @@ pub(super) fn match_fields(annotations: &Cursor<'_, '_>, spec: &Cursor<'_, '_>, 
         let context = container.field("securityContext");
         let own = context.field("appArmorProfile");
         let profile = if own.is_set() { &own } else { &of_pod };
+        if !profile.is_set() {
+            return;
+        }
         let key = of_container(APP_ARMOR, container.field("name").str());
-        if profile.is_set() && map.contains_key(&key) {
+        if map.contains_key(&key) {
             match_profile("apparmor", map.get_str(&key), profile, &own, errors);
         }
     });

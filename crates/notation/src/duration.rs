@@ -25,7 +25,7 @@ pub fn parse_or_error(text: &str) -> Result<i64, String> {
     })
 }
 
-/// What is wrong with a duration.
+/// The reason why a text is not a duration.
 enum Fault<'t> {
     Invalid,
     NoUnit,

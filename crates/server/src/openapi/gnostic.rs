@@ -8,7 +8,7 @@ use Content::{Amount, Count, Each, Extensions, Flag, Limits, One, Text, Texts};
 use Message::{Any, Choice, Entries, Fields, In, Scalar};
 use scantling_value::{Map, Value};
 
-/// How a JSON value is written as a message.
+/// The form of a JSON value as a message.
 enum Message {
     /// An object, by these members.
     Fields(&'static [Field]),

@@ -5,9 +5,10 @@
 //! has a bit set of the algorithms with work at it or below it: a walk skips the other parts of an object. Equal schemas share one node across all CRDs of a process (see [`PlanCompiler`]).
 
 mod compile;
-mod dump;
 mod fast_path;
 mod members;
+#[cfg(test)]
+mod tests;
 mod weight;
 
 pub use compile::PlanCompiler;

@@ -211,11 +211,18 @@ impl Pattern {
         Pattern(Arc::new(LazyPattern { text, compiled }))
     }
 
-    /// Calls `use_it` with the matcher, which is cached if the memory limit allows.
+    /// Calls `use_it` with the matcher.
+    #[inline]
     fn with_matcher<R>(&self, use_it: impl FnOnce(Option<&Matcher>) -> R) -> R {
-        if let Some(cached) = self.0.compiled.get() {
-            return use_it(Some(&cached.matcher));
+        match self.0.compiled.get() {
+            Some(cached) => use_it(Some(&cached.matcher)),
+            None => self.with_new_matcher(use_it),
         }
+    }
+
+    /// Compiles the matcher, and caches it if the memory limit allows.
+    #[cold]
+    fn with_new_matcher<R>(&self, use_it: impl FnOnce(Option<&Matcher>) -> R) -> R {
         match compile(&self.0.text).map(CachedMatcher::new) {
             // If another thread was faster, this copy is dropped, which releases its bytes.
             Ok(Ok(cached)) => use_it(Some(&self.0.compiled.get_or_init(|| cached).matcher)),

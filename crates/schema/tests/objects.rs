@@ -11,7 +11,7 @@ use scantling_schema::document::Schema;
 use scantling_schema::plan::{Plan, PlanCompiler};
 use scantling_schema::prune::{self, NullPolicy, UnknownFields, ValueRole};
 use scantling_schema::structural::Interner;
-use scantling_schema::validate::{Ratchet, is_valid, validate};
+use scantling_schema::validate::{Ratchet, validate};
 use scantling_schema::{default, immutable, listtype};
 use scantling_value::{Limits, Path, Value, yaml};
 
@@ -197,13 +197,6 @@ fn any_value() -> impl Strategy<Value = Value> {
 }
 
 proptest! {
-    #[test]
-    fn fast_path_agrees_with_full_validation(v in any_value()) {
-        let plan = plan(SCHEMA);
-        let errors = validate(plan.root(), &v, &Path::ROOT, None);
-        prop_assert_eq!(is_valid(plan.root(), &v), errors.is_empty());
-    }
-
     #[test]
     fn pruning_and_defaulting_are_idempotent(v in any_value()) {
         let plan = plan(SCHEMA);

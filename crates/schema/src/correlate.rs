@@ -81,10 +81,10 @@ impl UnchangedElements {
         }
     }
 
-    /// True for each unchanged element of a list, if it was recorded. Its path is relative to a prefix.
-    pub(crate) fn elements(&self, prefix: &Path<'_>, at: &Path<'_>) -> Option<&[bool]> {
+    /// True for each unchanged element of a list, whose path is relative to a prefix; empty if none are known.
+    pub(crate) fn elements(&self, prefix: &Path<'_>, at: &Path<'_>) -> Vec<bool> {
         if self.is_empty() {
-            return None;
+            return Vec::new();
         }
         let path: Vec<Segment<'_>> = prefix.segments().into_iter().chain(at.segments()).collect();
         let is_it = |list: &&UnchangedList| {
@@ -94,8 +94,8 @@ impl UnchangedElements {
             };
             list.path.len() == path.len() && list.path.iter().zip(&path).all(same)
         };
-        let list = self.lists.iter().find(is_it)?;
-        Some(&list.elements)
+        let list = self.lists.iter().find(is_it);
+        list.map_or_else(Vec::new, |list| list.elements.clone())
     }
 }
 

@@ -42,6 +42,8 @@ pub fn validate(
 }
 
 /// Validates a value that was `old` before. Returns the number of matches.
+// Inlined: most values are accepted here, and a call would take longer.
+#[inline(always)]
 fn check<S: Sink>(
     node: &PlanNode,
     value: &Value,
@@ -53,6 +55,18 @@ fn check<S: Sink>(
     if !S::COLLECTS && (!node.has(Features::LIMITS) || node.fast_check().accepts(value)) {
         return Ok(0);
     }
+    check_limited(node, value, old, at, sink)
+}
+
+/// Validates a value that may be invalid.
+#[inline(never)]
+fn check_limited<S: Sink>(
+    node: &PlanNode,
+    value: &Value,
+    old: Option<&Value>,
+    at: &Path<'_>,
+    sink: &mut S,
+) -> Result<usize, Stop> {
     let before = sink.failures();
     let matched = check_value(node, value, old, at, sink)?;
     // Compared only after a failure: most values are valid, and comparing them costs as much as checking them.
@@ -89,7 +103,8 @@ fn check_value<S: Sink>(
     // match, whatever it finds: the sums only serve to compare the branches of `anyOf` and `oneOf`.
     let checks = node.checks();
     let has_format = checks.is_some_and(|checks| checks.format.is_some());
-    if !type_names(node).is_empty() || has_format {
+    let has_type = !node.types().is_empty() || !type_names(node).is_empty();
+    if has_type || has_format {
         matched += 1 + usize::from(check_type(node, value, at, sink)?);
     }
     // The validator of junctors counts once more in its own result; those of numbers and lists below do so, too.

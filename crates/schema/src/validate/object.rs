@@ -23,11 +23,10 @@ pub(super) fn check<S: Sink>(
     let mut fields = FieldLookup::new(node);
     let mut required = 0;
     for (name, value) in map.iter() {
-        // At the root, these name the type that both objects were converted to, so their old value is
-        // unknown.
-        let hidden = at.is_root() && (name == "kind" || name == "apiVersion");
+        // At the root, these name the type that both objects were converted to, so their old value is unknown.
+        let hidden = || at.is_root() && (name == "kind" || name == "apiVersion");
         // A closure: members without a schema need no old value.
-        let before = || old.filter(|_| !hidden).and_then(|old| old.get(name));
+        let before = || old.filter(|_| !hidden()).and_then(|old| old.get(name));
         if let Some(field) = fields.find(name) {
             required += usize::from(field.required);
             // The header tells whether the node needs to be read at all.

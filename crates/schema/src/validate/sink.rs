@@ -85,8 +85,8 @@ impl Sink for FirstFailure<'_> {
 
     #[inline]
     fn unchanged_elements(&self, at: &Path<'_>) -> Vec<bool> {
-        let known = self.unchanged.and_then(|known| known.elements(self.prefix, at));
-        known.unwrap_or_default().to_vec()
+        self.unchanged
+            .map_or_else(Vec::new, |known| known.elements(self.prefix, at))
     }
 
     fn attempt(&self, branch: &PlanNode, value: &Value, at: &Path<'_>) -> Attempt {
@@ -185,8 +185,7 @@ impl Sink for CollectErrors<'_> {
 
     fn unchanged_elements(&self, at: &Path<'_>) -> Vec<bool> {
         let known = self.ratchet.and_then(Ratchet::unchanged_elements);
-        let known = known.and_then(|known| known.elements(self.prefix, at));
-        known.unwrap_or_default().to_vec()
+        known.map_or_else(Vec::new, |known| known.elements(self.prefix, at))
     }
 
     fn attempt(&self, branch: &PlanNode, value: &Value, at: &Path<'_>) -> Attempt {

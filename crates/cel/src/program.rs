@@ -7,11 +7,12 @@
 mod attribute;
 mod call;
 mod constant_set;
-mod disassemble;
 mod fold;
 mod interpreter;
 mod lower;
 mod op;
+#[cfg(test)]
+mod tests;
 
 use crate::check::CheckedExpr;
 use crate::env::{Env, Semantics};
@@ -23,7 +24,7 @@ use op::Op;
 use scantling_value::Value;
 use std::sync::Arc;
 
-/// A compiled expression, which can be evaluated repeatedly and on any thread. `Display` disassembles it.
+/// A compiled expression, which can be evaluated repeatedly and on any thread.
 #[derive(Debug)]
 pub struct Program {
     root: Op,

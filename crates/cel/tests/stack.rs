@@ -196,7 +196,7 @@ fn run(source: &str) -> bool {
     };
     let outcome = program.eval(&arena, &[input], limits);
     let copy = outcome.result.and_then(|v| v.into_owned(&arena));
-    drop((copy, program.to_string()));
+    drop(copy);
     true
 }
 

@@ -2,17 +2,15 @@
 //!
 //! `\d`, `\w`, `\s` and `\b` are ASCII-only, `$` is the end of the text, and alternatives prefer the leftmost.
 //! `parse` translates Go's syntax to the HIR of `regex-syntax`, because the `regex` crate accepts another dialect and
-//! reports other errors. One of three matchers runs the HIR:
+//! reports other errors. One of two matchers runs the HIR:
 //!
 //! - `scan` for anchored patterns without alternatives, which need no automaton,
-//! - `table` for small anchored patterns, as a byte-indexed DFA,
 //! - `regex-automata` for all others.
 
 mod class;
 mod parse;
 mod scan;
 mod size;
-mod table;
 
 use regex_automata::meta;
 use regex_syntax::hir::Hir;
@@ -21,7 +19,6 @@ use scantling_value::deadline;
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
-use table::DfaTable;
 
 /// A regular expression. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -31,9 +28,7 @@ pub struct Pattern(Arc<LazyPattern>);
 struct LazyPattern {
     text: Box<str>,
     /// The compiled matcher, once used.
-    compiled: OnceLock<Cached<Matcher>>,
-    /// The engine that finds the position of matches for a pattern whose matcher is a table.
-    finder: OnceLock<Cached<meta::Regex>>,
+    compiled: OnceLock<CachedMatcher>,
 }
 
 /// The memory limit for all compiled patterns of the process. A CRD may have tens of thousands of patterns of several
@@ -43,50 +38,32 @@ const MAX_CACHED_BYTES: usize = 96 << 20;
 /// The memory of all cached matchers.
 static CACHED_BYTES: AtomicUsize = AtomicUsize::new(0);
 
-/// A cached value, which counts towards [`CACHED_BYTES`] while it lives.
+/// A matcher that counts towards [`CACHED_BYTES`] while it lives.
 #[derive(Debug)]
-struct Cached<T> {
-    value: Option<T>,
+struct CachedMatcher {
+    matcher: Matcher,
     bytes: usize,
 }
 
-impl<T> Cached<T> {
-    /// Reserves memory for a value, or returns the value if the limit is reached.
-    fn new(value: Option<T>, bytes: usize) -> Result<Self, Option<T>> {
+impl CachedMatcher {
+    /// Reserves memory for a matcher, or returns the matcher if the limit is reached.
+    fn new(matcher: Matcher) -> Result<Self, Matcher> {
+        let bytes = matcher.bytes();
         let room = |cached: usize| {
             cached
                 .checked_add(bytes)
                 .filter(|cached| *cached <= MAX_CACHED_BYTES)
         };
         match CACHED_BYTES.fetch_update(Ordering::Relaxed, Ordering::Relaxed, room) {
-            Ok(_) => Ok(Cached { value, bytes }),
-            Err(_) => Err(value),
+            Ok(_) => Ok(CachedMatcher { matcher, bytes }),
+            Err(_) => Err(matcher),
         }
     }
 }
 
-impl<T> Drop for Cached<T> {
+impl Drop for CachedMatcher {
     fn drop(&mut self) {
         CACHED_BYTES.fetch_sub(self.bytes, Ordering::Relaxed);
-    }
-}
-
-/// Calls `use_it` with the cached value, or with a new one, which is cached if the memory limit allows.
-fn with_cached<T, R>(
-    place: &OnceLock<Cached<T>>,
-    make: impl FnOnce() -> Option<T>,
-    bytes: impl FnOnce(&T) -> usize,
-    use_it: impl FnOnce(Option<&T>) -> R,
-) -> R {
-    if let Some(cached) = place.get() {
-        return use_it(cached.value.as_ref());
-    }
-    let value = make();
-    let bytes = value.as_ref().map_or(0, bytes);
-    match Cached::new(value, bytes) {
-        // If another thread was faster, this copy is dropped, which releases its bytes.
-        Ok(cached) => use_it(place.get_or_init(|| cached).value.as_ref()),
-        Err(value) => use_it(value.as_ref()),
     }
 }
 
@@ -101,7 +78,6 @@ impl PartialEq for Pattern {
 #[derive(Debug)]
 enum Matcher {
     Scan(PrefixScan),
-    Table(Box<DfaTable>),
     Engine(meta::Regex),
 }
 
@@ -110,7 +86,6 @@ impl Matcher {
     fn bytes(&self) -> usize {
         match self {
             Matcher::Scan(_) => 1 << 10,
-            Matcher::Table(_) => 16 << 10,
             Matcher::Engine(engine) => engine_bytes(engine),
         }
     }
@@ -126,8 +101,6 @@ const MAX_CACHE: usize = 512 << 10;
 
 /// The size limit of a compiled pattern, in bytes.
 const MAX_COMPILED_SIZE: usize = 32 << 20;
-/// Larger patterns are never compiled to a table.
-const MAX_TABLE_SIZE: usize = 64 << 10;
 
 /// The number of compiled bytes that count as one step towards the deadline.
 const BYTES_PER_STEP: usize = 64;
@@ -141,12 +114,6 @@ fn compile(pattern: &str) -> Result<Matcher, PatternError> {
     // front.
     let size = size::largest(&tree).min(MAX_COMPILED_SIZE);
     deadline::tick_for(size / BYTES_PER_STEP);
-    if let Some(table) = Some(&tree)
-        .filter(|_| size <= MAX_TABLE_SIZE)
-        .and_then(DfaTable::new)
-    {
-        return Ok(Matcher::Table(Box::new(table)));
-    }
     let engine = engine(&tree).map_err(|_| PatternError {
         code: ErrorCode::Large,
         at: pattern.to_owned(),
@@ -225,9 +192,7 @@ impl Pattern {
 
     /// Compiles a regular expression.
     pub fn new(pattern: &str) -> Result<Self, PatternError> {
-        let compiled = compile(pattern)?;
-        let bytes = compiled.bytes();
-        let cached = Cached::new(Some(compiled), bytes);
+        let cached = CachedMatcher::new(compile(pattern)?);
         Ok(Self::with(
             pattern,
             cached.map_or_else(|_| OnceLock::new(), OnceLock::from),
@@ -241,36 +206,29 @@ impl Pattern {
         Ok(Self::with(pattern, OnceLock::new()))
     }
 
-    fn with(pattern: &str, compiled: OnceLock<Cached<Matcher>>) -> Self {
+    fn with(pattern: &str, compiled: OnceLock<CachedMatcher>) -> Self {
         let text = pattern.into();
-        let finder = OnceLock::new();
-        Pattern(Arc::new(LazyPattern {
-            text,
-            compiled,
-            finder,
-        }))
+        Pattern(Arc::new(LazyPattern { text, compiled }))
     }
 
     /// Calls `use_it` with the matcher.
+    #[inline]
     fn with_matcher<R>(&self, use_it: impl FnOnce(Option<&Matcher>) -> R) -> R {
-        with_cached(
-            &self.0.compiled,
-            || compile(&self.0.text).ok(),
-            Matcher::bytes,
-            use_it,
-        )
+        match self.0.compiled.get() {
+            Some(cached) => use_it(Some(&cached.matcher)),
+            None => self.with_new_matcher(use_it),
+        }
     }
 
-    /// Calls `use_it` with the engine that finds the positions of matches; `None` for scans.
-    fn with_engine<R>(&self, matcher: &Matcher, use_it: impl FnOnce(Option<&meta::Regex>) -> R) -> R {
-        match matcher {
-            Matcher::Scan(_) => use_it(None),
-            Matcher::Engine(engine) => use_it(Some(engine)),
-            // A table only decides whether there is a match.
-            Matcher::Table(_) => {
-                let make = || engine(&parse::parse(&self.0.text).ok()?).ok();
-                with_cached(&self.0.finder, make, engine_bytes, use_it)
-            }
+    /// Compiles the matcher, and caches it if the memory limit allows.
+    #[cold]
+    fn with_new_matcher<R>(&self, use_it: impl FnOnce(Option<&Matcher>) -> R) -> R {
+        match compile(&self.0.text).map(CachedMatcher::new) {
+            // If another thread was faster, this copy is dropped, which releases its bytes.
+            Ok(Ok(cached)) => use_it(Some(&self.0.compiled.get_or_init(|| cached).matcher)),
+            Ok(Err(matcher)) => use_it(Some(&matcher)),
+            // Not reached: the constructors have checked or compiled the pattern.
+            Err(_) => use_it(None),
         }
     }
 
@@ -278,31 +236,25 @@ impl Pattern {
     pub fn is_match(&self, text: &str) -> bool {
         self.with_matcher(|matcher| match matcher {
             Some(Matcher::Scan(scan)) => scan.length(text).is_some(),
-            Some(Matcher::Table(table)) => table.is_match(text),
             Some(Matcher::Engine(engine)) => engine.is_match(text),
-            // The constructors have checked or compiled the pattern, so there is a matcher.
             None => false,
         })
     }
 
     /// The leftmost match.
     pub fn find<'t>(&self, text: &'t str) -> Option<&'t str> {
-        self.with_matcher(|matcher| match matcher? {
-            Matcher::Scan(scan) => scan.find(text),
-            matcher => self.with_engine(matcher, |engine| text.get(engine?.find(text)?.range())),
-        })
+        self.matches(text, 1).pop()
     }
 
     /// The first `limit` non-overlapping matches. No empty match directly follows another match.
     pub fn matches<'t>(&self, text: &'t str, limit: usize) -> Vec<&'t str> {
         self.with_matcher(|matcher| match matcher {
-            None => Vec::new(),
             Some(Matcher::Scan(scan)) => scan.find(text).into_iter().take(limit).collect(),
-            Some(matcher) => self.with_engine(matcher, |engine| {
-                let found = engine.into_iter().flat_map(|engine| engine.find_iter(text));
-                let found = found.filter_map(|m| text.get(m.range()));
-                found.take(limit).collect()
-            }),
+            Some(Matcher::Engine(engine)) => {
+                let found = engine.find_iter(text).take(limit);
+                found.filter_map(|m| text.get(m.range())).collect()
+            }
+            None => Vec::new(),
         })
     }
 }
@@ -376,11 +328,11 @@ mod tests {
         assert!(used > 0);
         assert!(CACHED_BYTES.load(Ordering::Relaxed) <= MAX_CACHED_BYTES);
         // Above the memory limit a pattern still matches, but is not cached.
-        let filler = Cached::new(Some(()), MAX_CACHED_BYTES - CACHED_BYTES.load(Ordering::Relaxed)).ok();
+        CACHED_BYTES.fetch_add(MAX_CACHED_BYTES, Ordering::Relaxed);
         let late = Pattern::deferred(r"(\pL|\pN){3}late$").unwrap();
         assert!(late.is_match("abclate"));
         assert_eq!(late.find("abclate"), Some("abclate"));
-        drop(filler);
+        CACHED_BYTES.fetch_sub(MAX_CACHED_BYTES, Ordering::Relaxed);
         assert!(CACHED_BYTES.load(Ordering::Relaxed) <= MAX_CACHED_BYTES);
     }
 
@@ -509,19 +461,6 @@ mod tests {
         assert_eq!(others.iter().find(is_simple), None);
     }
 
-    #[test]
-    fn small_tables_are_words() {
-        let display =
-            |pattern: &str| format!("{:?}", DfaTable::new(&parse::parse(pattern).unwrap()).unwrap());
-        let label = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
-        let key = format!(r"^({label}(\.{label})*(\/))?([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]$");
-        assert_eq!(display(&key), "DfaTable { words: 13, .. }");
-        assert_eq!(
-            display("^[0-9]{4}-[0-9]{2}-[0-9]{2}$"),
-            "DfaTable { cells: 78, width: 6, .. }"
-        );
-    }
-
     fn simple_pattern() -> impl Strategy<Value = String> {
         let set = prop::sample::select(vec![
             "a", "b", "[ab]", "[^a]", "[b-y]", ".", "/", "(b)", "[^/]", "(?i:a)",
@@ -535,25 +474,6 @@ mod tests {
         })
     }
 
-    /// Generates anchored patterns with alternatives and repeated groups.
-    fn anchored_pattern() -> impl Strategy<Value = String> {
-        let leaf = prop::sample::select(vec!["a", "b", "[ab]", "[^a]", ".", "/", "\u{e9}", "", "$", "a$"]);
-        let tree = leaf.prop_map(str::to_owned).prop_recursive(3, 12, 3, |inner| {
-            let times = prop::sample::select(vec!["", "*", "+", "?", "{2}", "*?"]);
-            let parts = prop::collection::vec((inner.clone(), times), 1..4);
-            let either = prop::collection::vec(inner, 1..3);
-            prop_oneof![
-                parts.prop_map(|parts| {
-                    let parts = parts.iter().map(|(part, times)| format!("(?:{part}){times}"));
-                    parts.collect::<String>()
-                }),
-                either.prop_map(|either| format!("(?:{})", either.join("|"))),
-            ]
-        });
-        let end = prop::sample::select(vec!["", "$"]);
-        (tree, end).prop_map(|(tree, end)| format!("^{tree}{end}"))
-    }
-
     proptest! {
         #[test]
         fn scans_agree_with_the_engine(pattern in simple_pattern(), text in "[ab/\u{e9}\nA]{0,7}") {
@@ -562,16 +482,6 @@ mod tests {
                 let found = engine(&tree).unwrap().find(&text).and_then(|m| text.get(m.range()));
                 prop_assert_eq!(scan.find(&text), found);
             }
-        }
-
-        #[test]
-        fn tables_agree_with_the_engine(pattern in anchored_pattern(), text in "[ab/\u{e9}\n]{0,7}|[ab]{10,40}") {
-            let tree = parse::parse(&pattern).unwrap();
-            let table = DfaTable::new(&tree);
-            // Some have too many states for a table; if most do, the test fails.
-            prop_assume!(table.is_some());
-            let table = table.unwrap();
-            prop_assert_eq!(table.is_match(&text), engine(&tree).unwrap().is_match(&text));
         }
 
         #[test]

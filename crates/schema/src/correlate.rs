@@ -81,39 +81,21 @@ impl UnchangedElements {
         }
     }
 
-    /// The unchanged elements in the whole object.
-    pub(crate) fn at_root(&self) -> UnchangedBelow<'_> {
-        UnchangedBelow {
-            lists: self
-                .lists
-                .iter()
-                .map(|list| (list.path.as_slice(), list))
-                .collect(),
+    /// True for each unchanged element of a list, whose path is relative to a prefix; empty if none are known.
+    pub(crate) fn elements(&self, prefix: &Path<'_>, at: &Path<'_>) -> Vec<bool> {
+        if self.is_empty() {
+            return Vec::new();
         }
-    }
-}
-
-/// The unchanged elements of lists below a value.
-pub(crate) struct UnchangedBelow<'k> {
-    /// The lists, each with its path relative to the value.
-    lists: Vec<(&'k [Str], &'k UnchangedList)>,
-}
-
-impl<'k> UnchangedBelow<'k> {
-    /// The unchanged elements below a member; `None` if none are known.
-    pub(crate) fn member(&self, name: &str) -> Option<UnchangedBelow<'k>> {
-        let below = self.lists.iter().filter_map(|(path, list)| match path {
-            [first, rest @ ..] if first == name => Some((rest, *list)),
-            _ => None,
-        });
-        let lists: Vec<_> = below.collect();
-        (!lists.is_empty()).then_some(UnchangedBelow { lists })
-    }
-
-    /// True for each unchanged element, if the value itself is a recorded list.
-    pub(crate) fn elements(&self) -> Option<&'k [bool]> {
-        let here = self.lists.iter().find(|(path, _)| path.is_empty());
-        here.map(|(_, list)| list.elements.as_slice())
+        let path: Vec<Segment<'_>> = prefix.segments().into_iter().chain(at.segments()).collect();
+        let is_it = |list: &&UnchangedList| {
+            let same = |(name, segment): (&Str, &Segment<'_>)| match segment {
+                Segment::Field(field) | Segment::Key(field) => name == field,
+                Segment::Index(_) => false,
+            };
+            list.path.len() == path.len() && list.path.iter().zip(&path).all(same)
+        };
+        let list = self.lists.iter().find(is_it);
+        list.map_or_else(Vec::new, |list| list.elements.clone())
     }
 }
 

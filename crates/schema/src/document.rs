@@ -5,7 +5,6 @@
 //! pipeline.
 
 mod build;
-mod properties_cache;
 
 pub use build::UnsupportedKeyword;
 

@@ -5,13 +5,14 @@
 //! has a bit set of the algorithms with work at it or below it: a walk skips the other parts of an object. Equal schemas share one node across all CRDs of a process (see [`PlanCompiler`]).
 
 mod compile;
-mod dump;
-mod fast_path;
+mod fast_check;
 mod members;
+#[cfg(test)]
+mod tests;
 mod weight;
 
 pub use compile::PlanCompiler;
-pub(crate) use fast_path::{CheckKind, FastCheck};
+pub(crate) use fast_check::FastCheck;
 pub(crate) use members::{FieldLookup, NamePrefix, path};
 
 use crate::enumeration::EnumSet;
@@ -78,8 +79,6 @@ pub struct PlanNode {
     types: Types,
     /// The fast check.
     fast_check: FastCheck,
-    /// The check for values that the fast check does not accept.
-    check_kind: CheckKind,
     /// The algorithms with work at this node.
     here: Features,
     /// The algorithms with work below this node.
@@ -157,10 +156,6 @@ impl PlanNode {
 
     pub(crate) fn fast_check(&self) -> FastCheck {
         self.fast_check
-    }
-
-    pub(crate) fn check_kind(&self) -> CheckKind {
-        self.check_kind
     }
 
     pub(crate) fn rules(&self) -> Option<&LazyRules> {
@@ -301,7 +296,7 @@ impl ValueChecks {
 
     /// Returns whether strings are only constrained in length.
     fn is_about_length(&self, limits: &ValueValidation) -> bool {
-        self.format.is_none() && self.pattern.is_none() && !self.junctors && limits.enumeration.is_empty()
+        self.format.is_none() && self.pattern.is_none() && self.pass_texts() && limits.enumeration.is_empty()
     }
 }
 

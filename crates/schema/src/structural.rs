@@ -11,7 +11,6 @@
 mod intern;
 
 pub use intern::Interner;
-pub(crate) use intern::{InternKey, InternKeyAdditional, SchemaId};
 
 use crate::plan::NamePrefix;
 use scantling_value::{Str, Value, same_text};
@@ -19,7 +18,7 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 /// A schema node.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Structural {
     /// The type; absent for int-or-string, for untyped nodes that preserve unknown fields, and in junctors.
     pub ty: Option<Type>,
@@ -59,7 +58,7 @@ pub enum Type {
 }
 
 /// The value of `additionalProperties`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Additional {
     /// `true` allows any value, `false` none.
     Any(bool),
@@ -163,7 +162,7 @@ pub struct ValidationRule {
 }
 
 /// The value constraints of a node.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ValueValidation {
     /// An unknown `type`, which no value has; empty if the type is known or absent. New CRDs with such types
     /// are refused.
@@ -211,9 +210,6 @@ pub struct ValueValidation {
 }
 
 impl Type {
-    /// The number of types.
-    pub(crate) const COUNT: usize = 6;
-
     /// Parses a type name.
     pub fn parse(name: &str) -> Option<Self> {
         Some(match name {

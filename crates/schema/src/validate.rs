@@ -1,14 +1,11 @@
 //! Validates values against a schema.
 //!
-//! Two paths check a value; the checks of a type are side by side in one file for both (`string`, `list`, `object`):
+//! One walk knows all keywords. Its [`Sink`] decides whether a failure ends the walk or becomes an error with
+//! kube-apiserver's message. It also counts matches: for `anyOf` and `oneOf`, kube-apiserver reports the errors of the
+//! branch with the most matches.
 //!
-//! - The fast path ([`is_valid`]) returns whether a value is valid. It knows the common keywords, stops at the first
-//!   failure and builds no messages. Junctors, numbers and rare keywords are left to the full walk.
-//! - The full walk (`check`) knows all keywords. Its [`Sink`] decides whether a failure ends the walk or becomes an error
-//!   with kube-apiserver's message. It also counts matches: for `anyOf` and `oneOf`, kube-apiserver reports the errors of
-//!   the branch with the most matches.
-//!
-//! [`validate`] takes the fast path first. Debug builds compare both.
+//! [`validate`] walks until the first failure, without paths of errors and old values. Only if there is one, it walks
+//! again and collects the errors.
 
 mod error_site;
 mod junctor;
@@ -20,8 +17,7 @@ mod string;
 
 pub use sink::Ratchet;
 
-use crate::correlate::UnchangedBelow;
-use crate::plan::{CheckKind, Features, PlanNode, Types};
+use crate::plan::{Features, PlanNode, Types};
 use scantling_value::{ErrorList, Path, Value, deadline};
 use sink::{CollectErrors, FirstFailure, Sink, Stop};
 
@@ -35,83 +31,19 @@ pub fn validate(
     ratchet: Option<(&Ratchet<'_>, &Value)>,
 ) -> ErrorList {
     let unchanged = ratchet.and_then(|(ratchet, _)| ratchet.unchanged_elements());
-    let valid = match unchanged {
-        Some(unchanged) => is_valid_except(node, value, &unchanged.at_root()),
-        None => is_valid(node, value),
-    };
-    if valid {
-        debug_assert!(
-            match unchanged {
-                Some(_) => collect(node, value, prefix, ratchet).is_empty(),
-                None => passes_full_check(node, value),
-            },
-            "the fast path accepts what the full walk refuses: {}",
-            value.to_json()
-        );
+    let mut first = FirstFailure { prefix, unchanged };
+    if check(node, value, None, &Path::ROOT, &mut first).is_ok() {
         return ErrorList::new();
     }
-    collect(node, value, prefix, ratchet)
-}
-
-fn collect(
-    node: &PlanNode,
-    value: &Value,
-    prefix: &Path<'_>,
-    ratchet: Option<(&Ratchet<'_>, &Value)>,
-) -> ErrorList {
-    let mut sink = CollectErrors::new(prefix, ratchet.map(|(r, _)| r));
+    let mut sink = CollectErrors::new(prefix, ratchet.map(|(ratchet, _)| ratchet));
     // Collecting never stops early.
     let _ = check(node, value, ratchet.map(|(_, old)| old), &Path::ROOT, &mut sink);
     sink.into_errors()
 }
 
-/// Returns whether a value is valid.
-pub fn is_valid(node: &PlanNode, value: &Value) -> bool {
-    !needs_check(node, value) || is_valid_kind(node, value)
-}
-
-/// Returns whether a value is not accepted by its type or byte length alone.
-#[inline]
-fn needs_check(node: &PlanNode, value: &Value) -> bool {
-    node.has(Features::LIMITS) && !node.fast_check().accepts(value)
-}
-
-/// Like [`is_valid`], but accepts unchanged elements of lists: ratcheting tolerates their errors.
-fn is_valid_except(node: &PlanNode, value: &Value, unchanged: &UnchangedBelow<'_>) -> bool {
-    match (node.check_kind(), value) {
-        (CheckKind::Object, Value::Object(map)) => {
-            object::is_valid(node, map, |name, node, value| match unchanged.member(name) {
-                Some(unchanged) => is_valid_except(node, value, &unchanged),
-                None => is_valid_kind(node, value),
-            })
-        }
-        (CheckKind::List, Value::Array(list)) => {
-            let mut unchanged = unchanged.elements().unwrap_or_default().iter().copied();
-            list::is_valid(node, list, |items, item| {
-                unchanged.next() == Some(true) || is_valid(items, item)
-            })
-        }
-        _ => is_valid(node, value),
-    }
-}
-
-/// Checks a value with the checks of its kind.
-// Each kind is a call of its own: most values are strings, which must not pay for the stack frames of the others.
-fn is_valid_kind(node: &PlanNode, value: &Value) -> bool {
-    match (node.check_kind(), value) {
-        (CheckKind::Text, Value::String(text)) => string::is_valid(node, text),
-        (CheckKind::Object, Value::Object(map)) => object::is_valid_with_members(node, map),
-        (CheckKind::List, Value::Array(list)) => list::is_valid_with_elements(node, list),
-        _ => passes_full_check(node, value),
-    }
-}
-
-#[inline(never)]
-fn passes_full_check(node: &PlanNode, value: &Value) -> bool {
-    check(node, value, None, &Path::ROOT, &mut FirstFailure).is_ok()
-}
-
 /// Validates a value that was `old` before. Returns the number of matches.
+// Inlined: most values are accepted here, and a call would take longer.
+#[inline(always)]
 fn check<S: Sink>(
     node: &PlanNode,
     value: &Value,
@@ -120,9 +52,21 @@ fn check<S: Sink>(
     sink: &mut S,
 ) -> Result<usize, Stop> {
     // Collecting walks go on: they count matches even where nothing can fail.
-    if !S::COLLECTS && !node.has(Features::LIMITS) {
+    if !S::COLLECTS && (!node.has(Features::LIMITS) || node.fast_check().accepts(value)) {
         return Ok(0);
     }
+    check_limited(node, value, old, at, sink)
+}
+
+/// Validates a value that may be invalid.
+#[inline(never)]
+fn check_limited<S: Sink>(
+    node: &PlanNode,
+    value: &Value,
+    old: Option<&Value>,
+    at: &Path<'_>,
+    sink: &mut S,
+) -> Result<usize, Stop> {
     let before = sink.failures();
     let matched = check_value(node, value, old, at, sink)?;
     // Compared only after a failure: most values are valid, and comparing them costs as much as checking them.
@@ -159,7 +103,8 @@ fn check_value<S: Sink>(
     // match, whatever it finds: the sums only serve to compare the branches of `anyOf` and `oneOf`.
     let checks = node.checks();
     let has_format = checks.is_some_and(|checks| checks.format.is_some());
-    if !type_names(node).is_empty() || has_format {
+    let has_type = !node.types().is_empty() || !type_names(node).is_empty();
+    if has_type || has_format {
         matched += 1 + usize::from(check_type(node, value, at, sink)?);
     }
     // The validator of junctors counts once more in its own result; those of numbers and lists below do so, too.
@@ -237,11 +182,6 @@ fn check_enum<S: Sink>(node: &PlanNode, value: &Value, at: &Path<'_>, sink: &mut
 
 /// The limits on the number of elements or members.
 type SizeLimits = (Option<i64>, Option<i64>);
-
-fn is_size_valid(size: usize, (min, max): SizeLimits) -> bool {
-    let size = i64::try_from(size).unwrap_or(i64::MAX);
-    min.is_none_or(|min| size >= min) && max.is_none_or(|max| size <= max)
-}
 
 /// Checks the number of elements or members; `what` names them.
 fn check_size<S: Sink>(

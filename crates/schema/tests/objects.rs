@@ -1,4 +1,4 @@
-//! Validation, pruning and defaulting of values, and dumps of plans.
+//! Validation, pruning and defaulting of values.
 #![expect(
     clippy::unwrap_used,
     clippy::needless_pass_by_value,
@@ -11,7 +11,7 @@ use scantling_schema::document::Schema;
 use scantling_schema::plan::{Plan, PlanCompiler};
 use scantling_schema::prune::{self, NullPolicy, UnknownFields, ValueRole};
 use scantling_schema::structural::Interner;
-use scantling_schema::validate::{Ratchet, is_valid, validate};
+use scantling_schema::validate::{Ratchet, validate};
 use scantling_schema::{default, immutable, listtype};
 use scantling_value::{Limits, Path, Value, yaml};
 
@@ -32,40 +32,6 @@ fn errors(schema: &str, object: &str, expect: Expect) {
     found.extend(listtype::duplicates(plan.root(), &object));
     let lines: String = found.iter().map(|e| format!("{e}\n")).collect();
     expect.assert_eq(&lines);
-}
-
-#[test]
-fn plans_are_readable() {
-    let plan = plan(
-        "
-type: object
-required: [spec]
-properties:
-  spec:
-    type: object
-    properties:
-      replicas: {type: integer, format: int32, minimum: 1, default: 3}
-      names: {type: array, maxItems: 5, x-kubernetes-list-type: set, items: {type: string, maxLength: 63, pattern: '^a'}}
-      port: {x-kubernetes-int-or-string: true, anyOf: [{type: integer}, {type: string}]}
-      raw: {type: object, x-kubernetes-preserve-unknown-fields: true, x-kubernetes-embedded-resource: true}
-      labels: {type: object, additionalProperties: {type: string, enum: [a, b]}, x-kubernetes-immutable-keys: true}
-    x-kubernetes-validations: [{rule: self.replicas < 10}]
-",
-    );
-    expect![[r#"
-        object; requires spec
-          spec: object; rule "self.replicas < 10"
-            labels: object; immutable keys
-              {}: string; in ["a", "b"]
-            names: array; set; items ..5
-              []: string; length ..63; matches "^a"
-            port: integer,string
-              anyOf: integer
-              anyOf: string
-            raw: object; open; resource
-            replicas: integer; default 3; value 1..; format int32
-    "#]]
-    .assert_eq(&plan.to_string());
 }
 
 #[test]
@@ -231,13 +197,6 @@ fn any_value() -> impl Strategy<Value = Value> {
 }
 
 proptest! {
-    #[test]
-    fn fast_path_agrees_with_full_validation(v in any_value()) {
-        let plan = plan(SCHEMA);
-        let errors = validate(plan.root(), &v, &Path::ROOT, None);
-        prop_assert_eq!(is_valid(plan.root(), &v), errors.is_empty());
-    }
-
     #[test]
     fn pruning_and_defaulting_are_idempotent(v in any_value()) {
         let plan = plan(SCHEMA);

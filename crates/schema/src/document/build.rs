@@ -1,13 +1,9 @@
 //! Builds the structural tree of a schema document.
 
-use super::properties_cache::PropertiesCache;
 use super::{NO_MEMBERS, Schema, number};
 use crate::structural::{self, Interner, Json, ListType, MapType, Mutability, Structural, Type, Union};
-use crate::structural::{
-    Extensions, InternKey, InternKeyAdditional, PatchStrategy, SchemaId, ValueValidation,
-};
-use scantling_value::{Map, Value};
-use std::ops::Range;
+use crate::structural::{Additional, Extensions, PatchStrategy, ValueValidation};
+use scantling_value::{Map, Str, Value};
 use std::sync::Arc;
 
 /// The document uses a keyword that CRDs must not use, so it has no structural form.
@@ -67,35 +63,26 @@ impl<'a> KeywordGroups<'a> {
         }
         groups
     }
-
-    /// Returns whether the schema has only a type.
-    fn is_type_alone(&self) -> bool {
-        let KeywordGroups {
-            ty: _,
-            nullable: _,
-            default,
-            properties,
-            items,
-            additional,
-            unsupported,
-            extensions,
-            validation,
-        } = self;
-        let others = *unsupported || *extensions || *validation;
-        !others && default.is_none() && properties.is_none() && items.is_none() && additional.is_none()
-    }
 }
 
 impl<'d> Schema<'d> {
     /// Builds the structural tree of this document, with nodes shared through the interner.
     pub fn structural(self, interner: &mut Interner) -> Result<Arc<Structural>, UnsupportedKeyword> {
-        StructuralBuilder::new(interner, BuildMode::Structure).shared(self.members)
+        StructuralBuilder {
+            interner,
+            mode: BuildMode::Structure,
+        }
+        .schema(self.members)
     }
 
     /// Builds the tree for validating values. Schemas that are not structural have one, too: a structural
     /// schema must not have `$schema`, but validators ignore it.
     pub fn for_values(self, interner: &mut Interner) -> Result<Arc<Structural>, UnsupportedKeyword> {
-        StructuralBuilder::new(interner, BuildMode::Values).shared(self.members)
+        StructuralBuilder {
+            interner,
+            mode: BuildMode::Values,
+        }
+        .schema(self.members)
     }
 
     /// Returns the keyword that prevents validation of values, without building a tree.
@@ -221,7 +208,7 @@ impl<'d> Schema<'d> {
     /// Collects the keywords that constrain values; `None` if there are none.
     fn validation(
         self,
-        build: &mut StructuralBuilder<'d, '_>,
+        build: &mut StructuralBuilder<'_>,
     ) -> Result<Option<Box<ValueValidation>>, UnsupportedKeyword> {
         let mut v = Box::<ValueValidation>::default();
         let mut has_junctors = false;
@@ -260,64 +247,34 @@ impl<'d> Schema<'d> {
         if has_junctors {
             let mut branches = |key| {
                 self.schemas(key)
-                    .map(|s| build.shared(s.members))
+                    .map(|s| build.schema(s.members))
                     .collect::<Result<Box<[_]>, _>>()
             };
             v.all_of = branches("allOf")?;
             v.one_of = branches("oneOf")?;
             v.any_of = branches("anyOf")?;
-            v.not = self.schema("not").map(|s| build.shared(s.members)).transpose()?;
+            v.not = self.schema("not").map(|s| build.schema(s.members)).transpose()?;
         }
         Ok((*v != ValueValidation::default()).then_some(v))
     }
 }
 
 /// Builds the structural tree of a document.
-struct StructuralBuilder<'d, 'i> {
+struct StructuralBuilder<'i> {
     interner: &'i mut Interner,
-    /// The fields of the nodes under construction, innermost last.
-    fields: Vec<SchemaId>,
-    properties_cache: PropertiesCache<'d>,
     mode: BuildMode,
 }
 
-impl<'d, 'i> StructuralBuilder<'d, 'i> {
-    fn new(interner: &'i mut Interner, mode: BuildMode) -> Self {
-        StructuralBuilder {
-            interner,
-            fields: Vec::new(),
-            properties_cache: PropertiesCache::new(),
-            mode,
-        }
-    }
-
-    /// Builds the tree of a document member by member: most schemas have two or three.
-    fn structural(&mut self, members: &'d Map) -> Result<SchemaId, UnsupportedKeyword> {
-        self.properties_cache.one_more();
+impl StructuralBuilder<'_> {
+    fn schema(&mut self, members: &Map) -> Result<Arc<Structural>, UnsupportedKeyword> {
         let groups = KeywordGroups::scan(members);
         let ty = Type::parse(groups.ty);
         let unknown_type = ty.is_none() && !groups.ty.is_empty();
-        if groups.is_type_alone() && !unknown_type {
-            return Ok(self.interner.type_alone(ty, groups.nullable));
-        }
-        self.detailed(members, &groups, ty)
-    }
-
-    /// Builds the tree of a document with more than a type.
-    #[inline(never)]
-    fn detailed(
-        &mut self,
-        members: &'d Map,
-        groups: &KeywordGroups<'d>,
-        ty: Option<Type>,
-    ) -> Result<SchemaId, UnsupportedKeyword> {
-        let unknown_type = ty.is_none() && !groups.ty.is_empty();
-        let mut draft = InternKey {
+        let mut out = Structural {
             ty,
             nullable: groups.nullable,
-            default: groups.default,
-            names: groups.properties,
-            ..InternKey::default()
+            default: groups.default.cloned().map(Json::from),
+            ..Structural::default()
         };
         if groups.unsupported || groups.extensions || groups.validation || unknown_type {
             let schema = Schema::from_members(members);
@@ -325,47 +282,27 @@ impl<'d, 'i> StructuralBuilder<'d, 'i> {
                 schema.supported(self.mode)?;
             }
             if groups.extensions {
-                draft.extensions = schema.extensions()?;
-                draft.rules = schema.rules().collect();
+                out.extensions = schema.extensions()?;
+                out.rules = schema.rules().collect();
             }
             if groups.validation || unknown_type {
-                draft.validation = schema.validation(self)?;
+                out.validation = schema.validation(self)?;
             }
         }
         let items = single_items(groups.items)?;
-        draft.items = items.map(|items| self.structural(items)).transpose()?;
-        draft.additional = match groups.additional {
-            Some(Value::Object(values)) => Some(InternKeyAdditional::Schema(self.structural(values)?)),
-            Some(any) => Some(InternKeyAdditional::Any(any.as_bool().unwrap_or(false))),
+        out.items = items.map(|items| self.schema(items)).transpose()?;
+        out.additional = match groups.additional {
+            Some(Value::Object(values)) => Some(Additional::Schema(self.schema(values)?)),
+            Some(any) => Some(Additional::Any(any.as_bool().unwrap_or(false))),
             None => None,
         };
-        if let Some(properties) = groups.properties {
-            let known = match self.properties_cache.find(properties) {
-                Some(known) => known,
-                None => self.fields(properties)?,
-            };
-            draft.properties = self.properties_cache.slots(known);
-        }
-        Ok(self.interner.intern(draft))
-    }
-
-    /// Builds the trees of fields.
-    fn fields(&mut self, properties: &'d Map) -> Result<Range<usize>, UnsupportedKeyword> {
-        // The fields of nested schemas use the same vector; each level removes its own.
-        let first = self.fields.len();
-        for (_, document) in properties.iter() {
-            let field = self.structural(document.as_object().unwrap_or(&NO_MEMBERS))?;
-            self.fields.push(field);
-        }
-        Ok(self
-            .properties_cache
-            .remember(properties, self.fields.drain(first..)))
-    }
-
-    /// Builds the tree of a document and returns the shared node.
-    fn shared(&mut self, members: &'d Map) -> Result<Arc<Structural>, UnsupportedKeyword> {
-        let slot = self.structural(members)?;
-        Ok(self.interner.schema(slot))
+        let properties = groups.properties.into_iter().flat_map(Map::iter);
+        let property = |(name, document): (&Str, &Value)| {
+            let schema = self.schema(document.as_object().unwrap_or(&NO_MEMBERS))?;
+            Ok((name.clone(), schema))
+        };
+        out.properties = properties.map(property).collect::<Result<_, _>>()?;
+        Ok(self.interner.intern(out))
     }
 }
 

@@ -1,9 +1,7 @@
 //! Compiles structural schemas to plan nodes.
 
 use super::members::FieldHeader;
-use super::{
-    CheckKind, FastCheck, Features, OutOfTypeBounds, Plan, PlanNode, PlanPurpose, Types, ValueChecks, weight,
-};
+use super::{FastCheck, Features, OutOfTypeBounds, Plan, PlanNode, PlanPurpose, Types, ValueChecks, weight};
 use crate::enumeration::EnumSet;
 use crate::format::Format;
 use crate::meta::{self, MalformedFields};
@@ -126,7 +124,7 @@ impl PlanCompiler {
             .as_deref()
             .map(|v| Box::new(self.checks(v, types)));
         let limits = schema.validation.as_deref().zip(checks.as_deref());
-        let (fast_check, check_kind) = (FastCheck::new(types, limits), CheckKind::new(types, limits));
+        let fast_check = FastCheck::new(types, limits);
 
         let mut here = Features::default();
         here.set(Features::DEFAULT, schema.default.is_some());
@@ -174,7 +172,6 @@ impl PlanCompiler {
             schema: Arc::clone(schema),
             types,
             fast_check,
-            check_kind,
             here,
             below,
             within,

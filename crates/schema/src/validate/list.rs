@@ -1,33 +1,11 @@
 //! Lists: `minItems`, `maxItems`, `uniqueItems` and `items`.
 
 use super::sink::{Sink, Stop};
-use super::{SizeLimits, check_size, is_size_valid};
+use super::{SizeLimits, check_size};
 use crate::plan::PlanNode;
 use crate::structural::ValueValidation;
-use scantling_value::{Path, Value, deadline};
+use scantling_value::{Path, Value};
 use std::collections::HashMap;
-
-#[inline(never)]
-pub(super) fn is_valid_with_elements(node: &PlanNode, list: &[Value]) -> bool {
-    deadline::tick_for(list.len());
-    is_valid(node, list, super::is_valid)
-}
-
-/// Returns whether a list is valid; `is_element_valid` checks its elements.
-#[inline]
-pub(super) fn is_valid(
-    node: &PlanNode,
-    list: &[Value],
-    mut is_element_valid: impl FnMut(&PlanNode, &Value) -> bool,
-) -> bool {
-    if let Some(limits) = node.limits()
-        && (!is_size_valid(list.len(), size_limits(limits)) || (limits.unique_items && has_duplicates(list)))
-    {
-        return false;
-    }
-    node.items()
-        .is_none_or(|items| list.iter().all(|item| is_element_valid(items, item)))
-}
 
 /// Checks a list and its elements. Returns the number of matches.
 pub(super) fn check<S: Sink>(
@@ -41,7 +19,11 @@ pub(super) fn check<S: Sink>(
     // go-openapi checks the elements before the size.
     if let Some(items) = node.items() {
         let old = old.and_then(|old| sink.correlate(node, old));
+        let unchanged = sink.unchanged_elements(at);
         for (i, item) in list.iter().enumerate() {
+            if unchanged.get(i) == Some(&true) {
+                continue;
+            }
             let before = old.as_ref().and_then(|old| old.get(item));
             matched += super::check(items, item, before, &at.index(i), sink)?;
         }

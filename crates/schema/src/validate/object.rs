@@ -1,53 +1,10 @@
 //! Objects: `minProperties`, `maxProperties`, `properties`, `additionalProperties` and `required`.
 
 use super::sink::{Sink, Stop};
-use super::{SizeLimits, check_size, is_size_valid, is_valid_kind, needs_check};
+use super::{SizeLimits, check_size};
 use crate::plan::{Features, FieldLookup, PlanNode};
 use crate::structural::{Additional, ValueValidation};
-use scantling_value::{Map, Path, Value, deadline};
-
-#[inline(never)]
-pub(super) fn is_valid_with_members(node: &PlanNode, map: &Map) -> bool {
-    deadline::tick_for(map.len());
-    is_valid(node, map, |_, node, value| is_valid_kind(node, value))
-}
-
-/// Returns whether an object is valid. `is_member_valid` checks the members that their type or byte length alone does
-/// not accept.
-#[inline]
-pub(super) fn is_valid(
-    node: &PlanNode,
-    map: &Map,
-    is_member_valid: impl Fn(&str, &PlanNode, &Value) -> bool,
-) -> bool {
-    let limits = node.limits();
-    if limits.is_some_and(|limits| !is_size_valid(map.len(), size_limits(limits))) {
-        return false;
-    }
-    let mut fields = FieldLookup::new(node);
-    let mut required = 0;
-    for (name, value) in map.entries() {
-        let valid = if let Some(field) = fields.find(name) {
-            required += usize::from(field.required);
-            field.fast_check.accepts(value)
-                || !field.has(Features::LIMITS)
-                || fields
-                    .found()
-                    .is_none_or(|field| is_member_valid(name, field, value))
-        } else if let Some(additional) = node.additional() {
-            !needs_check(additional, value) || is_member_valid(name, additional, value)
-        } else {
-            !is_closed(node)
-        };
-        if !valid {
-            return false;
-        }
-    }
-    // A name may be repeated in `required`.
-    limits.is_none_or(|limits| {
-        required >= limits.required.len() || limits.required.iter().all(|name| map.contains_key(name))
-    })
-}
+use scantling_value::{Map, Path, Value};
 
 /// Checks an object and its members. Returns the number of matches.
 pub(super) fn check<S: Sink>(
@@ -66,16 +23,19 @@ pub(super) fn check<S: Sink>(
     let mut fields = FieldLookup::new(node);
     let mut required = 0;
     for (name, value) in map.iter() {
-        // At the root, these name the type that both objects were converted to, so their old value is
-        // unknown.
-        let hidden = at.is_root() && (name == "kind" || name == "apiVersion");
+        // At the root, these name the type that both objects were converted to, so their old value is unknown.
+        let hidden = || at.is_root() && (name == "kind" || name == "apiVersion");
         // A closure: members without a schema need no old value.
-        let before = || old.filter(|_| !hidden).and_then(|old| old.get(name));
-        if let Some(field) = fields.find(name)
-            && let Some(node) = fields.found()
-        {
+        let before = || old.filter(|_| !hidden()).and_then(|old| old.get(name));
+        if let Some(field) = fields.find(name) {
             required += usize::from(field.required);
-            matched += super::check(node, value, before(), &at.field(name), sink)?;
+            // The header tells whether the node needs to be read at all.
+            if !S::COLLECTS && (field.fast_check.accepts(value) || !field.has(Features::LIMITS)) {
+                continue;
+            }
+            if let Some(node) = fields.found() {
+                matched += super::check(node, value, before(), &at.field(name), sink)?;
+            }
         } else if let Some(additional) = node.additional() {
             matched += super::check(additional, value, before(), &at.key(name), sink)?;
         } else if is_closed(node) {

@@ -33,6 +33,9 @@ pub(crate) trait Sink {
     /// Returns the old elements of a keyed list for lookup by new elements.
     fn correlate<'o>(&self, node: &'o PlanNode, old: &'o Value) -> Option<OldList<'o>>;
 
+    /// True for each element of a list that an update is known to leave unchanged; empty if nothing is known.
+    fn unchanged_elements(&self, at: &Path<'_>) -> Vec<bool>;
+
     /// Validates a branch of a junctor on its own.
     fn attempt(&self, branch: &PlanNode, value: &Value, at: &Path<'_>) -> Attempt;
 
@@ -54,9 +57,12 @@ impl Attempt {
 }
 
 /// Stops at the first failure.
-pub(crate) struct FirstFailure;
+pub(crate) struct FirstFailure<'a> {
+    pub(crate) prefix: &'a Path<'a>,
+    pub(crate) unchanged: Option<&'a UnchangedElements>,
+}
 
-impl Sink for FirstFailure {
+impl Sink for FirstFailure<'_> {
     const COLLECTS: bool = false;
 
     fn fail(&mut self, _: &Path<'_>, _: impl FnOnce(&ErrorSite<'_>) -> FieldError) -> Result<(), Stop> {
@@ -77,8 +83,18 @@ impl Sink for FirstFailure {
         None
     }
 
+    #[inline]
+    fn unchanged_elements(&self, at: &Path<'_>) -> Vec<bool> {
+        self.unchanged
+            .map_or_else(Vec::new, |known| known.elements(self.prefix, at))
+    }
+
     fn attempt(&self, branch: &PlanNode, value: &Value, at: &Path<'_>) -> Attempt {
-        let answer = super::check(branch, value, None, at, &mut FirstFailure);
+        let mut first = FirstFailure {
+            prefix: self.prefix,
+            unchanged: None,
+        };
+        let answer = super::check(branch, value, None, at, &mut first);
         Attempt {
             // Matches choose among failed branches whose errors are reported, and this sink reports none.
             matched: 0,
@@ -165,6 +181,11 @@ impl Sink for CollectErrors<'_> {
 
     fn correlate<'o>(&self, node: &'o PlanNode, old: &'o Value) -> Option<OldList<'o>> {
         OldList::for_value(node, old)
+    }
+
+    fn unchanged_elements(&self, at: &Path<'_>) -> Vec<bool> {
+        let known = self.ratchet.and_then(Ratchet::unchanged_elements);
+        known.map_or_else(Vec::new, |known| known.elements(self.prefix, at))
     }
 
     fn attempt(&self, branch: &PlanNode, value: &Value, at: &Path<'_>) -> Attempt {

@@ -4,26 +4,6 @@ use super::sink::{Sink, Stop};
 use crate::plan::PlanNode;
 use scantling_value::{Path, deadline};
 
-/// Returns whether a string is valid, including its enumeration.
-#[inline(never)]
-pub(super) fn is_valid(node: &PlanNode, text: &str) -> bool {
-    let (Some(limits), Some(checks)) = (node.limits(), node.checks()) else {
-        return true;
-    };
-    deadline::tick_over(text);
-    limits.max_length.is_none_or(|max| !is_longer(text, max))
-        && limits.min_length.is_none_or(|min| !is_shorter(text, min))
-        && checks
-            .pattern
-            .as_ref()
-            .is_none_or(|pattern| pattern.is_match(text))
-        && checks
-            .format
-            .as_ref()
-            .is_none_or(|format| !format.is_for_strings() || format.matches(text))
-        && (limits.enumeration.is_empty() || checks.listed.contains_text(text))
-}
-
 /// Checks a string. Returns the number of matches.
 pub(super) fn check<S: Sink>(
     node: &PlanNode,

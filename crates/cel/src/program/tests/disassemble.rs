@@ -3,14 +3,13 @@
 //! Fields that the checker knows are written `.name`, other names `["name"]`. Variables of comprehensions are numbered.
 //! The cost of a call follows its name.
 
-use super::Program;
-use super::op::{
+use crate::overload::Overload;
+use crate::program::Program;
+use crate::program::op::{
     Attribute, AttributeMode, AttributeRoot, ElementOp, FoldOp, FoldStep, Insertion, Op, Qualifier,
     QualifierKey,
 };
-use crate::overload::Overload;
 use crate::run::Actual;
-use crate::stack::with_room;
 use crate::val::Owned;
 use std::fmt::{self, Write};
 use std::sync::Arc;
@@ -22,8 +21,7 @@ impl fmt::Display for Program {
             text: String::new(),
             level: 0,
         };
-        // Recurses like the evaluation, so it needs as much stack.
-        with_room(self.levels, || disassembly.op(&self.root));
+        disassembly.op(&self.root);
         f.write_str(&disassembly.text)
     }
 }

@@ -1,6 +1,6 @@
-//! A stable text dump of a plan, for debugging and snapshots.
+//! A stable text dump of a plan.
 
-use super::{Features, Plan, PlanNode};
+use crate::plan::{Features, Plan, PlanNode};
 use crate::structural::{Additional, ListType, Mutability, ValueValidation};
 use scantling_value::go;
 use std::fmt::{self, Write as _};

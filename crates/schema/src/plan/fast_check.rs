@@ -1,4 +1,4 @@
-//! The cheapest validity checks of a value.
+//! Validity checks that read only the type or the byte length of a value.
 
 use super::{Types, ValueChecks};
 use crate::structural::ValueValidation;
@@ -40,35 +40,6 @@ impl FastCheck {
                 u32::try_from(text.len()).is_ok_and(|len| min <= len && len <= max)
             }
             (FastCheck::Texts(..), _) => false,
-        }
-    }
-}
-
-/// The check for a value that the fast check does not accept.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum CheckKind {
-    /// A string: length, pattern, format and enumeration.
-    Text,
-    /// An object: the number of members, and each member.
-    Object,
-    /// A list: the number of elements, and each element.
-    List,
-    /// All keywords.
-    Full,
-}
-
-impl CheckKind {
-    pub(super) fn new(types: Types, limits: Option<(&ValueValidation, &ValueChecks)>) -> Self {
-        let is_about_size = limits.is_none_or(|(limits, checks)| {
-            !checks.junctors && checks.format.is_none() && limits.enumeration.is_empty()
-        });
-        match types {
-            Types::STRING | Types::INT_OR_STRING if limits.is_some_and(|(_, checks)| checks.pass_texts()) => {
-                CheckKind::Text
-            }
-            Types::OBJECT if is_about_size => CheckKind::Object,
-            Types::ARRAY if is_about_size => CheckKind::List,
-            _ => CheckKind::Full,
         }
     }
 }

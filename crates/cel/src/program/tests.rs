@@ -1,10 +1,12 @@
 //! Snapshots of compiled programs: changes to lowering show here.
 
+mod disassemble;
+
+use crate::env::Env;
+use crate::kubernetes::{KubernetesVersion, for_stored_expressions};
+use crate::program::Program;
+use crate::shape::{ListType, Shape, ShapeKind};
 use expect_test::expect_file;
-use scantling_cel::env::Env;
-use scantling_cel::kubernetes::{KubernetesVersion, for_stored_expressions};
-use scantling_cel::program::Program;
-use scantling_cel::shape::{ListType, Shape, ShapeKind};
 use std::fmt::Write;
 use std::sync::Arc;
 
@@ -80,5 +82,5 @@ fn disassembly() {
         let program = Program::compile(&env, &checked).expect(expression);
         writeln!(listings, "# {expression}\n{program}").expect("text takes whatever is written");
     }
-    expect_file!["data/disassembly.txt"].assert_eq(&listings);
+    expect_file!["tests/disassembly.txt"].assert_eq(&listings);
 }

@@ -21,7 +21,7 @@ pub(crate) mod rule;
 pub(crate) mod tolerations;
 pub(crate) mod update;
 
-pub(crate) use rule::{Rule, apply};
+pub(crate) use rule::{Rule, check_fields};
 
 use crate::Cursor;
 use scantling_value::{BadValue, ErrorList, FieldError, Value};

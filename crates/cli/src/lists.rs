@@ -46,7 +46,7 @@ impl DocumentPart<'_> {
 }
 
 /// Splits large lists in documents.
-pub(crate) fn cut(documents: Vec<Document<'_>>) -> Vec<DocumentPart<'_>> {
+pub(crate) fn split_large_lists(documents: Vec<Document<'_>>) -> Vec<DocumentPart<'_>> {
     let mut all = Vec::with_capacity(documents.len());
     for document in documents {
         let found = if document.text.len() < LARGE {
@@ -240,7 +240,7 @@ fn begins_with_field(content: &[u8]) -> Option<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::{LARGE, cut};
+    use super::{LARGE, split_large_lists};
     use crate::input::{Notation, Start};
     use crate::locate::DocumentLocator;
     use crate::split;
@@ -254,7 +254,7 @@ mod tests {
         let file: Arc<str> = "f".into();
         let (documents, problems) = split::split(&file, text.as_bytes(), notation, Start::default());
         assert!(problems.is_empty());
-        let cuts = cut(documents);
+        let cuts = split_large_lists(documents);
         let mut out = String::new();
         for cut in &cuts {
             cut.with(|document| document.objects().unwrap())
@@ -373,7 +373,7 @@ mod tests {
         for (notation, text) in cases {
             let text = padded(text, notation);
             let (documents, _) = split::split(&file, text.as_bytes(), notation, Start::default());
-            assert_eq!(cut(documents).len(), 1, "{}", text.trim_end());
+            assert_eq!(split_large_lists(documents).len(), 1, "{}", text.trim_end());
         }
     }
 }

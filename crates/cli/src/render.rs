@@ -224,7 +224,7 @@ impl Report {
         }
         // The buffer is flushed here: `Drop` would ignore an error.
         let flushed = self.out.flush();
-        written(self.failed.map_or(flushed, Err))
+        ignore_broken_pipe(self.failed.map_or(flushed, Err))
     }
 
     fn write(&mut self, text: &str) {
@@ -274,10 +274,10 @@ fn unwritable(why: &dyn std::fmt::Display) -> Problem {
 /// Writes to standard output. A reader that closes the pipe is not an error.
 pub(crate) fn write(text: impl AsRef<[u8]>) -> Result<(), Problem> {
     let mut out = std::io::stdout().lock();
-    written(out.write_all(text.as_ref()).and_then(|()| out.flush()))
+    ignore_broken_pipe(out.write_all(text.as_ref()).and_then(|()| out.flush()))
 }
 
-fn written(result: std::io::Result<()>) -> Result<(), Problem> {
+fn ignore_broken_pipe(result: std::io::Result<()>) -> Result<(), Problem> {
     // The reader has seen enough, as with `| head`.
     match result {
         Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => {

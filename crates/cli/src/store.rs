@@ -14,8 +14,8 @@ pub(crate) fn run(flags: &Store) -> Result<ExitStatus, Problem> {
     let directory = serve::data_directory(flags.data_dir.as_deref())?.join("store");
     match &flags.command {
         StoreCommand::Check => check(&directory)?,
-        StoreCommand::Export { file } => write(&directory, file)?,
-        StoreCommand::Import { file } => read(&directory, file)?,
+        StoreCommand::Export { file } => export_to(&directory, file)?,
+        StoreCommand::Import { file } => import_from(&directory, file)?,
     }
     Ok(ExitStatus::Success)
 }
@@ -28,7 +28,7 @@ fn check(directory: &Path) -> Result<(), Problem> {
     ))
 }
 
-fn write(directory: &Path, file: &Path) -> Result<(), Problem> {
+fn export_to(directory: &Path, file: &Path) -> Result<(), Problem> {
     let failed = |e: &dyn std::fmt::Display| Problem::new(format!("cannot write {}", file.display()), e);
     let store = EmbeddedStore::read(directory).map_err(|e| Problem::new("cannot export", e))?;
     let runtime = crate::runtime()?;
@@ -64,7 +64,7 @@ fn is_stream(file: &Path) -> bool {
         .is_ok_and(|data| !data.is_file() && !data.is_dir())
 }
 
-fn read(directory: &Path, file: &Path) -> Result<(), Problem> {
+fn import_from(directory: &Path, file: &Path) -> Result<(), Problem> {
     let input: Box<dyn Read> = if file.as_os_str() == "-" {
         Box::new(std::io::stdin())
     } else {

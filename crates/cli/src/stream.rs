@@ -124,7 +124,7 @@ fn all<T: Send>(
     problems: Vec<Problem>,
     work: &(impl Fn(&DocumentPart<'_>) -> T + Sync),
 ) -> Vec<Result<T, Problem>> {
-    let cuts = lists::cut(documents);
+    let cuts = lists::split_large_lists(documents);
     // A few documents take less time than waking the other threads.
     let mut done: Vec<Result<T, Problem>> = if cuts.len() < SHARED {
         cuts.iter().map(|cut| Ok(work(cut))).collect()

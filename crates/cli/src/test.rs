@@ -347,7 +347,7 @@ impl Tests<'_> {
                     && !outcome.failures.is_empty()
                     && outcome.has_run
                 {
-                    updates.push(update::Update::new(case, &outcome));
+                    updates.push(update::NewExpectation::new(case, &outcome));
                     updated_items.push(results.items.len());
                 }
                 results.items.push(CaseReport {

@@ -122,8 +122,8 @@ impl JsonPatch {
             deadline::tick();
             // An operation that cannot be executed on the text counts as successful here; `apply` reports its
             // error.
-            let holds = texts.as_deref_mut().and_then(TextPatcher::step).unwrap_or(true);
-            apply(operation, &mut document, holds, &mut copied).map_err(JsonPatchError::Failed)?;
+            let test_passed = texts.as_deref_mut().and_then(TextPatcher::step).unwrap_or(true);
+            execute(operation, &mut document, test_passed, &mut copied).map_err(JsonPatchError::Failed)?;
         }
         Ok(document.into_value())
     }
@@ -132,9 +132,14 @@ impl JsonPatch {
 const MISSING: &str = "missing value";
 const TEST_FAILED: &str = "test failed";
 
-/// Executes an operation. `holds` is the result of a `test`, which is evaluated before; `copied` accumulates
+/// Executes an operation. `test_passed` is the result of a `test`, which is evaluated before; `copied` accumulates
 /// the size of copies.
-fn apply<T: Tree>(operation: &Map, document: &mut T, holds: bool, copied: &mut usize) -> Result<(), String> {
+fn execute<T: Tree>(
+    operation: &Map,
+    document: &mut T,
+    test_passed: bool,
+    copied: &mut usize,
+) -> Result<(), String> {
     // A null member counts as absent.
     let text = |name: &str| match operation.get(name) {
         None | Some(Value::Null) => Err(MISSING.to_owned()),
@@ -210,7 +215,7 @@ fn apply<T: Tree>(operation: &Map, document: &mut T, holds: bool, copied: &mut u
             add(container, &key, value.into())
                 .map_err(|e| format!("error while adding value during copy: {e}"))
         }
-        "test" => test(document, text("path"), holds),
+        "test" => test(document, text("path"), test_passed),
         other => Err(format!("Unexpected kind: {other}")),
     }
 }
@@ -262,14 +267,14 @@ fn replace<T: Tree>(operation: &Map, document: &mut T, path: Result<&str, String
     Ok(())
 }
 
-fn test<T: Tree>(document: &mut T, path: Result<&str, String>, holds: bool) -> Result<(), String> {
+fn test<T: Tree>(document: &mut T, path: Result<&str, String>, test_passed: bool) -> Result<(), String> {
     let path = path.map_err(|e| missing("test operation failed to decode path", "path", &e))?;
     if !path.is_empty() {
         let (container, key) = find(document, path)
             .ok_or_else(|| format!("test operation does not apply: is missing path: {path}: {MISSING}"))?;
         get(container, &key).map_err(|e| format!("error in test for path: '{path}': {e}"))?;
     }
-    if holds {
+    if test_passed {
         Ok(())
     } else {
         Err(format!("testing value {path} failed: {TEST_FAILED}"))

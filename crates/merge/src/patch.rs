@@ -247,7 +247,10 @@ impl<'t> Patch<'t> {
     /// Returns a strategic merge patch as an error message shows it.
     pub fn describe_consumed(&self, document: &Value) -> Option<String> {
         match &self.content {
-            PatchContent::Strategic(patch) => Some(go::value_v(&strategic::spent(document, patch.clone()))),
+            PatchContent::Strategic(patch) => Some(go::value_v(&strategic::patch_after_apply(
+                document,
+                patch.clone(),
+            ))),
             PatchContent::Json(_) | PatchContent::Merge(_) | PatchContent::Apply(_) => None,
         }
     }

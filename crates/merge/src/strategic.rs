@@ -85,14 +85,14 @@ pub fn apply(document: Value, patch: Value, schema: &Structural) -> Result<Value
 
 /// Returns the patch as kube-apiserver leaves it after applying it: executed directives and deletions without
 /// a target are removed.
-pub fn spent(document: &Value, mut patch: Value) -> Value {
+pub fn patch_after_apply(document: &Value, mut patch: Value) -> Value {
     if let (Value::Object(document), Value::Object(patch)) = (document, &mut patch) {
-        spend(document, patch);
+        remove_executed(document, patch);
     }
     patch
 }
 
-fn spend(original: &Map, patch: &mut Map) {
+fn remove_executed(original: &Map, patch: &mut Map) {
     // The directive decides about the whole object, so nothing below it is executed.
     if let Some(directive) = patch.get(PATCH) {
         if directive.as_str() == Some("replace") {
@@ -108,7 +108,7 @@ fn spend(original: &Map, patch: &mut Map) {
     patch.retain(|key, _| key != RETAIN_KEYS && !key.starts_with(SET_ORDER) && !orders.contains(key));
     for (key, change) in patch.iter_mut() {
         match (original.get(key), change) {
-            (Some(Value::Object(old)), Value::Object(new)) => spend(old, new),
+            (Some(Value::Object(old)), Value::Object(new)) => remove_executed(old, new),
             (Some(Value::Array(_)), Value::Array(_)) => {}
             (_, new) => prune_nulls(new),
         }

@@ -15,7 +15,7 @@ pub fn dns1123_label(s: &str) -> Vec<String> {
             errors.push("must not contain dots".into());
         }
     } else {
-        errors.push(form(
+        errors.push(format_message(
             "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and \
              end with an alphanumeric character",
             &["my-name", "123-abc"],
@@ -33,7 +33,7 @@ pub fn dns1123_subdomain(s: &str) -> Vec<String> {
 fn subdomain(s: &str, unit: &str) -> Vec<String> {
     let mut errors = too_long(s, 253, unit);
     if !is_subdomain(s) {
-        errors.push(form(
+        errors.push(format_message(
             "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must \
              start and end with an alphanumeric character",
             &["example.com"],
@@ -47,7 +47,7 @@ fn subdomain(s: &str, unit: &str) -> Vec<String> {
 pub fn dns1035_label(s: &str) -> Vec<String> {
     let mut errors = too_long(s, 63, "characters");
     if !is_label(s) {
-        errors.push(form(
+        errors.push(format_message(
             "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic \
              character, and end with an alphanumeric character",
             &["my-name", "abc-123"],
@@ -62,7 +62,7 @@ pub fn config_key(s: &str) -> Vec<String> {
     let mut errors = too_long(s, 253, "characters");
     let is_plain = |b: u8| b.is_ascii_alphanumeric() || b"-._".contains(&b);
     if s.is_empty() || !s.bytes().all(is_plain) {
-        errors.push(form(
+        errors.push(format_message(
             "a valid config key must consist of alphanumeric characters, '-', '_' or '.'",
             &["key.name", "KEY_NAME", "key-name"],
             "[-._a-zA-Z0-9]+",
@@ -98,7 +98,7 @@ pub fn label_key(s: &str) -> Vec<String> {
             name
         }
         _ => {
-            let text = form(&format!("a valid label key {FORM}"), EXAMPLES, QUALIFIED);
+            let text = format_message(&format!("a valid label key {FORM}"), EXAMPLES, QUALIFIED);
             return vec![format!(
                 "{text} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
             )];
@@ -114,7 +114,7 @@ pub fn label_key(s: &str) -> Vec<String> {
         );
     }
     if !is_qualified(name) {
-        errors.push(format!("name part {}", form(FORM, EXAMPLES, QUALIFIED)));
+        errors.push(format!("name part {}", format_message(FORM, EXAMPLES, QUALIFIED)));
     }
     errors
 }
@@ -123,7 +123,7 @@ pub fn label_key(s: &str) -> Vec<String> {
 pub fn label_value(s: &str) -> Vec<String> {
     let mut errors = too_long(s, 63, "bytes");
     if !s.is_empty() && !is_qualified(s) {
-        errors.push(form(
+        errors.push(format_message(
             "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must \
              start and end with an alphanumeric character",
             &["MyValue", "my_value", "12345"],
@@ -176,7 +176,7 @@ fn too_long(s: &str, max: usize, unit: &str) -> Vec<String> {
 }
 
 /// Formats the error that describes the required syntax, with examples and the pattern.
-pub fn form(rule: &str, examples: &[&str], pattern: &str) -> String {
+pub fn format_message(rule: &str, examples: &[&str], pattern: &str) -> String {
     let examples: Vec<String> = examples.iter().map(|e| format!("'{e}', ")).collect();
     let examples = match examples.is_empty() {
         true => String::new(),

@@ -168,7 +168,7 @@ impl Pass {
         let Some(extension) = first_mutability(items) else {
             return;
         };
-        let lowered = below(items, "self[i]", "oldSelf[i]", 0)
+        let lowered = constraints_below(items, "self[i]", "oldSelf[i]", 0)
             .and_then(|limits| {
                 // The extension may be below a set, whose elements never change.
                 let limits = limits.unwrap_or_else(|| "true".to_owned());
@@ -452,7 +452,7 @@ fn contains(schema: &Map, whole: &str, part: &str) -> Result<String, Reason> {
 
 /// The expression that everything at and below a schema keeps its mutability, between two existing values;
 /// `None` if nothing limits changes. For values that cannot have a transition rule.
-fn below(schema: &Map, new: &str, old: &str, depth: usize) -> Result<Option<String>, Reason> {
+fn constraints_below(schema: &Map, new: &str, old: &str, depth: usize) -> Result<Option<String>, Reason> {
     let mut tests = Vec::new();
     match mutability_of(schema) {
         Some(Mutability::Immutable) => return equality::equal(schema, new, old).map(Some),
@@ -476,27 +476,29 @@ fn below(schema: &Map, new: &str, old: &str, depth: usize) -> Result<Option<Stri
             // Its own mutability has been handled above.
             let mut inner = property.clone();
             take_mutability(&mut inner);
-            if let Some(test) = below(&inner, &a, &b, depth)? {
+            if let Some(test) = constraints_below(&inner, &a, &b, depth)? {
                 tests.push(format!("(!has({a}) || !has({b}) || ({test}))"));
             }
         }
     }
     if let Some(Value::Object(values)) = schema.get("additionalProperties") {
         let k = format!("k{depth}");
-        if let Some(test) = below(values, &format!("{new}[{k}]"), &format!("{old}[{k}]"), depth + 1)? {
+        if let Some(test) =
+            constraints_below(values, &format!("{new}[{k}]"), &format!("{old}[{k}]"), depth + 1)?
+        {
             tests.push(format!("{new}.all({k}, !({k} in {old}) || ({test}))"));
         }
     }
     if let Some(Value::Object(items)) = schema.get("items")
         && first_mutability(items).is_some()
     {
-        tests.extend(below_items(schema, items, new, old, depth)?);
+        tests.extend(constraints_below_items(schema, items, new, old, depth)?);
     }
     let tests: Vec<String> = tests.into_iter().map(|test| format!("({test})")).collect();
     Ok((!tests.is_empty()).then(|| tests.join(" && ")))
 }
 
-fn below_items(
+fn constraints_below_items(
     list: &Map,
     items: &Map,
     new: &str,
@@ -508,12 +510,12 @@ fn below_items(
         Correlation::Keys => {
             let (x, y) = (format!("x{depth}"), format!("y{depth}"));
             let same = same_keys(&list_keys(list), &x, &y)?;
-            let test = below(items, &x, &y, depth + 1)?;
+            let test = constraints_below(items, &x, &y, depth + 1)?;
             Ok(test.map(|test| format!("{new}.all({x}, {old}.all({y}, !({same}) || ({test})))")))
         }
         Correlation::Index => {
             let i = format!("i{depth}");
-            let test = below(items, &format!("{new}[{i}]"), &format!("{old}[{i}]"), depth + 1)?;
+            let test = constraints_below(items, &format!("{new}[{i}]"), &format!("{old}[{i}]"), depth + 1)?;
             let length = list_length(list)?;
             Ok(test.map(|test| for_each_index(length, &i, new, old, &test)))
         }

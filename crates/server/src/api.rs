@@ -214,7 +214,7 @@ impl Api {
                 };
                 let work = self.guarded(&head, target, body, &label, when_full, &flow);
                 let (reply, permit) = work.await;
-                self.held(&head, reply, permit, gzip)
+                self.charge_until_sent(&head, reply, permit, gzip)
             }
             Err(e) => (
                 access::refusal(e, Reply::error(e, head.accept())),
@@ -268,7 +268,7 @@ impl Api {
     }
 
     /// Charges a reply for the memory it takes until it is sent, or refuses the request.
-    fn held(
+    fn charge_until_sent(
         &self,
         head: &RequestMeta,
         reply: Reply,

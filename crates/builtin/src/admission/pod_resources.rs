@@ -1,6 +1,6 @@
 //! The resource requests and limits of pods.
 
-use crate::checks::amounts::{self, add, aggregate, raise};
+use crate::checks::amounts::{self, add, aggregate, max_each};
 use crate::checks::resources::is_huge_pages;
 use scantling_value::Value;
 use std::cmp::Ordering;
@@ -84,7 +84,7 @@ pub(super) fn in_use(pod: &Value, bound: AmountList) -> Amounts {
     };
     for fields in sources {
         let known = aggregate(pod.get("spec"), |container| of_status(container, fields));
-        raise(&mut total, &known);
+        max_each(&mut total, &known);
     }
     add_overhead(pod, bound, with_pod_level(pod, bound, total))
 }

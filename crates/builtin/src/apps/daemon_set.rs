@@ -2,7 +2,7 @@
 
 use super::{GROUP, rolling_update, template};
 use crate::checks::update::{keep, same_of};
-use crate::checks::{Report, Rule, apply, labels, numbers};
+use crate::checks::{Report, Rule, check_fields, labels, numbers};
 use crate::prepare::{self, object_if_set, object_in, set_default, set_default_text};
 use crate::{BuiltinKind, Context, Cursor, KindFacts, Operation, Subresource, Write};
 use scantling_value::{ErrorList, Map, Value};
@@ -88,7 +88,7 @@ impl BuiltinKind for DaemonSet {
         let root = Cursor::root(object);
         if write.subresource == Subresource::Status {
             let status = root.field("status");
-            apply(STATUS_RULES, &status, errors);
+            check_fields(STATUS_RULES, &status, errors);
             if let Some(old) = write.old() {
                 template::check_collision_count(&status, old, errors);
             }

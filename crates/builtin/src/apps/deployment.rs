@@ -2,7 +2,7 @@
 
 use super::template::{self, MORE_THAN_REPLICAS, StatusLimits};
 use super::{GROUP, rolling_update};
-use crate::checks::{Report, Rule, apply, numbers, update};
+use crate::checks::{Report, Rule, check_fields, numbers, update};
 use crate::prepare::{self, object_in, set_default, set_default_text};
 use crate::{BuiltinKind, Context, Cursor, KindFacts, Operation, Subresource, Write};
 use scantling_value::{ErrorList, Map, Value};
@@ -151,7 +151,7 @@ fn check_rolling_update(rolling: &Cursor<'_, '_>, errors: &mut ErrorList) {
 }
 
 fn check_status(status: &Cursor<'_, '_>, write: &Write<'_>, errors: &mut ErrorList) {
-    apply(STATUS_RULES, status, errors);
+    check_fields(STATUS_RULES, status, errors);
     template::check_limits(status, STATUS_LIMITS, errors);
     if let Some(old) = write.old() {
         template::check_collision_count(status, old, errors);

@@ -2,7 +2,7 @@
 
 use super::GROUP;
 use super::template::{self, MORE_THAN_REPLICAS, StatusLimits};
-use crate::checks::{Rule, apply, numbers};
+use crate::checks::{Rule, check_fields, numbers};
 use crate::prepare::{self, object_in, set_default};
 use crate::{BuiltinKind, Context, Cursor, KindFacts, Subresource, Write};
 use scantling_value::{ErrorList, Map, Value};
@@ -70,7 +70,7 @@ impl BuiltinKind for ReplicaSet {
 
 /// Checks the numbers of a status, which ReplicationControllers share.
 pub(crate) fn check_status(status: &Cursor<'_, '_>, errors: &mut ErrorList) {
-    apply(STATUS_RULES, status, errors);
+    check_fields(STATUS_RULES, status, errors);
     template::check_limits(status, STATUS_LIMITS, errors);
 }
 

@@ -2,7 +2,7 @@
 
 use super::template::{self, MORE_THAN_REPLICAS, StatusLimits};
 use super::{GROUP, rolling_update};
-use crate::checks::{Report, Rule, apply, go, labels, names, numbers, update};
+use crate::checks::{Report, Rule, check_fields, go, labels, names, numbers, update};
 use crate::core::{persistent_volume_claim, pod_template};
 use crate::prepare::{self, object_if_set, object_in, set_default, set_default_text};
 use crate::{BuiltinKind, Context, Cursor, KindFacts, Subresource, Write};
@@ -85,7 +85,7 @@ impl BuiltinKind for StatefulSet {
         let root = Cursor::root(object);
         if write.subresource == Subresource::Status {
             let status = root.field("status");
-            apply(STATUS_RULES, &status, errors);
+            check_fields(STATUS_RULES, &status, errors);
             template::check_limits(&status, STATUS_LIMITS, errors);
             if let Some(old) = write.old() {
                 template::check_collision_count(&status, old, errors);

@@ -2,7 +2,7 @@
 
 use super::job_policy;
 use crate::apps::template;
-use crate::checks::{Report, Rule, apply, go, labels, names, update};
+use crate::checks::{Report, Rule, check_fields, go, labels, names, update};
 use crate::core::pod_template;
 use crate::prepare::{object_if_set, object_in};
 use crate::{Context, Cursor, Write};
@@ -54,7 +54,7 @@ pub(super) fn check(
     context: &Context<'_>,
     errors: &mut ErrorList,
 ) {
-    apply(RULES, spec, errors);
+    check_fields(RULES, spec, errors);
     let per_index = spec.field("backoffLimitPerIndex");
     if spec.field("maxFailedIndexes").is_set() && !per_index.is_set() {
         errors.required(&per_index, "when maxFailedIndexes is specified");

@@ -3,7 +3,7 @@
 use super::indexes;
 use super::job_spec::{has_condition, is_indexed};
 use crate::Cursor;
-use crate::checks::{Report, Rule, apply, go, update};
+use crate::checks::{Report, Rule, check_fields, go, update};
 use scantling_notation::timestamp;
 use scantling_value::{BadValue, ErrorList, Value};
 use std::collections::BTreeSet;
@@ -88,7 +88,7 @@ pub(super) fn check(job: &Cursor<'_, '_>, old_job: &Cursor<'_, '_>, errors: &mut
         new: JobState::new(&status),
         old: JobState::new(&old_status),
     };
-    apply(RULES, &status, errors);
+    check_fields(RULES, &status, errors);
     check_uncounted(&status, errors);
     check_conditions(&change, errors);
     check_times(&change, errors);

@@ -26,7 +26,7 @@ pub(crate) fn add<K: Ord + Clone>(sums: &mut Amounts<K>, more: &Amounts<K>) {
 }
 
 /// Raises amounts to others that are greater.
-pub(crate) fn raise<K: Ord + Clone>(greatest: &mut Amounts<K>, others: &Amounts<K>) {
+pub(crate) fn max_each<K: Ord + Clone>(greatest: &mut Amounts<K>, others: &Amounts<K>) {
     for (name, amount) in others {
         if greatest.get(name).is_none_or(|known| amount > known) {
             greatest.insert(name.clone(), amount.clone());
@@ -55,8 +55,8 @@ pub(crate) fn aggregate<'v, K: Ord + Clone>(
         } else {
             add(&mut own, &sidecars);
         }
-        raise(&mut highest, &own);
+        max_each(&mut highest, &own);
     }
-    raise(&mut total, &highest);
+    max_each(&mut total, &highest);
     total
 }

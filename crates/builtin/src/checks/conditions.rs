@@ -50,7 +50,7 @@ fn check_reason(text: &str) -> Vec<String> {
     if is_valid {
         return Vec::new();
     }
-    vec![names::form(
+    vec![names::format_message(
         "a condition reason must start with alphabetic character, optionally followed by a string of alphanumeric \
          characters or '_,:', and must end with an alphanumeric character or '_'",
         &[

@@ -48,14 +48,14 @@ pub(crate) fn canonical(address: &IpAddr) -> String {
 
 /// Checks an address in a field that is older than strict validation: `existing` lists the stored addresses, which are
 /// not checked again.
-pub(crate) fn legacy(at: &Cursor<'_, '_>, existing: &BTreeSet<&str>, errors: &mut ErrorList) {
+pub(crate) fn check_unless_stored(at: &Cursor<'_, '_>, existing: &BTreeSet<&str>, errors: &mut ErrorList) {
     if !existing.contains(at.str()) {
         check(at, errors);
     }
 }
 
 /// Checks an address, and that it is in canonical form.
-pub(crate) fn strict(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
+pub(crate) fn check_canonical(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
     let before = errors.total();
     // Only an address without errors has a canonical form to ask for.
     if let Some(address) = check(at, errors).filter(|_| errors.total() == before) {
@@ -199,14 +199,18 @@ impl std::fmt::Display for Cidr {
 }
 
 /// Checks a CIDR in a field that is older than strict validation; `existing` lists the stored ones.
-pub(crate) fn legacy_cidr(at: &Cursor<'_, '_>, existing: &BTreeSet<&str>, errors: &mut ErrorList) {
+pub(crate) fn check_cidr_unless_stored(
+    at: &Cursor<'_, '_>,
+    existing: &BTreeSet<&str>,
+    errors: &mut ErrorList,
+) {
     if !existing.contains(at.str()) {
         check_cidr(at, errors);
     }
 }
 
 /// Checks a CIDR, and that it is in canonical form.
-pub(crate) fn strict_cidr(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
+pub(crate) fn check_canonical_cidr(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
     let before = errors.total();
     if let Some(cidr) = check_cidr(at, errors).filter(|_| errors.total() == before) {
         let canonical = cidr.network().to_string();

@@ -2,7 +2,7 @@
 
 use super::Report;
 use crate::Cursor;
-pub(crate) use scantling_notation::names::{config_key, form};
+pub(crate) use scantling_notation::names::{config_key, format_message};
 pub(crate) use scantling_schema::names::{
     dns1035_label, dns1123_label, dns1123_subdomain, label_key, label_value,
 };
@@ -32,7 +32,7 @@ pub(crate) fn subdomain_with_underscore(s: &str) -> Vec<String> {
     let mut errors = too_long(s, MAX_SUBDOMAIN);
     if !s.split('.').all(is_label) {
         const LABEL: &str = "_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?";
-        errors.push(form(
+        errors.push(format_message(
             "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', '-' or '.', and must \
              start and end with an alphanumeric character",
             &["example.com"],
@@ -51,7 +51,7 @@ pub(crate) fn wildcard_subdomain(s: &str) -> Vec<String> {
         wrong.is_empty() || (rest.len() > MAX_SUBDOMAIN && wrong.len() == 1)
     };
     if !s.strip_prefix("*.").is_some_and(is_subdomain) {
-        errors.push(form(
+        errors.push(format_message(
             "a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS subdomain, which must consist of \
              lower case alphanumeric characters, '-' or '.' and end with an alphanumeric character",
             &["*.example.com"],
@@ -85,7 +85,7 @@ pub(crate) fn percent(s: &str) -> Vec<String> {
     let digits = s.strip_suffix('%').unwrap_or("");
     match !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()) {
         true => Vec::new(),
-        false => vec![form(
+        false => vec![format_message(
             "a valid percent string must be a numeric string followed by an ending '%'",
             &["1%", "93%"],
             "[0-9]+%",
@@ -97,7 +97,7 @@ pub(crate) fn percent(s: &str) -> Vec<String> {
 pub(crate) fn header_name(s: &str) -> Vec<String> {
     match !s.is_empty() && s.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-') {
         true => Vec::new(),
-        false => vec![form(
+        false => vec![format_message(
             "a valid HTTP header must consist of alphanumeric characters or '-'",
             &["X-Header-Name"],
             "[-A-Za-z0-9]+",
@@ -123,7 +123,7 @@ pub(crate) fn env_name(s: &str) -> Vec<String> {
     let is_plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.' | b'_');
     let mut errors = Vec::new();
     if s.is_empty() || s.starts_with(|c: char| c.is_ascii_digit()) || !s.bytes().all(is_plain) {
-        errors.push(form(
+        errors.push(format_message(
             "a valid environment variable name must consist of alphabetic characters, digits, '_', '-', or '.', and must \
              not start with a digit",
             &["my.env-name", "MY_ENV.NAME", "MyEnvName1"],
@@ -143,7 +143,7 @@ pub(crate) fn c_identifier(s: &str) -> Vec<String> {
     let is_plain = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
     match !s.is_empty() && !s.starts_with(|c: char| c.is_ascii_digit()) && s.bytes().all(is_plain) {
         true => Vec::new(),
-        false => vec![form(
+        false => vec![format_message(
             "a valid C identifier must start with alphabetic character or '_', followed by a string of alphanumeric \
              characters or '_'",
             &["my_name", "MY_NAME", "MyName"],
@@ -197,7 +197,7 @@ pub(crate) fn domain_prefixed_path(at: &Cursor<'_, '_>, errors: &mut ErrorList) 
     }
     let is_plain = |b: u8| b.is_ascii_alphanumeric() || b"/-._~%!$&'()*+,;=:".contains(&b);
     if !path.bytes().all(is_plain) {
-        let why = form("Invalid path", &[], "[A-Za-z0-9/\\-._~%!$&'()*+,;=:]+");
+        let why = format_message("Invalid path", &[], "[A-Za-z0-9/\\-._~%!$&'()*+,;=:]+");
         errors.invalid_value(at, path, why);
     }
 }
@@ -294,7 +294,7 @@ pub(crate) fn caseless_subdomain(name: &str) -> Vec<String> {
         !label.is_empty() && label.bytes().all(is_inner) && !label.starts_with('-') && !label.ends_with('-')
     };
     if !name.split('.').all(is_label) {
-        errors.push(form(
+        errors.push(format_message(
             "an RFC 1123 subdomain must consist of alphanumeric characters, '-' or '.', and must start and end with an \
              alphanumeric character",
             &["Example.com"],

@@ -38,7 +38,7 @@ pub(crate) enum Rule {
 }
 
 /// Applies the rules of a struct to its fields, in order.
-pub(crate) fn apply(rules: &[(&str, Rule)], at: &Cursor<'_, '_>, errors: &mut ErrorList) {
+pub(crate) fn check_fields(rules: &[(&str, Rule)], at: &Cursor<'_, '_>, errors: &mut ErrorList) {
     for (name, rule) in rules {
         rule.check(&at.field(name), errors);
     }

@@ -2,7 +2,7 @@
 
 use crate::checks::defaults::set_if_empty;
 use crate::checks::update::same_of;
-use crate::checks::{Report, Rule, apply, ip, names, numbers};
+use crate::checks::{Report, Rule, check_fields, ip, names, numbers};
 use crate::prepare::objects_in;
 use crate::{BuiltinKind, Context, Cursor, KindFacts, Write};
 use scantling_value::{ErrorList, Map, Value};
@@ -89,8 +89,8 @@ fn check_subset(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
     }
     for list in ADDRESS_LISTS {
         for address in at.field(list).items() {
-            ip::legacy(&address.field("ip"), &BTreeSet::new(), errors);
-            apply(ADDRESS, &address, errors);
+            ip::check_unless_stored(&address.field("ip"), &BTreeSet::new(), errors);
+            check_fields(ADDRESS, &address, errors);
         }
     }
     let ports = at.field("ports");
@@ -99,6 +99,6 @@ fn check_subset(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
         if ports.list().len() > 1 && name.str().is_empty() {
             errors.required(&name, "");
         }
-        apply(PORT, &port, errors);
+        check_fields(PORT, &port, errors);
     }
 }

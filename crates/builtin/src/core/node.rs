@@ -3,7 +3,7 @@
 use crate::checks::defaults::round_list;
 use crate::checks::gates::drop_disabled;
 use crate::checks::update::keep;
-use crate::checks::{Report, Rule, apply, go, ip, labels, names, numbers, resources, tolerations};
+use crate::checks::{Report, Rule, check_fields, go, ip, labels, names, numbers, resources, tolerations};
 use crate::prepare::{object_if_set, object_in, set_default};
 use crate::{BuiltinKind, Context, Cursor, KindFacts, Operation, Subresource, Write};
 use scantling_schema::meta::Scope;
@@ -159,7 +159,7 @@ fn check_node(root: &Cursor<'_, '_>, errors: &mut ErrorList) {
     let cidrs = spec.field("podCIDRs");
     cidrs
         .items()
-        .for_each(|cidr| ip::legacy_cidr(&cidr, &BTreeSet::new(), errors));
+        .for_each(|cidr| ip::check_cidr_unless_stored(&cidr, &BTreeSet::new(), errors));
     check_families(&cidrs, errors);
 }
 
@@ -380,5 +380,5 @@ fn check_config_source(at: &Cursor<'_, '_>, is_spec: bool, errors: &mut ErrorLis
             _ => {}
         }
     }
-    apply(RULES, &map, errors);
+    check_fields(RULES, &map, errors);
 }

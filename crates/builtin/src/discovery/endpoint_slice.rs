@@ -200,8 +200,8 @@ fn check_address(
 ) {
     let before = errors.total();
     match address_type {
-        "IPv4" => ip::legacy(address, &BTreeSet::new(), errors),
-        "IPv6" => ip::strict(address, errors),
+        "IPv4" => ip::check_unless_stored(address, &BTreeSet::new(), errors),
+        "IPv6" => ip::check_canonical(address, errors),
         "FQDN" => return names::fully_qualified_domain_name(address, errors),
         _ => return,
     }

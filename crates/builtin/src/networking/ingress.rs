@@ -2,7 +2,7 @@
 
 use super::GROUP;
 use crate::checks::update::separate_status;
-use crate::checks::{Report, Rule, apply, go, ip, names, numbers};
+use crate::checks::{Report, Rule, check_fields, go, ip, names, numbers};
 use crate::prepare::count_spec_changes;
 use crate::{BuiltinKind, Cursor, KindFacts, Operation, Subresource, Write};
 use scantling_schema::meta::NameRule;
@@ -247,7 +247,7 @@ fn check_resource(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
         ("kind", Rule::RequiredForm(path_segment)),
         ("name", Rule::RequiredForm(path_segment)),
     ];
-    apply(RULES, at, errors);
+    check_fields(RULES, at, errors);
 }
 
 fn check_status(root: &Cursor<'_, '_>, old: Option<&Value>, errors: &mut ErrorList) {
@@ -258,7 +258,7 @@ fn check_status(root: &Cursor<'_, '_>, old: Option<&Value>, errors: &mut ErrorLi
     for point in balancer.field("ingress").items() {
         let (address, hostname) = (point.field("ip"), point.field("hostname"));
         if !address.str().is_empty() {
-            ip::legacy(&address, &stored, errors);
+            ip::check_unless_stored(&address, &stored, errors);
         }
         if !hostname.str().is_empty() {
             errors.invalid_for(&hostname, names::dns1123_subdomain(hostname.str()));

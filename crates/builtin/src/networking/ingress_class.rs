@@ -3,7 +3,7 @@
 use super::GROUP;
 use super::ingress::path_segment;
 use crate::checks::update::immutable;
-use crate::checks::{Report, Rule, apply, names};
+use crate::checks::{Report, Rule, check_fields, names};
 use crate::prepare::{count_spec_changes, set_default};
 use crate::{BuiltinKind, Context, Cursor, KindFacts, Write};
 use scantling_schema::meta::Scope;
@@ -69,7 +69,7 @@ impl BuiltinKind for IngressClass {
 }
 
 fn check_parameters(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
-    apply(PARAMETERS, at, errors);
+    check_fields(PARAMETERS, at, errors);
     let (scope, namespace) = (at.field("scope"), at.field("namespace"));
     match (scope.value().map(|_| scope.str()), namespace.is_set()) {
         (None, _) => errors.required(&scope, ""),

@@ -3,7 +3,7 @@
 use super::GROUP;
 use super::ingress::path_segment;
 use crate::checks::update::{IMMUTABLE, same_of};
-use crate::checks::{Report, Rule, apply, ip, names};
+use crate::checks::{Report, Rule, check_fields, ip, names};
 use crate::{BuiltinKind, Cursor, KindFacts, Write};
 use scantling_schema::meta::{NameRule, Scope};
 use scantling_value::{ErrorList, Value};
@@ -39,13 +39,13 @@ impl BuiltinKind for IPAddress {
         // Kubernetes also runs the check of names on the prefix of generated names.
         for name in [metadata.field("generateName"), metadata.field("name")] {
             if !name.str().is_empty() {
-                ip::strict(&name, errors);
+                ip::check_canonical(&name, errors);
             }
         }
         let spec = root.field("spec");
         let parent = spec.field("parentRef");
         match parent.is_set() {
-            true => apply(PARENT, &parent, errors),
+            true => check_fields(PARENT, &parent, errors),
             false => errors.required(&parent, ""),
         }
         if let Some(old) = write.old()

@@ -190,12 +190,12 @@ fn check_block(at: &Cursor<'_, '_>, stored: &StoredViolations<'_>, errors: &mut 
     if cidr.str().is_empty() {
         return errors.required(&cidr, "");
     }
-    ip::legacy_cidr(&cidr, &stored.cidrs, errors);
+    ip::check_cidr_unless_stored(&cidr, &stored.cidrs, errors);
     let Some(network) = Cidr::parse_sloppy(cidr.str()) else {
         return;
     };
     for except in at.field("except").items() {
-        ip::legacy_cidr(&except, &stored.cidrs, errors);
+        ip::check_cidr_unless_stored(&except, &stored.cidrs, errors);
         let is_subset = |e: Cidr| contains(network, e) && network.prefix < e.prefix;
         if Cidr::parse_sloppy(except.str()).is_some_and(|e| !is_subset(e)) {
             errors.invalid(&except, "must be a strict subset of `cidr`");

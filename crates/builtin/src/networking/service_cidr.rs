@@ -60,7 +60,7 @@ fn check_ranges(spec: &Cursor<'_, '_>, errors: &mut ErrorList) {
             return errors.invalid_value(&ranges, shown, "may only hold up to 2 values");
         }
     }
-    Rule::Each(ip::strict_cidr).check(&ranges, errors);
+    Rule::Each(ip::check_canonical_cidr).check(&ranges, errors);
     let mut families = ranges
         .items()
         .map(|r| Cidr::parse_sloppy(r.str()).map(|c| c.address.to_canonical().is_ipv4()));

@@ -1,7 +1,7 @@
 //! PodDisruptionBudget.
 
 use crate::apps::rolling_update;
-use crate::checks::{Report, Rule, apply, conditions, go, labels, update};
+use crate::checks::{Report, Rule, check_fields, conditions, go, labels, update};
 use crate::prepare::{self, object_if_set};
 use crate::{BuiltinKind, Cursor, KindFacts, Operation, Subresource, Write};
 use scantling_schema::meta::NameRule;
@@ -49,7 +49,7 @@ impl BuiltinKind for PodDisruptionBudget {
     fn validate(&self, object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
         let root = Cursor::root(object);
         if write.subresource == Subresource::Status {
-            apply(STATUS_RULES, &root.field("status"), errors);
+            check_fields(STATUS_RULES, &root.field("status"), errors);
             return;
         }
         check_spec(&root.field("spec"), write, errors);

@@ -28,7 +28,7 @@ pub(super) fn run(session: &mut Session) -> Result<(), Problem> {
         match editor.readline("> ") {
             Ok(line) => {
                 let _ = editor.add_history_entry(line.as_str());
-                if !obey(session, line.trim()) {
+                if !execute_line(session, line.trim()) {
                     break;
                 }
                 editor.set_helper(Some(FieldCompleter::new(session)));
@@ -48,7 +48,7 @@ pub(super) fn run(session: &mut Session) -> Result<(), Problem> {
 }
 
 /// Executes a line; returns false if it ends the session.
-fn obey(session: &mut Session, line: &str) -> bool {
+fn execute_line(session: &mut Session, line: &str) -> bool {
     let (command, rest) = match line.strip_prefix(':') {
         Some(command) => command
             .split_once(' ')

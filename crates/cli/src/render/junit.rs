@@ -72,7 +72,7 @@ pub(super) fn case(subject: &ReportSubject) -> String {
         let _ = write!(out, "      <{element} type=\"{code}\" message=\"{text}\">");
         for (n, finding) in errors.iter().enumerate() {
             let line_end = if n > 0 { "\n" } else { "" };
-            let place = placed(&subject.file, finding);
+            let place = location_text(&subject.file, finding);
             let _ = write!(out, "{line_end}{}: {}", escape(&place), escape(&finding.text));
         }
         let _ = writeln!(out, "</{element}>");
@@ -80,7 +80,7 @@ pub(super) fn case(subject: &ReportSubject) -> String {
     if !others.is_empty() {
         out.push_str("      <system-out>");
         for finding in others {
-            let (place, level) = (placed(&subject.file, finding), finding.level.name());
+            let (place, level) = (location_text(&subject.file, finding), finding.level.name());
             let _ = writeln!(out, "{}: {level}: {}", escape(&place), escape(&finding.text));
         }
         out.push_str("</system-out>\n");
@@ -89,7 +89,7 @@ pub(super) fn case(subject: &ReportSubject) -> String {
     out
 }
 
-fn placed(file: &str, finding: &Finding) -> String {
+fn location_text(file: &str, finding: &Finding) -> String {
     match &finding.location {
         Some(place) => format!("{file}:{}:{}", place.line, place.column),
         None => file.to_owned(),

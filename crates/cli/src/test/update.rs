@@ -6,12 +6,12 @@ use scantling_value::{Limits, Map, PathBuf, Position, Value, yaml};
 use std::path::Path;
 
 /// A new expectation for a case.
-pub(crate) struct Update {
+pub(crate) struct NewExpectation {
     at: PathBuf,
     expect: Value,
 }
 
-impl Update {
+impl NewExpectation {
     /// The expectation that the outcome of a case meets.
     pub(crate) fn new(case: &TestCase, outcome: &CaseOutcome) -> Self {
         let mut expect = Map::new();
@@ -52,7 +52,7 @@ impl Update {
             true => "accepted".into(),
             false => expect.into(),
         };
-        Update {
+        NewExpectation {
             at: case.at.clone(),
             expect,
         }
@@ -60,14 +60,14 @@ impl Update {
 }
 
 /// Rewrites expectations in a file of block-style YAML. The document begins after so many lines.
-pub(crate) fn apply(file: &Path, skipped_lines: usize, updates: &[Update]) -> Result<(), String> {
+pub(crate) fn apply(file: &Path, skipped_lines: usize, updates: &[NewExpectation]) -> Result<(), String> {
     let cannot = |e: std::io::Error| format!("cannot update: {e}");
     let text = std::fs::read_to_string(file).map_err(cannot)?;
     let document: String = text.split_inclusive('\n').skip(skipped_lines).collect();
     let paths: Vec<&PathBuf> = updates.iter().map(|update| &update.at).collect();
     let positions = Position::all_in_yaml(document.as_bytes(), &paths, Limits::SERVER);
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
-    let mut placed: Vec<(Position, &Update)> = Vec::new();
+    let mut placed: Vec<(Position, &NewExpectation)> = Vec::new();
     for (position, update) in positions.into_iter().zip(updates) {
         let position = position.ok_or("cannot update: a case has no position")?;
         placed.push((position, update));

@@ -148,35 +148,35 @@ pub(super) fn effect(keyword: &str, old: &Map, new: &Map) -> Option<Effect> {
             (Some(_), None) => PresenceChange::Ends,
         })),
         "exclusiveMaximum" | "exclusiveMinimum" | "uniqueItems" => {
-            switched(before, after, Effect::Tightens, Effect::Loosens)
+            toggle_effect(before, after, Effect::Tightens, Effect::Loosens)
         }
-        "nullable" => switched(before, after, Effect::KeepsNulls, Effect::DropsNulls),
-        PRESERVE => switched(before, after, Effect::Retypes, Effect::Breaks),
+        "nullable" => toggle_effect(before, after, Effect::KeepsNulls, Effect::DropsNulls),
+        PRESERVE => toggle_effect(before, after, Effect::Retypes, Effect::Breaks),
         // It replaces a type, or none.
         INT_OR_STRING if old.contains_key("type") || new.contains_key("type") => {
-            switched(before, after, Effect::Loosens, Effect::Loosens)
+            toggle_effect(before, after, Effect::Loosens, Effect::Loosens)
         }
-        INT_OR_STRING => switched(before, after, Effect::TightensAndRetypes, Effect::Retypes),
-        EMBEDDED => switched(before, after, Effect::Breaks, Effect::Breaks),
+        INT_OR_STRING => toggle_effect(before, after, Effect::TightensAndRetypes, Effect::Retypes),
+        EMBEDDED => toggle_effect(before, after, Effect::Breaks, Effect::Breaks),
         "x-kubernetes-immutable"
         | "x-kubernetes-immutable-keys"
         | "x-kubernetes-addition-only"
-        | "x-kubernetes-deletion-only" => switched(before, after, Effect::Holds, Effect::Loosens),
-        "x-kubernetes-list-type" => renamed(before, after, "atomic"),
+        | "x-kubernetes-deletion-only" => toggle_effect(before, after, Effect::Holds, Effect::Loosens),
+        "x-kubernetes-list-type" => merge_strategy_changed(before, after, "atomic"),
         // The keys change with the list type, which is reported.
         "x-kubernetes-list-map-keys"
             if old.get("x-kubernetes-list-type") != new.get("x-kubernetes-list-type") =>
         {
             None
         }
-        "x-kubernetes-map-type" => renamed(before, after, "granular"),
+        "x-kubernetes-map-type" => merge_strategy_changed(before, after, "granular"),
         // Keys of lists, unions, and keywords outside structural schemas.
         _ => Some(Effect::Breaks),
     }
 }
 
 /// The effect of a boolean keyword that is turned on or off; absent means off.
-fn switched(before: Option<&Value>, after: Option<&Value>, on: Effect, off: Effect) -> Option<Effect> {
+fn toggle_effect(before: Option<&Value>, after: Option<&Value>, on: Effect, off: Effect) -> Option<Effect> {
     match (is_on(before), is_on(after)) {
         (false, true) => Some(on),
         (true, false) => Some(off),
@@ -185,7 +185,7 @@ fn switched(before: Option<&Value>, after: Option<&Value>, on: Effect, off: Effe
 }
 
 /// Server-side apply merges the list or map differently, unless the new strategy is the default written explicitly.
-fn renamed(before: Option<&Value>, after: Option<&Value>, default: &str) -> Option<Effect> {
+fn merge_strategy_changed(before: Option<&Value>, after: Option<&Value>, default: &str) -> Option<Effect> {
     let name = |v| string(v).unwrap_or(default).to_owned();
     (name(before) != name(after)).then_some(Effect::Breaks)
 }
@@ -198,7 +198,7 @@ pub(super) fn limits_whole(schema: &Map) -> bool {
 }
 
 /// Returns whether a schema may refuse accepted values because a child becomes present or absent.
-pub(super) fn counts(schema: &Map, step: &SchemaStep, presence: PresenceChange) -> bool {
+pub(super) fn presence_matters(schema: &Map, step: &SchemaStep, presence: PresenceChange) -> bool {
     let required = || list(schema.get("required"));
     match presence {
         PresenceChange::Begins => schema.contains_key("maxProperties"),

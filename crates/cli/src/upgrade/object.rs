@@ -104,7 +104,7 @@ impl ObjectUpgrade {
         };
         let request = Request {
             operation: WriteOperation::Update(&old),
-            object: touched(stored),
+            object: with_label_change(stored),
             findings: &[],
         };
         let outcome = admit(&resource, request, &options);
@@ -377,7 +377,7 @@ impl UpgradeCheck<'_> {
         };
         let request = Request {
             operation: WriteOperation::Update(&old),
-            object: touched(stored.clone()),
+            object: with_label_change(stored.clone()),
             findings: &[],
         };
         let outcome = admit(after, request, &options);
@@ -422,14 +422,14 @@ impl UpgradeCheck<'_> {
 
 /// Returns the object after the smallest write, which changes only the metadata. A write without any change is always
 /// accepted.
-pub(super) fn touched(mut object: Value) -> Value {
+pub(super) fn with_label_change(mut object: Value) -> Value {
     let metadata = object.as_object_mut().and_then(|o| o.get_mut("metadata"));
     if let Some(metadata) = metadata.and_then(Value::as_object_mut)
         && let Some(labels) = metadata
             .get_or_insert_with("labels", || Value::Object(Map::new()))
             .as_object_mut()
     {
-        labels.insert("scantling/touched", "".into());
+        labels.insert("scantling/with_label_change", "".into());
     }
     object
 }

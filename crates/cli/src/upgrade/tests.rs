@@ -3,7 +3,7 @@
 mod generate;
 
 use super::compatibility::Compatibility;
-use super::object::touched;
+use super::object::with_label_change;
 use super::schemas::{self, Treatment};
 use expect_test::expect;
 use generate::Choices;
@@ -149,8 +149,11 @@ fn contradiction(old: &Json, new: &Json, specs: &[Json]) -> Option<String> {
             return Some(format!("{verdict:?}, but {} loses something", object.to_json()));
         }
         // A rule about changes may refuse a write that changes too little, then as now.
-        if update(&before, object, touched(object.clone())).error.is_none() {
-            let outcome = update(&after, object, touched(object.clone()));
+        if update(&before, object, with_label_change(object.clone()))
+            .error
+            .is_none()
+        {
+            let outcome = update(&after, object, with_label_change(object.clone()));
             if let Some(text) = said("refuses to touch", &outcome) {
                 return Some(text);
             }
@@ -178,7 +181,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     /// A change that is called safe refuses nothing that was accepted; one that is called safe with ratcheting refuses
-    /// nothing that is not touched.
+    /// nothing that is not with_label_change.
     #[test]
     fn verdicts_hold_for_generated_objects(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         let mut choices = Choices::new(&bytes);

@@ -35,7 +35,7 @@ pub(super) fn rewrite(text: &str) -> Result<Option<String>, Reason> {
 }
 
 /// A replacement of characters.
-struct Edit {
+struct TextEdit {
     start: usize,
     end: usize,
     text: &'static str,
@@ -49,7 +49,7 @@ fn is_null(expr: &Expr) -> bool {
     expr.kind == ExprKind::Literal(Literal::Null)
 }
 
-fn collect(ast: &Ast, expr: &Expr, edits: &mut Vec<Edit>) -> Result<(), Reason> {
+fn collect(ast: &Ast, expr: &Expr, edits: &mut Vec<TextEdit>) -> Result<(), Reason> {
     if let ExprKind::Comprehension(fold) = &expr.kind
         && (&*fold.iter_var == OLD || fold.iter_var2.as_deref() == Some(OLD))
     {
@@ -77,7 +77,7 @@ fn collect(ast: &Ast, expr: &Expr, edits: &mut Vec<Edit>) -> Result<(), Reason> 
         if !is_plain {
             return Err("write the comparison of `oldSelf` with null without parentheses or comments".into());
         }
-        edits.push(Edit {
+        edits.push(TextEdit {
             start: first,
             end,
             text: if &**function == "_==_" {
@@ -92,7 +92,7 @@ fn collect(ast: &Ast, expr: &Expr, edits: &mut Vec<Edit>) -> Result<(), Reason> 
         let start = ast
             .offset(expr.id)
             .ok_or_else(|| "a use of `oldSelf` has no position".to_owned())? as usize;
-        edits.push(Edit {
+        edits.push(TextEdit {
             start,
             end: start + OLD.len(),
             text: "oldSelf.value()",

@@ -229,7 +229,7 @@ impl PlanCompiler {
     fn branch(&mut self, schema: &Arc<Structural>) -> Arc<PlanNode> {
         match self.purpose {
             PlanPurpose::Values => self.node(schema, RuleScope::Nested),
-            PlanPurpose::Defaults => self.node(&opened(schema), RuleScope::Nested),
+            PlanPurpose::Defaults => self.node(&without_closed_maps(schema), RuleScope::Nested),
         }
     }
 
@@ -256,12 +256,12 @@ fn slots(nodes: &[Arc<PlanNode>], test: impl Fn(&PlanNode) -> bool) -> Box<[u32]
 }
 
 /// The schema without `additionalProperties: false`, the only value that junctors allow.
-fn opened(schema: &Arc<Structural>) -> Arc<Structural> {
-    let property = |(name, s): &(Str, Arc<Structural>)| (name.clone(), opened(s));
+fn without_closed_maps(schema: &Arc<Structural>) -> Arc<Structural> {
+    let property = |(name, s): &(Str, Arc<Structural>)| (name.clone(), without_closed_maps(s));
     Arc::new(Structural {
         additional: None,
         properties: schema.properties.iter().map(property).collect(),
-        items: schema.items.as_ref().map(opened),
+        items: schema.items.as_ref().map(without_closed_maps),
         ..Structural::clone(schema)
     })
 }

@@ -38,7 +38,7 @@ impl Api {
         }
         let kinds = self.kinds.load();
         let document = |v: Value, accept: Accept<'_>| -> ApiResult<Reply> {
-            let wanted = media::wanted(accept, media::Supported::Document)?;
+            let wanted = media::negotiate(accept, media::Supported::Document)?;
             Ok(Reply::object(200, &v, wanted.encoding))
         };
         match target {
@@ -90,7 +90,7 @@ impl Api {
     ) -> ApiResult<Reply> {
         let accept = head.accept();
         let Some(encoding) = discovery::aggregated_encoding(accept) else {
-            let wanted = media::wanted(accept, media::Supported::Document)?;
+            let wanted = media::negotiate(accept, media::Supported::Document)?;
             return Ok(Reply::object(200, &plain(), wanted.encoding));
         };
         let place = kinds.cache.discovery(root);

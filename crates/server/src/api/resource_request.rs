@@ -113,7 +113,7 @@ impl<'a> ResourceRequest<'a> {
             (true, false) => media::Supported::WithoutColumns,
             (true, true) => media::Supported::BuiltIn,
         };
-        media::wanted(self.accept, offer).map_err(|e| match protobuf {
+        media::negotiate(self.accept, offer).map_err(|e| match protobuf {
             // The standard text would promise protobuf, and hide why this server refuses it.
             Protobuf::Lossy(why) => {
                 let offered = media::without_protobuf(self.accept.encodings).join(", ");

@@ -267,13 +267,13 @@ pub(crate) fn no_stream(encodings: Encodings) -> ApiError {
 }
 
 /// Returns the `Accept` header if it may ask for something other than plain JSON, which most clients ask for.
-fn particular(accept: Option<&str>) -> Option<&str> {
+fn non_default_accept(accept: Option<&str>) -> Option<&str> {
     accept.filter(|a| !matches!(*a, "" | "application/json"))
 }
 
 /// Returns the supported encoding and view that the client prefers.
-pub(crate) fn wanted(accept: Accept<'_>, offer: Supported) -> ApiResult<Negotiated> {
-    let Some(text) = particular(accept.text) else {
+pub(crate) fn negotiate(accept: Accept<'_>, offer: Supported) -> ApiResult<Negotiated> {
+    let Some(text) = non_default_accept(accept.text) else {
         return Ok(Negotiated::default());
     };
     let clauses = clauses(text);
@@ -281,20 +281,20 @@ pub(crate) fn wanted(accept: Accept<'_>, offer: Supported) -> ApiResult<Negotiat
         let taken = |e: &&Encoding| clause.takes(e.content_type());
         let mut taken = accept.encodings.iter().filter(taken);
         // A wildcard matches several encodings: the first that can hold the requested view is used.
-        taken.find_map(|encoding| form(clause, *encoding, offer))
+        taken.find_map(|encoding| negotiate_clause(clause, *encoding, offer))
     });
     fitting.ok_or_else(|| not_acceptable(accept.encodings))
 }
 
 /// Returns whether the client asks for indented JSON.
 pub(crate) fn pretty(accept: Option<&str>) -> bool {
-    let clauses = clauses(particular(accept).unwrap_or_default());
+    let clauses = clauses(non_default_accept(accept).unwrap_or_default());
     let json = clauses.iter().find(|c| c.takes(Encoding::Json.content_type()));
     json.is_some_and(|c| c.param("pretty") == Some("1"))
 }
 
 /// Returns what a clause asks for in an encoding; `None` if it is not supported.
-fn form(clause: &Clause<'_>, encoding: Encoding, offer: Supported) -> Option<Negotiated> {
+fn negotiate_clause(clause: &Clause<'_>, encoding: Encoding, offer: Supported) -> Option<Negotiated> {
     let streams = clause
         .param("stream")
         .is_none_or(|s| s == "watch" && encoding.stream_type().is_some());

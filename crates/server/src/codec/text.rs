@@ -1,11 +1,11 @@
 //! Objects as text. Clients see what is stored, except for the resource version, which only the store knows: most
-//! objects are sent as they are stored, with their version inserted. [`EntryCache`] says for which entries that holds.
+//! objects are sent as they are stored, with their version inserted. [`EntryFacts`] says for which entries that holds.
 
 use crate::api::ResourceRequest;
 use crate::codec::cbor;
 use crate::codec::media::Encoding;
 use crate::rest::conversion::Converted;
-use crate::rest::entry_cache::{EntryCache, is_normalized};
+use crate::rest::entry_cache::{EntryFacts, is_normalized};
 use crate::rest::managed_fields;
 use crate::rest::read::{object_in_version, undecodable};
 use crate::rest::write::remove_version;
@@ -76,7 +76,7 @@ impl Text {
 
     /// The text of an entry that is known to be shown as it is stored.
     pub(crate) fn noted(call: &ResourceRequest<'_>, entry: &Entry) -> Option<Text> {
-        EntryCache::for_request(call, entry).map(|cache| Text::of_stored(entry, cache.place() as usize))
+        EntryFacts::for_request(call, entry).map(|cache| Text::of_stored(entry, cache.place() as usize))
     }
 
     /// The text of an entry that is shown as it is stored, with the place of its resource version.
@@ -105,7 +105,7 @@ impl Text {
         let json = if entry.value == *json {
             // In another version the text is equal only by accident, and facts hold for the storage version alone.
             if call.version.storage && version.is_some_and(|v| !v.alone) {
-                EntryCache::set(call.kind, entry, place, TypeCheck::Unknown);
+                EntryFacts::set(call.kind, entry, place, TypeCheck::Unknown);
             }
             entry.value.clone()
         } else {
@@ -196,7 +196,7 @@ pub(crate) enum Listed {
 impl Listed {
     /// The text of an entry that is known to be shown as it is stored.
     pub(crate) fn noted(call: &ResourceRequest<'_>, entry: &Arc<Entry>) -> Option<Listed> {
-        let cache = EntryCache::for_request(call, entry)?;
+        let cache = EntryFacts::for_request(call, entry)?;
         Some(Listed::Stored {
             entry: Arc::clone(entry),
             place: cache.place(),
@@ -411,7 +411,7 @@ pub(crate) async fn read_written(
     if read.as_ref().is_none_or(|read| *read == object)
         && let Some(entry) = event.after()
     {
-        EntryCache::set(call.kind, entry, stored.place, written.typed);
+        EntryFacts::set(call.kind, entry, stored.place, written.typed);
     }
     Ok(read.unwrap_or(object))
 }

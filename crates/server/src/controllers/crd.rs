@@ -13,7 +13,7 @@ use crate::http::compute;
 use crate::kinds::custom;
 use crate::kinds::definitions::{self, GROUP, PLURAL};
 use crate::kinds::kind::{Kinds, ServedIncarnation};
-use crate::rest::entry_cache::EntryCache;
+use crate::rest::entry_cache::EntryFacts;
 use crate::rest::managed_fields;
 use crate::rest::write::timestamp;
 use scantling_merge::apply::TypeCheck;
@@ -192,14 +192,14 @@ impl Controller {
 
     fn take_and_serve(&mut self, entry: &Arc<Entry>) -> Option<Definition> {
         compute::in_place(entry.value.len(), || {
-            let definition = self.take(entry)?;
+            let definition = self.decode_and_remember(entry)?;
             self.serve(&definition, entry);
             Some(definition)
         })
     }
 
     /// Remembers a definition, and returns it without the schemas that nothing here depends on.
-    fn take(&mut self, entry: &Arc<Entry>) -> Option<Definition> {
+    fn decode_and_remember(&mut self, entry: &Arc<Entry>) -> Option<Definition> {
         let api = &self.api;
         let kinds = api.kinds.load();
         let pending = kinds
@@ -280,7 +280,7 @@ impl Controller {
 
     /// Reconciles a CRD that was seen before.
     async fn reconcile_again(&mut self, entry: &Arc<Entry>) {
-        if let Some(definition) = compute::in_place(entry.value.len(), || self.take(entry)) {
+        if let Some(definition) = compute::in_place(entry.value.len(), || self.decode_and_remember(entry)) {
             self.reconcile(definition, entry).await;
         }
     }
@@ -393,7 +393,7 @@ impl StatusUpdate {
         let kinds = api.kinds.load();
         Some(StatusUpdate {
             stored: Stored::keeping("spec", &text, &live, &settled)?,
-            in_form: EntryCache::get(kinds.get(GROUP, PLURAL)?, entry).is_some(),
+            in_form: EntryFacts::get(kinds.get(GROUP, PLURAL)?, entry).is_some(),
         })
     }
 
@@ -427,7 +427,7 @@ impl StatusUpdate {
         if let (Some(kind), Some(entry)) = (api.kinds.load().get(GROUP, PLURAL), event.after())
             && self.in_form
         {
-            EntryCache::set(kind, entry, place, TypeCheck::Unknown);
+            EntryFacts::set(kind, entry, place, TypeCheck::Unknown);
         }
         Ok(event)
     }

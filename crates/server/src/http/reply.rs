@@ -1,6 +1,6 @@
 //! Responses: bodies, encodings, headers.
 
-use crate::codec::media::{Accept, Encoding, Supported, wanted};
+use crate::codec::media::{Accept, Encoding, Supported, negotiate};
 use crate::codec::pretty::Indenter;
 use crate::http::memory::{Budget, Charge};
 use crate::rest::listing::{COMPRESSOR, GzipBody, Listing};
@@ -101,7 +101,7 @@ impl Reply {
 
     /// An error in the negotiated encoding, if there is one.
     pub(crate) fn error(e: &ApiError, accept: Accept<'_>) -> Reply {
-        let mut r = match wanted(accept, Supported::Document) {
+        let mut r = match negotiate(accept, Supported::Document) {
             Ok(wanted) => Reply::object(e.code(), &e.to_status(), wanted.encoding),
             // JSON, if the client accepts no supported encoding.
             Err(_) => Reply::object(e.code(), &e.to_status(), Encoding::Json).indented(),

@@ -6,7 +6,9 @@ use self::typed::Typed;
 use crate::kinds::codec::KindCodec;
 use crate::kinds::custom::Compiler;
 use crate::kinds::definitions::{self, Definitions};
-use crate::kinds::kind::{BUILTIN_PATCH_TYPES, Kind, Protobuf, ServedIncarnation, Subresource, Version};
+use crate::kinds::kind::{
+    BUILTIN_PATCH_TYPES, Kind, Protobuf, ServedIncarnation, ServedSubresource, Version,
+};
 use crate::kinds::rules::KindRules;
 use crate::rest::entry_cache::next_serial;
 use crate::rest::review::ReviewKind;
@@ -284,12 +286,12 @@ fn hub(group: &'static str, versions: &[&'static ApiResource]) -> (&'static str,
 
 /// A served version of a built-in kind.
 fn version(resource: &'static ApiResource, hub: (&str, &str)) -> Version {
-    let subresources: Vec<Subresource> = resource
+    let subresources: Vec<ServedSubresource> = resource
         .subresources
         .iter()
         .map(|s| {
             let (group, version, kind) = s.kind();
-            Subresource {
+            ServedSubresource {
                 name: s.name,
                 group,
                 version,

@@ -7,7 +7,7 @@ pub(crate) use compiler::Compiler;
 use self::compiler::{CompiledVersion, CrdSource};
 use crate::discovery::api_version;
 use crate::kinds::codec::KindCodec;
-use crate::kinds::kind::{Kind, PATCH_TYPES, Protobuf, ServedIncarnation, Subresource, Version};
+use crate::kinds::kind::{Kind, PATCH_TYPES, Protobuf, ServedIncarnation, ServedSubresource, Version};
 use crate::kinds::rules::KindRules;
 use crate::rest::conversion::Webhook;
 use crate::rest::entry_cache::next_serial;
@@ -119,14 +119,14 @@ fn version(definition: &Definition, v: &definition::CrdVersion) -> Version {
     let scale = subresources.and_then(|s| s.scale.as_ref()).map(ScalePaths::from);
     let status = subresources.is_some_and(|s| s.status);
     let endpoints = [
-        status.then(|| Subresource {
+        status.then(|| ServedSubresource {
             name: "status",
             group: None,
             version: None,
             kind: definition.status.accepted_names.kind.to_string().into(),
             verbs: SUBRESOURCE_VERBS.to_vec(),
         }),
-        scale.as_ref().map(|_| Subresource {
+        scale.as_ref().map(|_| ServedSubresource {
             name: "scale",
             group: Some("autoscaling"),
             version: Some("v1"),

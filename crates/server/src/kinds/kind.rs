@@ -63,7 +63,7 @@ pub(crate) struct Kind {
     pub(crate) storage_hash: Option<String>,
     /// Changes whenever anything about the kind does.
     pub(crate) mark: String,
-    /// The same within this process: an [`EntryCache`](crate::rest::entry_cache::EntryCache) is valid for one
+    /// The same within this process: an [`EntryFacts`](crate::rest::entry_cache::EntryFacts) is valid for one
     /// state of a kind.
     pub(crate) serial: u32,
     /// The time in which the kind is served unchanged.
@@ -131,7 +131,7 @@ impl ServedIncarnation {
 
 /// A subresource.
 #[derive(Clone, Debug)]
-pub(crate) struct Subresource {
+pub(crate) struct ServedSubresource {
     pub(crate) name: &'static str,
     /// The group of its kind, if it differs from the resource's.
     pub(crate) group: Option<&'static str>,
@@ -151,7 +151,7 @@ pub(crate) struct Version {
     /// True if `/status` is served.
     pub(crate) status: bool,
     pub(crate) scale: Option<ScalePaths>,
-    pub(crate) subresources: Vec<Subresource>,
+    pub(crate) subresources: Vec<ServedSubresource>,
     pub(crate) columns: Columns,
     /// The fields beside name and namespace that field selectors may use: `spec.color`.
     pub(crate) selectable: Vec<String>,
@@ -212,7 +212,7 @@ impl Kind {
 
 impl Version {
     /// The subresource of a name.
-    pub(crate) fn subresource(&self, name: &str) -> Option<&Subresource> {
+    pub(crate) fn subresource(&self, name: &str) -> Option<&ServedSubresource> {
         self.subresources.iter().find(|s| s.name == name)
     }
 

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The facts about an entry whose value is normalized: the storage version of its kind shows it as it is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct EntryCache {
+pub(crate) struct EntryFacts {
     /// The state of the kind for which the facts hold; zero if nothing is cached.
     serial: u32,
     /// The offset at which the resource version is inserted.
@@ -24,8 +24,8 @@ pub(crate) struct EntryCache {
 /// The bit for objects that conform to their type. The offset is below.
 const TYPED: u32 = 1 << 31;
 
-impl From<EntryCache> for u64 {
-    fn from(cache: EntryCache) -> u64 {
+impl From<EntryFacts> for u64 {
+    fn from(cache: EntryFacts) -> u64 {
         let typed = match cache.typed {
             TypeCheck::Unknown => 0,
             TypeCheck::Verified => TYPED,
@@ -34,11 +34,11 @@ impl From<EntryCache> for u64 {
     }
 }
 
-impl From<u64> for EntryCache {
-    fn from(bits: u64) -> EntryCache {
+impl From<u64> for EntryFacts {
+    fn from(bits: u64) -> EntryFacts {
         let [a, b, c, d, e, f, g, h] = bits.to_be_bytes();
         let low = u32::from_be_bytes([e, f, g, h]);
-        EntryCache {
+        EntryFacts {
             serial: u32::from_be_bytes([a, b, c, d]),
             place: low & !TYPED,
             typed: match low & TYPED {
@@ -56,17 +56,17 @@ pub(crate) fn next_serial() -> u32 {
     LAST.fetch_add(1, Ordering::Relaxed).wrapping_add(1).max(1)
 }
 
-impl EntryCache {
+impl EntryFacts {
     /// Returns the facts that hold for the current state of a kind.
-    pub(crate) fn get(kind: &Kind, entry: &Entry) -> Option<EntryCache> {
-        let cache: EntryCache = entry.reader_cache.get();
+    pub(crate) fn get(kind: &Kind, entry: &Entry) -> Option<EntryFacts> {
+        let cache: EntryFacts = entry.reader_cache.get();
         (cache.serial == kind.serial).then_some(cache)
     }
 
     /// Returns the facts that hold for the version of a request.
-    pub(crate) fn for_request(call: &ResourceRequest<'_>, entry: &Entry) -> Option<EntryCache> {
+    pub(crate) fn for_request(call: &ResourceRequest<'_>, entry: &Entry) -> Option<EntryFacts> {
         // Another version needs at least another `apiVersion`, so its text is not the stored one.
-        EntryCache::get(call.kind, entry).filter(|_| call.version.storage)
+        EntryFacts::get(call.kind, entry).filter(|_| call.version.storage)
     }
 
     /// Records that the value of an entry is normalized. An offset that is absent or too large is not recorded.
@@ -74,7 +74,7 @@ impl EntryCache {
         let place = place.and_then(|place| u32::try_from(place).ok());
         if let Some(place) = place.filter(|place| place & TYPED == 0) {
             let serial = kind.serial;
-            entry.reader_cache.set(EntryCache { serial, place, typed });
+            entry.reader_cache.set(EntryFacts { serial, place, typed });
         }
     }
 
@@ -86,12 +86,12 @@ impl EntryCache {
 
 /// Returns whether a request shows an entry as it is stored.
 pub(crate) fn is_normalized(call: &ResourceRequest<'_>, entry: &Entry) -> bool {
-    EntryCache::for_request(call, entry).is_some()
+    EntryFacts::for_request(call, entry).is_some()
 }
 
 /// Returns whether the object of an entry is known to have the type by which its fields are owned.
 pub(crate) fn known_type(call: &ResourceRequest<'_>, entry: &Entry) -> TypeCheck {
-    EntryCache::for_request(call, entry).map_or(TypeCheck::Unknown, |cache| cache.typed)
+    EntryFacts::for_request(call, entry).map_or(TypeCheck::Unknown, |cache| cache.typed)
 }
 
 #[cfg(test)]
@@ -102,8 +102,8 @@ mod tests {
     fn facts_survive_packing() {
         for (serial, place) in [(0, 0), (1, 5), (u32::MAX, TYPED - 1)] {
             for typed in [TypeCheck::Unknown, TypeCheck::Verified] {
-                let cache = EntryCache { serial, place, typed };
-                assert_eq!(EntryCache::from(u64::from(cache)), cache);
+                let cache = EntryFacts { serial, place, typed };
+                assert_eq!(EntryFacts::from(u64::from(cache)), cache);
             }
         }
     }

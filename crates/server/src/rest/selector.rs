@@ -12,11 +12,11 @@ pub(crate) struct LabelSelector {
 #[derive(Clone, Debug, PartialEq)]
 struct Requirement {
     key: String,
-    test: Test,
+    test: LabelOperator,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-enum Test {
+enum LabelOperator {
     /// Sorted.
     In(Vec<String>),
     /// Sorted.
@@ -81,15 +81,15 @@ impl LabelSelector {
             deadline::tick();
             let value = labels.and_then(|l| l.get(&r.key)).and_then(|v| v.as_str());
             match (&r.test, value) {
-                (Test::In(set), Some(v)) => contains(set, v),
-                (Test::NotIn(set), Some(v)) => !contains(set, v),
-                (Test::Exists, found) => found.is_some(),
-                (Test::Absent, found) => found.is_none(),
+                (LabelOperator::In(set), Some(v)) => contains(set, v),
+                (LabelOperator::NotIn(set), Some(v)) => !contains(set, v),
+                (LabelOperator::Exists, found) => found.is_some(),
+                (LabelOperator::Absent, found) => found.is_none(),
                 // `notin` and `!=` also select objects without the label.
-                (Test::NotIn(_), None) => true,
-                (Test::In(_) | Test::Above(_) | Test::Below(_), None) => false,
-                (Test::Above(bound), Some(v)) => v.parse::<i64>().is_ok_and(|n| n > *bound),
-                (Test::Below(bound), Some(v)) => v.parse::<i64>().is_ok_and(|n| n < *bound),
+                (LabelOperator::NotIn(_), None) => true,
+                (LabelOperator::In(_) | LabelOperator::Above(_) | LabelOperator::Below(_), None) => false,
+                (LabelOperator::Above(bound), Some(v)) => v.parse::<i64>().is_ok_and(|n| n > *bound),
+                (LabelOperator::Below(bound), Some(v)) => v.parse::<i64>().is_ok_and(|n| n < *bound),
             }
         })
     }
@@ -239,7 +239,11 @@ impl Parser {
         if absent || ends {
             return Ok(Requirement {
                 key,
-                test: if absent { Test::Absent } else { Test::Exists },
+                test: if absent {
+                    LabelOperator::Absent
+                } else {
+                    LabelOperator::Exists
+                },
             });
         }
         let operator = self.next(TokenContext::Operator);
@@ -270,10 +274,10 @@ impl Parser {
         };
         check_values(&key, &values)?;
         let test = match operator {
-            SelectorToken::NotIn | SelectorToken::NotEqual => Test::NotIn(values),
-            SelectorToken::Above => Test::Above(number),
-            SelectorToken::Below => Test::Below(number),
-            _ => Test::In(values),
+            SelectorToken::NotIn | SelectorToken::NotEqual => LabelOperator::NotIn(values),
+            SelectorToken::Above => LabelOperator::Above(number),
+            SelectorToken::Below => LabelOperator::Below(number),
+            _ => LabelOperator::In(values),
         };
         Ok(Requirement { key, test })
     }

@@ -18,7 +18,7 @@ use crate::request::parse_uint;
 use crate::rest::admission::Admission;
 use crate::rest::body::{self, DecodedBody};
 use crate::rest::conversion::{Memo, with_conversions};
-use crate::rest::entry_cache::{EntryCache, known_type};
+use crate::rest::entry_cache::{EntryFacts, known_type};
 use crate::rest::managed_fields;
 use crate::rest::options::{WriteKind, WriteOptions};
 use crate::rest::read::{self, store_error};
@@ -275,7 +275,7 @@ impl WriteRequest<'_> {
                     if defines {
                         call.api.crds.written(event.revision);
                         if let Some(entry) = event.after().filter(|_| call.version.storage) {
-                            EntryCache::set(call.kind, entry, stored.place, TypeCheck::Unknown);
+                            EntryFacts::set(call.kind, entry, stored.place, TypeCheck::Unknown);
                         }
                     }
                     let written = WriteFacts {

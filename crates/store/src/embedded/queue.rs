@@ -212,7 +212,7 @@ impl WriteQueue {
             pending.leased = true;
             return Some((WriterLease { queue: self }, batch));
         }
-        let enough = self.count(pending);
+        let enough = self.count_and_should_wake(pending);
         drop(guard);
         self.wake_writer(enough);
         None
@@ -225,13 +225,13 @@ impl WriteQueue {
             return;
         }
         pending.open.tasks.push((task, reply));
-        let enough = self.count(&pending);
+        let enough = self.count_and_should_wake(&pending);
         drop(pending);
         self.wake_writer(enough);
     }
 
     /// Counts one more request. Returns whether to wake the writer.
-    fn count(&self, pending: &PendingBatches) -> bool {
+    fn count_and_should_wake(&self, pending: &PendingBatches) -> bool {
         let waiting = self.waiting.fetch_add(1, Ordering::Relaxed) + 1;
         pending.wake_threshold > 0 && waiting >= pending.wake_threshold && !pending.leased
     }

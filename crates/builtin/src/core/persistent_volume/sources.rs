@@ -2,7 +2,7 @@
 
 use crate::Cursor;
 use crate::checks::defaults::set_static;
-use crate::checks::{Report, Rule, apply, names, numbers};
+use crate::checks::{Report, Rule, check_fields, names, numbers};
 use crate::core::pod::volumes::{check_shared_source, csi_driver, iscsi_fault, no_backsteps};
 use crate::prepare::set_default;
 use scantling_value::{ErrorList, Map, Value};
@@ -110,11 +110,11 @@ const SECRET: &[(&str, Rule)] = &[
 const NAMED_SECRET: &[(&str, Rule)] = &[("name", Rule::Required), ("namespace", Rule::Required)];
 
 fn secret(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
-    apply(SECRET, at, errors);
+    check_fields(SECRET, at, errors);
 }
 
 fn named_secret(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
-    apply(NAMED_SECRET, at, errors);
+    check_fields(NAMED_SECRET, at, errors);
 }
 
 const CSI: &[(&str, Rule)] = &[
@@ -192,8 +192,8 @@ pub(super) fn check(spec: &Cursor<'_, '_>, name: &str, errors: &mut ErrorList) {
 fn check_source(field: &str, at: &Cursor<'_, '_>, name: &str, errors: &mut ErrorList) {
     match field {
         "iscsi" => check_iscsi(at, name, errors),
-        "csi" => apply(CSI, at, errors),
-        "storageos" => apply(STORAGE_OS, at, errors),
+        "csi" => check_fields(CSI, at, errors),
+        "storageos" => check_fields(STORAGE_OS, at, errors),
         "cinder" => {
             Rule::Required.check(&at.field("volumeID"), errors);
             Rule::IfSet(named_secret).check(&at.field("secretRef"), errors);

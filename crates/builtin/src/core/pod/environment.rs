@@ -4,7 +4,7 @@ use super::rules::Rules;
 use super::volumes;
 use crate::Cursor;
 use crate::checks::resources::quantity;
-use crate::checks::{Report, Rule, apply, names};
+use crate::checks::{Report, Rule, check_fields, names};
 use scantling_schema::meta::NameRule;
 use scantling_value::{ErrorList, FieldError};
 use std::cmp::Ordering;
@@ -98,7 +98,7 @@ fn check_source(at: &Cursor<'_, '_>, has_value: bool, rules: &Rules<'_>, errors:
         (&file, FILE_KEY_SELECTOR),
     ] {
         if selector.is_set() {
-            apply(table, selector, errors);
+            check_fields(table, selector, errors);
         }
     }
     let count = [&field, &resource, &config_map, &secret, &file]

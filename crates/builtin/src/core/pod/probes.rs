@@ -1,7 +1,7 @@
 //! Probes and lifecycle hooks of containers.
 
 use crate::Cursor;
-use crate::checks::{Check, Report, Rule, apply, names, numbers};
+use crate::checks::{Check, Report, Rule, check_fields, names, numbers};
 use scantling_value::ErrorList;
 
 const TIMES: &[(&str, Rule)] = &[
@@ -36,7 +36,7 @@ pub(super) fn check_probes(container: &Cursor<'_, '_>, errors: &mut ErrorList) {
             continue;
         }
         handler(&at, None, errors);
-        apply(TIMES, &at, errors);
+        check_fields(TIMES, &at, errors);
         let period = at.field("terminationGracePeriodSeconds");
         if period.as_int().is_some_and(|seconds| seconds <= 0) {
             errors.invalid(&period, "must be greater than 0");

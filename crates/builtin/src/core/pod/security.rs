@@ -3,7 +3,7 @@
 use super::rules::Rules;
 use super::{containers_at, volumes, windows};
 use crate::Cursor;
-use crate::checks::{Report, Rule, apply, go, numbers};
+use crate::checks::{Report, Rule, check_fields, go, numbers};
 use scantling_value::{ErrorList, FieldError, Value};
 use std::collections::BTreeSet;
 
@@ -33,9 +33,9 @@ pub(super) fn check_pod(
     if at.is_empty() {
         return;
     }
-    apply(IDS, at, errors);
+    check_fields(IDS, at, errors);
     sysctls(&at.field("sysctls"), spec, rules, errors);
-    apply(POLICIES, at, errors);
+    check_fields(POLICIES, at, errors);
     let policy = at.field("seLinuxChangePolicy");
     if policy.is_set() {
         let supported: &[&str] = match rules.has_selinux_mount() {
@@ -136,7 +136,7 @@ pub(super) fn check_container(
         ("runAsGroup", ID),
         ("procMount", Rule::OneOf(&["Default", "Unmasked"])),
     ];
-    apply(IDS, at, errors);
+    check_fields(IDS, at, errors);
     let mount = at.field("procMount");
     if has_host_users && mount.str() == "Unmasked" {
         errors.invalid(&mount, "`hostUsers` must be false to use `Unmasked`");

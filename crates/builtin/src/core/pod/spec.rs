@@ -5,7 +5,7 @@ use super::rules::Rules;
 use super::{affinity, containers_at, mounts, resources, security, volumes, windows};
 use crate::Cursor;
 use crate::checks::resources::container_name;
-use crate::checks::{Report, Rule, apply, go, ip, labels, names, numbers, tolerations};
+use crate::checks::{Report, Rule, check_fields, go, ip, labels, names, numbers, tolerations};
 use scantling_value::{ErrorList, FieldError, Value};
 use std::collections::BTreeSet;
 
@@ -67,7 +67,7 @@ pub(super) fn validate(at: &Cursor<'_, '_>, owner: Owner<'_>, rules: &Rules<'_>,
     windows::check_host_processes(at, errors);
     check_user_namespace(at, rules, errors);
     check_hostname_override(at, errors);
-    apply(NAMES_OF_ACCOUNT, at, errors);
+    check_fields(NAMES_OF_ACCOUNT, at, errors);
     let (account, deprecated) = (at.field("serviceAccountName"), at.field("serviceAccount"));
     if deprecated.str() != account.str() {
         let quoted = scantling_value::go::quote(account.str());
@@ -78,7 +78,7 @@ pub(super) fn validate(at: &Cursor<'_, '_>, owner: Owner<'_>, rules: &Rules<'_>,
             format!("must be the same as serviceAccountName: {quoted}"),
         );
     }
-    apply(NAMES, at, errors);
+    check_fields(NAMES, at, errors);
     let taints = at.field("tolerations");
     if !taints.list().is_empty() {
         // The stored pod is only searched if the new one uses these operators.
@@ -89,7 +89,7 @@ pub(super) fn validate(at: &Cursor<'_, '_>, owner: Owner<'_>, rules: &Rules<'_>,
             .any(|t| matches!(t.get_str("operator"), "Lt" | "Gt"));
         tolerations::tolerations(&taints, uses && compares(), errors);
     }
-    apply(HOSTS_AND_CLASSES, at, errors);
+    check_fields(HOSTS_AND_CLASSES, at, errors);
     check_overhead(&at.field("overhead"), rules, errors);
     if os.is_set() {
         security::check_operating_system(at, errors);
@@ -123,7 +123,7 @@ fn preemption_policy(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
 }
 
 fn host_alias(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
-    ip::legacy(&at.field("ip"), &BTreeSet::new(), errors);
+    ip::check_unless_stored(&at.field("ip"), &BTreeSet::new(), errors);
     for name in at.field("hostnames").items() {
         errors.invalid_for(&name, names::dns1123_subdomain(name.str()));
     }
@@ -220,7 +220,7 @@ fn check_dns(spec: &Cursor<'_, '_>, errors: &mut ErrorList) {
     }
     servers
         .items()
-        .for_each(|server| ip::legacy(&server, &BTreeSet::new(), errors));
+        .for_each(|server| ip::check_unless_stored(&server, &BTreeSet::new(), errors));
     if searches.list().len() > MAX_PATHS {
         errors.invalid(
             &searches,

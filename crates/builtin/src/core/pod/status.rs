@@ -328,7 +328,7 @@ fn check_host_addresses(at: &Cursor<'_, '_>, stored: &Value, errors: &mut ErrorL
 fn check_addresses(list: &Cursor<'_, '_>, stored: &BTreeSet<&str>, name: &str, errors: &mut ErrorList) {
     for (i, address) in list.items().enumerate() {
         let ip = address.field("ip");
-        ip::legacy(&ip.with_path(list.path().index(i)), stored, errors);
+        ip::check_unless_stored(&ip.with_path(list.path().index(i)), stored, errors);
     }
     let count = list.list().len();
     if count < 2 {

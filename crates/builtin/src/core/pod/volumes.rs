@@ -7,7 +7,7 @@ use super::projected;
 use super::rules::Rules;
 use crate::Cursor;
 use crate::checks::resources::quantity;
-use crate::checks::{Report, Rule, apply, names, numbers};
+use crate::checks::{Report, Rule, check_fields, names, numbers};
 use scantling_value::{ErrorList, FieldError, Path, Value, go};
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
@@ -215,7 +215,7 @@ fn check_source(volume: &Cursor<'_, '_>, name: &str, pod: &str, rules: &Rules<'_
             errors.forbidden(&at, "may not specify more than 1 volume type");
         } else {
             let at = at.with_path(volume.path().field(source.reported));
-            apply(source.rules, &at, errors);
+            check_fields(source.rules, &at, errors);
             check_other(source.field, &at, rules, errors);
             if source.field == "ephemeral" && !pod.is_empty() && !name.is_empty() {
                 check_claim_name(volume, name, pod, errors);
@@ -267,7 +267,7 @@ fn check_other(field: &str, at: &Cursor<'_, '_>, rules: &Rules<'_>, errors: &mut
 /// Checks the rules of a source that persistent volumes have, too.
 pub(in crate::core) fn check_shared_source(field: &str, at: &Cursor<'_, '_>, errors: &mut ErrorList) {
     if let Some(source) = SOURCES.iter().find(|s| s.field == field) {
-        apply(source.rules, at, errors);
+        check_fields(source.rules, at, errors);
     }
     check_across_fields(field, at, errors);
 }
@@ -374,7 +374,7 @@ pub(super) fn key_to_path(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
         ("mode", MODE),
         ("user", USER),
     ];
-    apply(RULES, at, errors);
+    check_fields(RULES, at, errors);
 }
 
 /// Checks a file with facts about the pod. Kubernetes reports errors at the volume.
@@ -403,7 +403,7 @@ pub(super) fn downward_file(file: &Cursor<'_, '_>, volume: &Cursor<'_, '_>, erro
         (false, true) => resource_reference(&resource, true, errors),
         (false, false) => errors.required(&file, "one of fieldRef and resourceFieldRef is required"),
     }
-    apply(RULES, &file, errors);
+    check_fields(RULES, &file, errors);
 }
 
 /// Checks an iSCSI name: `iqn.…`, `eui.…` or `naa.…`.

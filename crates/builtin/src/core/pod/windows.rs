@@ -2,7 +2,7 @@
 
 use super::containers_at;
 use crate::Cursor;
-use crate::checks::{Report, Rule, apply, names};
+use crate::checks::{Report, Rule, check_fields, names};
 use scantling_value::{ErrorList, Value};
 
 const FORBIDDEN: Rule = Rule::Forbidden("cannot be set for a windows pod");
@@ -52,7 +52,7 @@ pub(super) fn forbidden(spec: &Cursor<'_, '_>, errors: &mut ErrorList) {
     }
     FORBIDDEN.check(&spec.field("shareProcessNamespace"), errors);
     containers_at(spec, |container| {
-        apply(OF_CONTAINER, &container.field("securityContext"), errors);
+        check_fields(OF_CONTAINER, &container.field("securityContext"), errors);
     });
 }
 

@@ -95,7 +95,7 @@ fn check_addresses(addresses: &Cursor<'_, '_>, old: Option<&Value>, errors: &mut
     for (i, address) in addresses.items().enumerate() {
         let before = errors.total();
         if i > 0 || address.str() != HEADLESS {
-            ip::legacy(&address, &stored, errors);
+            ip::check_unless_stored(&address, &stored, errors);
         } else if addresses.list().len() > 1 {
             errors.invalid_value(
                 addresses,

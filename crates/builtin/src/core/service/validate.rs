@@ -3,7 +3,7 @@
 use super::cluster_ips;
 use super::{ServiceView, node_port, stored_texts};
 use crate::Cursor;
-use crate::checks::{Report, Rule, apply, go, ip, labels, names, numbers};
+use crate::checks::{Report, Rule, check_fields, go, ip, labels, names, numbers};
 use scantling_value::{ErrorList, Map, Value};
 use std::collections::BTreeSet;
 
@@ -142,7 +142,7 @@ fn check_ports(ports: &Cursor<'_, '_>, errors: &mut ErrorList) {
             errors.invalid_for(&name, names::dns1123_label(name.str()));
             errors.unique(&mut seen, &name);
         }
-        apply(PORT, &port, errors);
+        check_fields(PORT, &port, errors);
     }
 }
 
@@ -172,7 +172,7 @@ fn check_external_ips(addresses: &Cursor<'_, '_>, old: Option<&Value>, errors: &
     let stored = stored_texts(old, "externalIPs");
     for address in addresses.items() {
         let before = errors.total();
-        ip::legacy(&address, &stored, errors);
+        ip::check_unless_stored(&address, &stored, errors);
         // Ranges of addresses are only checked for an address that is well-formed.
         if errors.total() == before {
             ip::endpoint(&address, errors);
@@ -230,7 +230,7 @@ fn check_source_ranges(
         let stored: BTreeSet<&str> = stored.into_iter().map(str::trim).collect();
         for (i, range) in ranges.into_iter().enumerate() {
             let range = Value::from(range.trim());
-            ip::legacy_cidr(&Cursor::at(Some(&range), path.index(i)), &stored, errors);
+            ip::check_cidr_unless_stored(&Cursor::at(Some(&range), path.index(i)), &stored, errors);
         }
         return;
     }
@@ -253,7 +253,7 @@ fn check_source_ranges(
     }
     for range in annotation.trim().split(',') {
         let range = Value::from(range.trim());
-        ip::legacy_cidr(&Cursor::at(Some(&range), path), &BTreeSet::new(), errors);
+        ip::check_cidr_unless_stored(&Cursor::at(Some(&range), path), &BTreeSet::new(), errors);
     }
 }
 
@@ -313,7 +313,7 @@ pub(super) fn check_status(object: &Value, old: Option<&Value>, errors: &mut Err
         let (address, mode) = (point.field("ip"), point.field("ipMode"));
         let has_address = !address.str().is_empty();
         if has_address {
-            ip::legacy(&address, &stored, errors);
+            ip::check_unless_stored(&address, &stored, errors);
         }
         match (has_address, mode.is_set()) {
             (true, false) => errors.required(&mode, "must be specified when `ip` is set"),

@@ -59,23 +59,26 @@ fn operand_size(operands: &[Operand<'_>], n: usize) -> Bounds {
     operands.get(n).map_or(Bounds::UNKNOWN, Operand::size)
 }
 
-fn pass(size: Bounds) -> Bounds {
+fn one_pass_cost(size: Bounds) -> Bounds {
     size.scaled(TEXT_FACTOR).plus(ONE)
 }
 
 fn same_size(operands: &[Operand<'_>]) -> CallEstimate {
     let text = operand_size(operands, 0);
-    CallEstimate::sized(pass(text).plus(text), text)
+    CallEstimate::sized(one_pass_cost(text).plus(text), text)
 }
 
 fn up_to_size(operands: &[Operand<'_>]) -> CallEstimate {
     let text = operand_size(operands, 0);
     let result = Bounds::up_to(text.max);
-    CallEstimate::sized(pass(text).plus(result), result)
+    CallEstimate::sized(one_pass_cost(text).plus(result), result)
 }
 
 fn char_at_cost(operands: &[Operand<'_>]) -> CallEstimate {
-    CallEstimate::sized(pass(operand_size(operands, 0)).plus(ONE), Bounds::up_to(1))
+    CallEstimate::sized(
+        one_pass_cost(operand_size(operands, 0)).plus(ONE),
+        Bounds::up_to(1),
+    )
 }
 
 fn substring_cost(operands: &[Operand<'_>]) -> CallEstimate {
@@ -88,12 +91,12 @@ fn substring_cost(operands: &[Operand<'_>]) -> CallEstimate {
     };
     // UPSTREAM: a start after the end wraps around.
     let result = Bounds::exactly(index(2, text.max).wrapping_sub(index(1, 0)));
-    CallEstimate::sized(pass(text).plus(result), result)
+    CallEstimate::sized(one_pass_cost(text).plus(result), result)
 }
 
 fn search_cost(operands: &[Operand<'_>]) -> CallEstimate {
     let pairs = operand_size(operands, 0).times(operand_size(operands, 1));
-    CallEstimate::cost(pass(pairs))
+    CallEstimate::cost(one_pass_cost(pairs))
 }
 
 fn at_least_one(size: Bounds) -> Bounds {
@@ -108,7 +111,7 @@ fn replace_cost(operands: &[Operand<'_>]) -> CallEstimate {
         text.max.saturating_add(1).saturating_mul(new.max),
     );
     CallEstimate::sized(
-        pass(at_least_one(text).times(at_least_one(old))).plus(result),
+        one_pass_cost(at_least_one(text).times(at_least_one(old))).plus(result),
         result,
     )
 }
@@ -117,7 +120,7 @@ fn split_cost(operands: &[Operand<'_>]) -> CallEstimate {
     let text = operand_size(operands, 0);
     let result = Bounds::up_to(text.max);
     CallEstimate::sized(
-        pass(text.plus(ONE))
+        one_pass_cost(text.plus(ONE))
             .plus(result.scaled(1.0))
             .plus(Bounds::exactly(LIST_COST)),
         result,
@@ -132,7 +135,7 @@ fn join_cost(operands: &[Operand<'_>]) -> CallEstimate {
         .saturating_mul(separator.saturating_add(1))
         .saturating_add(separator);
     let result = Bounds::up_to(most);
-    CallEstimate::sized(pass(list.plus(ONE)).plus(result.scaled(1.0)), result)
+    CallEstimate::sized(one_pass_cost(list.plus(ONE)).plus(result.scaled(1.0)), result)
 }
 
 fn arg_size(args: &[Option<Val<'_>>], n: usize) -> u64 {

@@ -4,7 +4,7 @@ use super::api_version;
 use crate::api::Api;
 use crate::codec::text::Stored;
 use crate::kinds::kind::{Kind, Version};
-use crate::rest::entry_cache::EntryCache;
+use crate::rest::entry_cache::EntryFacts;
 use scantling_merge::apply::TypeCheck;
 use scantling_schema::definition::Definition;
 use scantling_store::{Entry, MaybeCompressed};
@@ -51,7 +51,7 @@ impl PendingDefinitions {
             place, definition, ..
         } = all.remove(position)?;
         // The document was admitted here, so it is served as it is stored.
-        EntryCache::set(kind, entry, place, TypeCheck::Unknown);
+        EntryFacts::set(kind, entry, place, TypeCheck::Unknown);
         Some(definition)
     }
 }

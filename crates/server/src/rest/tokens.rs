@@ -43,6 +43,7 @@ impl WriteRequest<'_> {
         let inner = call.of_kind(&kind)?;
         let updated = managed_fields::after_update(&inner, Part::Token, None, request, &by).await?;
         request = updated.object;
+        self.admit_action(name, &mut request).await?;
         let root = Path::ROOT;
         let found = metadata_str(&request, "name");
         if !found.is_empty() && found != name {

@@ -5,6 +5,7 @@ mod expressions;
 mod matching;
 mod mutating_policy;
 mod policy;
+mod reserved;
 mod webhook;
 
 use crate::BuiltinKind;

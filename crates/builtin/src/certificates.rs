@@ -3,6 +3,7 @@
 mod certificate_signing_request;
 mod cluster_trust_bundle;
 mod pem;
+mod pod_certificate_request;
 
 use crate::BuiltinKind;
 
@@ -10,4 +11,5 @@ use crate::BuiltinKind;
 pub(crate) const KINDS: &[&dyn BuiltinKind] = &[
     &certificate_signing_request::CertificateSigningRequest,
     &cluster_trust_bundle::ClusterTrustBundle,
+    &pod_certificate_request::PodCertificateRequest,
 ];

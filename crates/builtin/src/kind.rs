@@ -94,6 +94,8 @@ pub struct KindFacts {
     pub keeps: &'static [&'static [&'static str]],
     /// The fields that a write to the status leaves as they are.
     pub status_keeps: &'static [&'static [&'static str]],
+    /// The fields that a write to the approval leaves as they are.
+    pub approval_keeps: &'static [&'static [&'static str]],
     /// The default effect of a deletion on dependents.
     pub garbage_collection: GarbageCollection,
     /// The warning about a deletion that orphans dependents by default.
@@ -133,6 +135,7 @@ impl KindFacts {
             qualifies_finalizers_of_status: true,
             keeps: &[&["status"]],
             status_keeps: &[&["spec"]],
+            approval_keeps: &[],
             garbage_collection: GarbageCollection::Delete,
             orphan_warning: None,
             is_cached: true,

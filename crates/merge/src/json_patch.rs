@@ -418,8 +418,8 @@ mod tests {
             let (mut copied, mut copied_too) = (0, 0);
             for operation in patch(operations).operations {
                 let (mut tried, mut tried_too) = (plain.clone(), opened.clone());
-                let done = apply(&operation, &mut tried, true, &mut copied);
-                prop_assert_eq!(&done, &apply(&operation, &mut tried_too, true, &mut copied_too));
+                let done = execute(&operation, &mut tried, true, &mut copied);
+                prop_assert_eq!(&done, &execute(&operation, &mut tried_too, true, &mut copied_too));
                 if done.is_ok() {
                     (plain, opened) = (tried, tried_too);
                 }

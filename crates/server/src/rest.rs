@@ -3,6 +3,7 @@
 pub(crate) mod actions;
 pub(crate) mod admission;
 pub(crate) mod body;
+pub(crate) mod connect;
 pub(crate) mod conversion;
 pub(crate) mod delete;
 mod entries;

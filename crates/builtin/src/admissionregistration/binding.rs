@@ -1,6 +1,6 @@
 //! ValidatingAdmissionPolicyBinding and MutatingAdmissionPolicyBinding.
 
-use super::matching;
+use super::{matching, reserved};
 use crate::checks::{Report, Rule, labels, names};
 use crate::prepare::{count_change, is_changed, object_if_set, set_generation};
 use crate::{BuiltinKind, Context, Cursor, KindFacts, Operation, Write};
@@ -34,11 +34,16 @@ impl BuiltinKind for ValidatingAdmissionPolicyBinding {
         prepare_generation(object, write, "ValidatingAdmissionPolicyBindingSpec");
     }
 
-    fn validate(&self, object: &Value, _write: &Write<'_>, errors: &mut ErrorList) {
+    fn validate(&self, object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
+        reserved::check_name(object, write, errors);
         let root = Cursor::root(object);
         let spec = root.field("spec");
         check_spec(&spec, errors);
         check_actions(&spec.field("validationActions"), errors);
+    }
+
+    fn warn(&self, object: &Value, write: &Write<'_>, warnings: &mut Vec<String>) {
+        reserved::warn_name(object, write, warnings);
     }
 }
 
@@ -55,11 +60,16 @@ impl BuiltinKind for MutatingAdmissionPolicyBinding {
         prepare_generation(object, write, "MutatingAdmissionPolicyBindingSpec");
     }
 
-    fn validate(&self, object: &Value, _write: &Write<'_>, errors: &mut ErrorList) {
+    fn validate(&self, object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
+        reserved::check_name(object, write, errors);
         let root = Cursor::root(object);
         let spec = root.field("spec");
         check_spec(&spec, errors);
         matching::check_mutating_operations(&spec.field("matchResources"), errors);
+    }
+
+    fn warn(&self, object: &Value, write: &Write<'_>, warnings: &mut Vec<String>) {
+        reserved::warn_name(object, write, warnings);
     }
 }
 

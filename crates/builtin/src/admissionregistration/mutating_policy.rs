@@ -1,8 +1,7 @@
 //! MutatingAdmissionPolicy.
 
 use super::expressions::{Declarations, ExpressionCompiler, Result};
-use super::matching;
-use super::policy;
+use super::{matching, policy, reserved};
 use crate::checks::{Report, Rule};
 use crate::prepare::{count_change, is_changed, set_generation};
 use crate::{BuiltinKind, Context, Cursor, KindFacts, Operation, Write};
@@ -43,6 +42,7 @@ impl BuiltinKind for MutatingAdmissionPolicy {
 
     fn validate(&self, object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
         let root = Cursor::root(object);
+        reserved::check_name(object, write, errors);
         let spec = root.field("spec");
         policy::check_common(&spec, write, errors);
         matching::check_mutating_operations(&spec.field("matchConstraints"), errors);
@@ -64,6 +64,10 @@ impl BuiltinKind for MutatingAdmissionPolicy {
             check_mutation(&mutation, &compiler, declarations, &stored, errors);
         }
         Rule::RequiredOneOf(&["IfNeeded", "Never"]).check(&spec.field("reinvocationPolicy"), errors);
+    }
+
+    fn warn(&self, object: &Value, write: &Write<'_>, warnings: &mut Vec<String>) {
+        reserved::warn_name(object, write, warnings);
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::expressions::{Declarations, ExpressionCompiler, Result};
 use super::matching::{self, FAILURE_POLICIES, stored_expressions};
+use super::reserved;
 use crate::checks::{Report, Rule, conditions, go, names, update};
 use crate::prepare::{self, object_if_set, object_in, set_default};
 use crate::{BuiltinKind, Context, Cursor, KindFacts, Subresource, Write};
@@ -44,9 +45,14 @@ impl BuiltinKind for ValidatingAdmissionPolicy {
             check_status(&root.field("status"), errors);
             return;
         }
+        reserved::check_name(object, write, errors);
         let spec = root.field("spec");
         check_common(&spec, write, errors);
         check_expressions(object.str_at(["metadata", "name"]), &spec, write, errors);
+    }
+
+    fn warn(&self, object: &Value, write: &Write<'_>, warnings: &mut Vec<String>) {
+        reserved::warn_name(object, write, warnings);
     }
 }
 

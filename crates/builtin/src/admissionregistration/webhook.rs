@@ -1,6 +1,7 @@
 //! ValidatingWebhookConfiguration and MutatingWebhookConfiguration.
 
 use super::matching::{self, FAILURE_POLICIES, MATCH_POLICIES};
+use super::reserved;
 use crate::checks::{Report, Rule, labels, names, update};
 use crate::prepare::{count_change, object_if_set, objects_in, set_default, set_generation};
 use crate::{BuiltinKind, Context, Cursor, KindFacts, Operation, Write};
@@ -38,7 +39,13 @@ impl BuiltinKind for ValidatingWebhookConfiguration {
     }
 
     fn validate(&self, object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
+        reserved::check_name(object, write, errors);
         check_webhooks(object, write, errors);
+    }
+
+    fn warn(&self, object: &Value, write: &Write<'_>, warnings: &mut Vec<String>) {
+        reserved::warn_name(object, write, warnings);
+        reserved::warn_rules(object, write, warnings);
     }
 }
 
@@ -59,7 +66,13 @@ impl BuiltinKind for MutatingWebhookConfiguration {
     }
 
     fn validate(&self, object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
+        reserved::check_name(object, write, errors);
         check_webhooks(object, write, errors);
+    }
+
+    fn warn(&self, object: &Value, write: &Write<'_>, warnings: &mut Vec<String>) {
+        reserved::warn_name(object, write, warnings);
+        reserved::warn_rules(object, write, warnings);
     }
 }
 

@@ -262,6 +262,9 @@ fn set_annotations(object: &mut Map, annotations: Vec<(&'static str, String)>) {
         for (name, text) in annotations {
             all.insert(name, text.into());
         }
+        if all.is_empty() {
+            metadata.remove("annotations");
+        }
     }
 }
 

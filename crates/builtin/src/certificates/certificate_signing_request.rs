@@ -20,6 +20,7 @@ const FACTS: KindFacts = KindFacts {
     selectable: &["metadata.name", "spec.signerName"],
     keeps: &[&["spec"], &["status"]],
     status_keeps: &[&["spec"], &["status", "conditions"]],
+    approval_keeps: &[&["spec"], &["status", "certificate"]],
     ..KindFacts::new("certificates.k8s.io", "CertificateSigningRequest")
 };
 

@@ -3,9 +3,15 @@
 use crate::checks::pem;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use scantling_value::go;
+use scantling_value::{BadValue, go};
 use x509_parser::certification_request::X509CertificationRequest;
 use x509_parser::prelude::FromDer;
+use x509_parser::public_key::PublicKey;
+
+/// The object identifiers of kinds of keys.
+const RSA: &str = "1.2.840.113549.1.1.1";
+const EC: &str = "1.2.840.10045.2.1";
+const ED25519: &str = "1.3.101.112";
 
 /// Checks a base64-encoded signing request, with its signature. The error is its text.
 pub(super) fn check_request(encoded: &str) -> Result<(), String> {
@@ -27,9 +33,9 @@ pub(super) fn check_request(encoded: &str) -> Result<(), String> {
             .algorithm
             .to_id_string();
         match key.as_str() {
-            "1.2.840.113549.1.1.1" => "crypto/rsa: verification error".to_owned(),
-            "1.2.840.10045.2.1" => "x509: ECDSA verification failure".to_owned(),
-            "1.3.101.112" => "x509: Ed25519 verification failure".to_owned(),
+            RSA => "crypto/rsa: verification error".to_owned(),
+            EC => "x509: ECDSA verification failure".to_owned(),
+            ED25519 => "x509: Ed25519 verification failure".to_owned(),
             _ => "x509: cannot verify signature: algorithm unimplemented".to_owned(),
         }
     })
@@ -89,7 +95,54 @@ pub(super) fn check_certificates(encoded: &str) -> Result<(), String> {
     Ok(())
 }
 
+/// Checks a signing request in DER: its form, its key, and its signature. The error is the value to show and its text.
+pub(super) fn check_key_of_request(der: &[u8]) -> Result<(), (BadValue, &'static str)> {
+    const MALFORMED: (BadValue, &str) = (BadValue::Omitted, "must be a valid PKCS#10 CSR");
+    let Ok(([], request)) = X509CertificationRequest::from_der(der) else {
+        return Err(MALFORMED);
+    };
+    let key = &request.certification_request_info.subject_pki;
+    match key.algorithm.algorithm.to_id_string().as_str() {
+        ED25519 => {}
+        EC => {
+            let curve = key.algorithm.parameters.as_ref().and_then(|p| p.as_oid().ok());
+            match curve.map(|oid| oid.to_id_string()).as_deref() {
+                Some("1.2.840.10045.3.1.7" | "1.3.132.0.34" | "1.3.132.0.35") => {}
+                Some("1.3.132.0.33") => {
+                    let why = "elliptic public keys must use curve P256, P384, or P521";
+                    return Err(("curve P-224".into(), why));
+                }
+                _ => return Err(MALFORMED),
+            }
+        }
+        RSA => {
+            let Ok(PublicKey::RSA(key)) = key.parsed() else {
+                return Err(MALFORMED);
+            };
+            // A leading zero byte keeps the number positive.
+            let modulus = key.modulus.strip_prefix(&[0]).unwrap_or(key.modulus);
+            let bits = modulus.len() * 8;
+            if ![3072, 4096].contains(&bits) {
+                let why = "RSA keys must have modulus size 3072 or 4096";
+                return Err((format!("{bits}-bit modulus").into(), why));
+            }
+        }
+        _ => {
+            let why = "unknown public key type; supported types are Ed25519, ECDSA, and RSA";
+            return Err((BadValue::Omitted, why));
+        }
+    }
+    let verified = request.verify_signature();
+    verified.map_err(|_| (BadValue::Omitted, "invalid signature"))
+}
+
+/// The public key of a signing request in DER, in DER.
+pub(super) fn key_of_request(der: &[u8]) -> Option<Vec<u8>> {
+    let (_, request) = X509CertificationRequest::from_der(der).ok()?;
+    Some(request.certification_request_info.subject_pki.raw.to_vec())
+}
+
 /// The bytes of a field, which decoding has found to be base64.
-fn decode(encoded: &str) -> Vec<u8> {
+pub(super) fn decode(encoded: &str) -> Vec<u8> {
     BASE64_STANDARD.decode(encoded).unwrap_or_default()
 }

@@ -268,6 +268,27 @@ pub(crate) fn signer_name(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
     }
 }
 
+/// The maximum lifetime of a certificate of a pod by this signer. Kubernetes' own signers issue for at most a day.
+pub(crate) fn max_certificate_seconds(signer: &str) -> i64 {
+    const DAY: i64 = 86_400;
+    let host = signer.split('/').next().unwrap_or_default();
+    let is_of_kubernetes = host == "kubernetes.io" || host.ends_with(".kubernetes.io");
+    if is_of_kubernetes { DAY } else { 91 * DAY }
+}
+
+/// Annotations that a signer of certificates of pods receives: their keys begin with domains.
+pub(crate) fn user_annotations(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
+    const MAX_SIZE: usize = 256 << 10;
+    let mut size = 0_usize;
+    for (key, value) in at.entries() {
+        domain_prefixed_key(at, &key.to_lowercase(), errors);
+        size = size.saturating_add(key.len()).saturating_add(value.str().len());
+    }
+    if size > MAX_SIZE {
+        errors.push_with(|| FieldError::too_long(at.path(), MAX_SIZE));
+    }
+}
+
 /// Reports the first part between dots that does not have a form.
 fn first_bad_label(at: &Cursor<'_, '_>, text: &str, form: fn(&str) -> Vec<String>, errors: &mut ErrorList) {
     let bad = text

@@ -7,7 +7,7 @@ use crate::http::reply::Reply;
 use crate::metrics::Label;
 use crate::request::ObjectPath;
 use crate::rest::options::ListOptions;
-use crate::rest::{pods, read, scale, watch, write};
+use crate::rest::{connect, read, scale, watch, write};
 use crate::status::{ApiError, ApiResult};
 use hyper::Method;
 use hyper::body::Incoming;
@@ -98,9 +98,9 @@ impl Api {
         if call.path.watch || head.method == Method::GET || head.method == Method::HEAD {
             return match (name, sub) {
                 (Some(name), Some("scale")) => scale::get(call, name).await,
-                (Some(name), Some("log")) => pods::log(call, name).await,
+                (Some(name), Some("log")) => connect::log(call, name).await,
                 (Some(_), Some(sub @ ("exec" | "attach" | "portforward" | "proxy"))) => {
-                    Err(pods::cannot_connect(call, sub))
+                    Err(connect::refuse(call, sub).await)
                 }
                 (Some(name), _) if !call.path.watch => read::get(call, name).await,
                 _ => {
@@ -141,7 +141,7 @@ impl Api {
             (&Method::POST, Some(name), Some("token")) => write.create_token(name).await,
             (&Method::POST, Some(name), Some("eviction")) => write.evict(name).await,
             (_, _, Some(sub @ ("exec" | "attach" | "portforward" | "proxy"))) => {
-                Err(pods::cannot_connect(call, sub))
+                Err(connect::refuse(call, sub).await)
             }
             (&Method::POST, None, None) if is_binding(call) => write.bind(None).await,
             (&Method::POST, ..) => write.create().await,

@@ -54,8 +54,9 @@ pub(super) fn check_route(
         None => &kind.verbs,
         Some(name) => version.subresource(name).map_or(&[], |s| &s.verbs),
     };
-    // A subresource may be followed by a path of its own (`pods/x/proxy/a/b`), which nothing here serves.
-    let verbs = if path.ends { verbs } else { &[] };
+    // Only what is proxied has a path of its own (`pods/x/proxy/a/b`).
+    let is_whole = path.ends || path.subresource.as_deref() == Some("proxy");
+    let verbs = if is_whole { verbs } else { &[] };
     let methods: Vec<&str> = all
         .iter()
         .filter(|(verb, _)| verbs.contains(verb))

@@ -174,7 +174,10 @@ impl Api {
             if kind != "secret" {
                 let key = |what: &str| format!("authentication.kubernetes.io/{kind}-{what}");
                 extra.insert(key("name"), vec![name.to_owned()]);
-                extra.insert(key("uid"), vec![uid.to_owned()]);
+                // A node that did not exist has no uid.
+                if !uid.is_empty() {
+                    extra.insert(key("uid"), vec![uid.to_owned()]);
+                }
             }
         }
         let mut user = User::authenticated(

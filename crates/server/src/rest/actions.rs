@@ -3,10 +3,12 @@
 use crate::api::ResourceRequest;
 use crate::kinds::builtin;
 use crate::kinds::kind::Kind;
+use crate::rest::admission::Admission;
 use crate::rest::body::{self, DecodedBody};
 use crate::rest::options::{WriteKind, WriteOptions};
-use crate::rest::write::{ObjectSource, Ownership, WriteRequest};
+use crate::rest::write::{ObjectSource, Ownership, Part, WriteRequest};
 use crate::status::{ApiError, ApiResult};
+use scantling_builtin::admission::Action;
 use scantling_value::Value;
 use std::sync::Arc;
 
@@ -48,6 +50,17 @@ impl WriteRequest<'_> {
         let options = WriteOptions::parse(self.call.query, WriteKind::Create)?;
         let object = self.decode_other(group, version, kind, &options)?;
         Ok((object, options))
+    }
+
+    /// Runs the mutating admission plugins on the body of a POST to a subresource.
+    pub(crate) async fn admit_action(&self, name: &str, object: &mut Value) -> ApiResult<()> {
+        let admission = Admission {
+            action: Action::Create,
+            part: Part::Whole,
+            name,
+            old: None,
+        };
+        self.admit(&admission, object).await
     }
 
     /// Decodes the body as an object of another kind than that of the resource.

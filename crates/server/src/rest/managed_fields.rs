@@ -88,6 +88,9 @@ fn manager<'a>(versions: &'a KindVersions<'_>, part: Part) -> FieldManager<'a> {
                 manager = manager.resets_paths(&name, kind.facts.status_keeps.iter().copied());
             }
         }
+        Part::Other(Subresource::Approval) => {
+            manager = manager.resets_paths(&asked, kind.facts.approval_keeps.iter().copied());
+        }
         // kube-apiserver resets fields of these subresources without telling the managers.
         Part::Other(Subresource::EphemeralContainers | Subresource::Resize) => {}
         // Other versions may have no status endpoint.
@@ -331,10 +334,13 @@ pub(crate) fn apply_scale(
 ) -> Result<(Value, Vec<Value>), ApplyError> {
     let before = managed_scale(call, live).map_err(|e| ApplyError::Internal(e.message().to_owned()))?;
     let versions = ScaleVersions;
-    // kube-apiserver cannot convert a scale without managed fields, because it treats it as an object of the kind.
-    let manager = FieldManager::new(&versions, SCALE_VERSION, "Scale")
-        .subresource("scale")
-        .without_beginning(&format!("{INVALID_VERSION}{SCALE_VERSION}"));
+    let manager = FieldManager::new(&versions, SCALE_VERSION, "Scale").subresource("scale");
+    let manager = match call.kind.built_in {
+        true => manager,
+        // kube-apiserver cannot convert the scale of a custom resource without managed fields, because it treats it as
+        // an object of the kind.
+        false => manager.without_beginning(&format!("{INVALID_VERSION}{SCALE_VERSION}")),
+    };
     let scale = manager.apply(Some(&before), config, name, force, Timestamp::now())?;
     if !call.kind.built_in && !same_but_managers(&before, &scale) {
         // An apply may change the owner of the replicas, but not the replicas: kube-apiserver cannot convert the

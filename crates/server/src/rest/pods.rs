@@ -1,17 +1,17 @@
-//! Subresources of Pods that are actions: binding, eviction and logs.
+//! Subresources of Pods that are actions: binding and eviction.
 
-use crate::api::{Api, ResourceRequest};
+use crate::api::ResourceRequest;
 use crate::codec::text::Stored;
 use crate::http::reply::Reply;
 use crate::rest::admission::Admission;
 use crate::rest::delete::Deleted;
 use crate::rest::options::DeleteOptions;
-use crate::rest::read::{self};
+use crate::rest::read;
 use crate::rest::write::{Part, WriteRequest, metadata_str, timestamp};
 use crate::status::{ApiError, ApiResult, GroupResource};
 use scantling_builtin::admission::Action;
 use scantling_builtin::validate_binding;
-use scantling_value::{ErrorList, FieldError, Map, Path, Value, aggregate, go};
+use scantling_value::{ErrorList, Map, Value, aggregate, go};
 use std::sync::Arc;
 
 /// The number of times that an eviction is tried while its Pod changes.
@@ -113,7 +113,8 @@ impl WriteRequest<'_> {
         // The version decides how the body is decoded, so it is found before decoding.
         let is_old = self.body.windows(OLD_EVICTION.len()).any(|w| w == OLD_EVICTION);
         let version = if is_old { "v1beta1" } else { "v1" };
-        let (eviction, options) = self.decode_action("policy", version, "Eviction")?;
+        let (mut eviction, options) = self.decode_action("policy", version, "Eviction")?;
+        self.admit_action(name, &mut eviction).await?;
         if metadata_str(&eviction, "name") != name {
             let why = "name in URL does not match name in Eviction object";
             return Err(ApiError::bad_request(why));
@@ -261,103 +262,6 @@ impl ResourceRequest<'_> {
         let namespace = self.path.namespace.as_deref();
         let key = self.api.keys.object("", "pods", namespace, name);
         key.map_err(|_| ApiError::not_found(PODS, name))
-    }
-}
-
-/// The options of logs, in errors.
-const LOG_OPTIONS: GroupResource<'static> = GroupResource {
-    group: "",
-    kind: "PodLogOptions",
-};
-
-/// GET of `pods/log`. Pods never have logs here, because no kubelet runs them.
-pub(crate) async fn log(call: &ResourceRequest<'_>, name: &str) -> ApiResult<Reply> {
-    let errors = check_log_options(call);
-    if !errors.is_empty() {
-        return Err(ApiError::invalid(LOG_OPTIONS, name, &errors));
-    }
-    let key = call.key(name)?;
-    let entry = call.live(&key, name).await?;
-    let pod = read::stored(&entry)?;
-    check_container(&pod, call.query.get_or_empty("container"))?;
-    let node = pod.str_at(["spec", "nodeName"]);
-    // A Pod that is not scheduled has no logs yet.
-    if node.is_empty() {
-        return Ok(Reply::bytes(204, "", ""));
-    }
-    if call.api.find_node(node).await?.is_none() {
-        return Err(ApiError::not_found(PODS, node));
-    }
-    Err(not_implemented("logs of Pods"))
-}
-
-fn check_log_options(call: &ResourceRequest<'_>) -> ErrorList {
-    const POSITIVE: &str = "must be greater than 0";
-    let number = |name: &str| call.query.get(name).and_then(|text| text.parse::<i64>().ok());
-    let mut errors = ErrorList::new();
-    for (name, least, why) in [
-        ("tailLines", 0, "must be greater than or equal to 0"),
-        ("limitBytes", 1, POSITIVE),
-        ("sinceSeconds", 1, POSITIVE),
-    ] {
-        if let Some(value) = number(name).filter(|value| *value < least) {
-            errors.push(FieldError::invalid(&Path::ROOT.field(name), value, why));
-        }
-    }
-    errors
-}
-
-/// Checks that a Pod has the container that a request names. A Pod with several containers needs a name.
-fn check_container(pod: &Value, asked: &str) -> ApiResult<()> {
-    let lists = ["initContainers", "containers", "ephemeralContainers"];
-    let containers = lists.iter().flat_map(|list| pod.list_at(["spec", *list]));
-    let names: Vec<&str> = containers.map(|container| container.get_str("name")).collect();
-    let name = metadata_str(pod, "name");
-    if !asked.is_empty() {
-        return match names.contains(&asked) {
-            true => Ok(()),
-            false => Err(ApiError::bad_request(format!(
-                "container {asked} is not valid for pod {name}"
-            ))),
-        };
-    }
-    if pod.list_at(["spec", "containers"]).len() == 1 {
-        return Ok(());
-    }
-    let names = names.join(" ");
-    Err(ApiError::bad_request(format!(
-        "a container name must be specified for pod {name}, choose one of: [{names}]"
-    )))
-}
-
-/// The error for a connection to a kubelet, or to what runs behind a Service.
-pub(crate) fn cannot_connect(call: &ResourceRequest<'_>, subresource: &str) -> ApiError {
-    let name = call.path.name.as_deref().unwrap_or_default();
-    if !call.query.get_or_empty("dryRun").is_empty() {
-        return ApiError::bad_request("dryRun is not supported");
-    }
-    match call.kind.kind.as_str() {
-        "Service" => ApiError::new(
-            503,
-            "ServiceUnavailable",
-            format!("no endpoints available for service {}", go::quote(name)),
-        ),
-        _ => not_implemented(subresource),
-    }
-}
-
-/// The 501 error of requests that need a kubelet.
-fn not_implemented(what: &str) -> ApiError {
-    let message = format!("requests for {what} need a kubelet, which this server does not talk to");
-    ApiError::new(501, "NotImplemented", message)
-}
-
-impl Api {
-    async fn find_node(&self, name: &str) -> ApiResult<Option<()>> {
-        let Ok(key) = self.keys.object("", "nodes", None, name) else {
-            return Ok(None);
-        };
-        Ok(self.newest(&key).await?.map(|_| ()))
     }
 }
 

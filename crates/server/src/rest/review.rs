@@ -15,6 +15,7 @@ use crate::rest::write::{
     timestamp,
 };
 use crate::status::{ApiError, ApiResult, GroupResource};
+use scantling_notation::names;
 use scantling_value::{BadValue, ErrorList, FieldError, Map, Path, Value, go};
 
 /// The kind of a review.
@@ -94,6 +95,7 @@ impl WriteRequest<'_> {
                 set(&mut object, "status", status.into());
             }
             ReviewKind::Token => {
+                check_namespace_matches_path(call, &mut object)?;
                 remove_system_fields(&mut object);
                 let by = self.manager(&options);
                 object = managed_fields::after_update(call, Part::Whole, None, object, &by)
@@ -223,7 +225,11 @@ fn check_metadata(object: &Value, review: ReviewKind) -> ErrorList {
     let root = Path::ROOT;
     let error = || {
         let found = BadValue::Raw(order::metadata_text(metadata));
-        FieldError::invalid(&root.field("metadata"), found, "must be empty")
+        let why = match review {
+            ReviewKind::LocalSubject => "must be empty except for namespace",
+            _ => "must be empty",
+        };
+        FieldError::invalid(&root.field("metadata"), found, why)
     };
     let is_said = said.any(|field| {
         let is_own = review == ReviewKind::LocalSubject && field == "namespace";
@@ -269,6 +275,10 @@ fn check_access(object: &Value, review: ReviewKind) -> ErrorList {
                 errors.push_with(|| FieldError::invalid(&at.field("rawSelector"), raw, why));
             }
         }
+        for (i, requirement) in selector.list("requirements").iter().enumerate() {
+            let list = at.field("requirements");
+            check_requirement(requirement, &list.index(i), name == "labelSelector", &mut errors);
+        }
     }
     if review != ReviewKind::Access {
         let user = object.str_at(["spec", "user"]);
@@ -292,6 +302,38 @@ fn check_access(object: &Value, review: ReviewKind) -> ErrorList {
     }
     errors.extend(check_metadata(object, review));
     errors
+}
+
+/// Checks a requirement of a selector. Operators that are not known are those of newer clients.
+fn check_requirement(requirement: &Value, at: &Path<'_>, of_labels: bool, errors: &mut ErrorList) {
+    let key = requirement.get_str("key");
+    if !of_labels && key.is_empty() {
+        errors.push_with(|| FieldError::required(&at.field("key"), "must be specified"));
+    }
+    let values = requirement.list("values");
+    match requirement.get_str("operator") {
+        "In" | "NotIn" if values.is_empty() => {
+            let why = "must be specified when `operator` is 'In' or 'NotIn'";
+            errors.push_with(|| FieldError::required(&at.field("values"), why));
+        }
+        "Exists" | "DoesNotExist" if !values.is_empty() => {
+            let why = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'";
+            errors.push_with(|| FieldError::forbidden(&at.field("values"), why));
+        }
+        _ => {}
+    }
+    if !of_labels {
+        return;
+    }
+    for why in names::label_key(key) {
+        errors.push_with(|| FieldError::invalid(&at.field("key"), key, why));
+    }
+    for (i, value) in values.iter().enumerate() {
+        let value = value.as_str().unwrap_or_default();
+        for why in names::label_value(value) {
+            errors.push_with(|| FieldError::invalid(&at.field("values").index(i), value, why));
+        }
+    }
 }
 
 /// The attributes that an access review asks about.

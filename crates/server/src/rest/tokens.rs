@@ -9,7 +9,7 @@ use crate::rest::{managed_fields, read};
 use crate::status::{ApiError, ApiResult, GroupResource};
 use jiff::Timestamp;
 use scantling_schema::names::group_version;
-use scantling_value::{ErrorList, FieldError, Map, Path, Value};
+use scantling_value::{ErrorList, FieldError, Map, Path, Value, go};
 
 /// The default validity of a token, the minimum and the maximum, in seconds.
 const DEFAULT_SECONDS: i64 = 3600;
@@ -43,6 +43,7 @@ impl WriteRequest<'_> {
         let inner = call.of_kind(&kind)?;
         let updated = managed_fields::after_update(&inner, Part::Token, None, request, &by).await?;
         request = updated.object;
+        self.admit_action(name, &mut request).await?;
         let root = Path::ROOT;
         let found = metadata_str(&request, "name");
         if !found.is_empty() && found != name {
@@ -70,7 +71,7 @@ impl WriteRequest<'_> {
             [] => vec![Value::from(ISSUER)],
             audiences => audiences.to_vec(),
         };
-        let bound = self.bound_object(&request, namespace).await?;
+        let bound = self.bound_objects(&request, namespace, name).await?;
         let issued = now();
         let reference = |name: &str, uid: &str| {
             Value::Object(Map::from_iter([("name", Value::from(name)), ("uid", uid.into())]))
@@ -79,9 +80,15 @@ impl WriteRequest<'_> {
             ("namespace", Value::from(namespace)),
             ("serviceaccount", reference(name, &uid)),
         ]);
-        if let Some((kind, name, uid)) = &bound {
+        for Bound { kind, name, uid } in &bound {
             // The uids bind the token to these very objects: one that is recreated under the name does not validate it.
-            private.insert(kind.to_lowercase(), reference(name, uid));
+            let mut reference = reference(name, uid);
+            if uid.is_empty()
+                && let Some(members) = reference.as_object_mut()
+            {
+                members.remove("uid");
+            }
+            private.insert(kind.to_lowercase(), reference);
         }
         let claims = Map::from_iter([
             ("aud", Value::Array(audiences.clone())),
@@ -129,62 +136,157 @@ impl WriteRequest<'_> {
         call.view_renderer()?.object(201, request)
     }
 
-    /// The kind, name and uid of the object that a token is bound to.
-    async fn bound_object(
-        &self,
-        request: &Value,
-        namespace: &str,
-    ) -> ApiResult<Option<(String, String, String)>> {
+    /// The object that a token is bound to. A pod's node follows it.
+    async fn bound_objects(&self, request: &Value, namespace: &str, account: &str) -> ApiResult<Vec<Bound>> {
         let Some(reference) = request.at(["spec", "boundObjectRef"]).filter(|r| !r.is_null()) else {
-            return Ok(None);
+            return Ok(Vec::new());
         };
         let text = |field| reference.get_str(field);
         let (kind, name, uid) = (text("kind"), text("name"), text("uid"));
-        let (plural, scope) = match (text("apiVersion"), kind) {
-            ("v1", "Pod") => ("pods", Some(namespace)),
-            ("v1", "Secret") => ("secrets", Some(namespace)),
-            ("v1", "Node") => ("nodes", None),
-            (api_version, kind) => {
-                let (group, version) = group_version(api_version);
-                let why = format!("cannot bind token to object of type {group}/{version}, Kind={kind}");
+        let (group, version) = group_version(text("apiVersion"));
+        let (plural, scope) = match (group, kind) {
+            ("", "Pod") => ("pods", Some(namespace)),
+            ("", "Secret") => ("secrets", Some(namespace)),
+            ("", "Node") => ("nodes", None),
+            _ => {
+                let mut why = format!("cannot bind token to object of type {group}/{version}, Kind={kind}");
+                if is_webhook(reference) {
+                    why.push_str(" (feature gate APIServerWebhookAuthenticationToken is disabled)");
+                }
                 return Err(ApiError::bad_request(why));
             }
         };
-        let about = GroupResource {
-            group: "",
-            kind: plural,
-        };
-        let api = self.call.api;
-        let key = api.keys.object("", plural, scope, name);
-        let key = key.map_err(|_| ApiError::not_found(about, name))?;
-        let entry = api.newest(&key).await?;
-        let entry = entry.ok_or_else(|| ApiError::not_found(about, name))?;
-        let object = read::stored(&entry)?;
+        let about = |kind| GroupResource { group: "", kind };
+        let object = self.newest_object(plural, scope, name).await?;
+        let object = object.ok_or_else(|| ApiError::not_found(about(plural), name))?;
+        if kind == "Pod" && object.str_at(["spec", "serviceAccountName"]) != account {
+            let why = format!(
+                "cannot bind token for serviceaccount {} to pod running with different serviceaccount name.",
+                go::quote(account)
+            );
+            return Err(ApiError::bad_request(why));
+        }
         let found = metadata_str(&object, "uid");
         if !uid.is_empty() && uid != found {
             let why = format!(
                 "the UID in the bound object reference ({uid}) does not match the UID in record. The object might have been deleted and then recreated"
             );
-            return Err(ApiError::conflict(about, name, &why));
+            return Err(ApiError::conflict(about(kind), name, &why));
         }
-        Ok(Some((kind.to_owned(), name.to_owned(), found.to_owned())))
+        let mut bound = vec![Bound::new(kind, name, found)];
+        let node = object.str_at(["spec", "nodeName"]);
+        if kind == "Pod" && !node.is_empty() {
+            // The name is recorded even if there is no such node.
+            let found = self.newest_object("nodes", None, node).await?;
+            let uid = found.as_ref().map_or("", |found| metadata_str(found, "uid"));
+            bound.push(Bound::new("Node", node, uid));
+        }
+        Ok(bound)
+    }
+
+    /// An object of the core group, if it exists.
+    async fn newest_object(
+        &self,
+        plural: &str,
+        namespace: Option<&str>,
+        name: &str,
+    ) -> ApiResult<Option<Value>> {
+        let api = self.call.api;
+        let Ok(key) = api.keys.object("", plural, namespace, name) else {
+            return Ok(None);
+        };
+        let entry = api.newest(&key).await?;
+        entry.map(|entry| read::stored(&entry)).transpose()
     }
 }
+
+/// An object that a token names in its claims.
+struct Bound {
+    kind: String,
+    name: String,
+    uid: String,
+}
+
+impl Bound {
+    fn new(kind: &str, name: &str, uid: &str) -> Bound {
+        let [kind, name, uid] = [kind, name, uid].map(str::to_owned);
+        Bound { kind, name, uid }
+    }
+}
+
+/// Returns whether a token is to be bound to a configuration of webhooks.
+fn is_webhook(reference: &Value) -> bool {
+    let is_kind = ["ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"]
+        .contains(&reference.get_str("kind"));
+    is_kind && reference.get_str("apiVersion") == "admissionregistration.k8s.io/v1"
+}
+
+/// The attestation of tokens for webhooks.
+const REVIEWED_GROUPS: &str = "admissionReviewAPIGroups";
 
 fn check_spec(request: &Value, seconds: Option<i64>) -> ErrorList {
     let root = Path::ROOT;
     let spec = root.field("spec");
-    let attestations = request.at(["spec", "attestations"]).filter(|a| !a.is_null());
-    let is_empty = |a: &Value| a.as_object().is_some_and(Map::is_empty);
-    if let Some(attestations) = attestations.filter(|a| !is_empty(a)) {
+    let attestations = request.at(["spec", "attestations"]).and_then(Value::as_object);
+    let attestations = attestations.cloned().unwrap_or_default();
+    let reference = request.at(["spec", "boundObjectRef"]);
+    let is_webhook = reference.is_some_and(is_webhook);
+    let at = spec.field("attestations");
+    if !is_webhook && !attestations.is_empty() {
         let why = "attestations may only be specified with a webhook bound object reference";
-        return FieldError::invalid(&spec.field("attestations"), attestations.clone(), why).into();
+        return FieldError::invalid(&at, Value::from(attestations), why).into();
     }
-    let at = spec.field("expirationSeconds");
+    let mut errors = ErrorList::new();
     let why = match seconds {
-        Some(seconds) if seconds < MIN_SECONDS => "may not specify a duration less than 10 minutes",
-        Some(seconds) if seconds > MAX_SECONDS => "may not specify a duration larger than 2^32 seconds",
-        _ => return ErrorList::new(),
+        Some(seconds) if seconds < MIN_SECONDS => Some("may not specify a duration less than 10 minutes"),
+        Some(seconds) if seconds > MAX_SECONDS => Some("may not specify a duration larger than 2^32 seconds"),
+        _ => None,
     };
-    FieldError::invalid(&at, Value::Int(seconds.unwrap_or(0)), why).into()
+    if let Some(why) = why {
+        let at = spec.field("expirationSeconds");
+        errors.push(FieldError::invalid(&at, Value::Int(seconds.unwrap_or(0)), why));
+    }
+    if !is_webhook {
+        return errors;
+    }
+    let audiences = request.list_at(["spec", "audiences"]);
+    if audiences.len() != 1 {
+        let why = "must be length 1 when bound to a webhook config";
+        errors.push(FieldError::invalid(
+            &spec.field("audiences"),
+            audiences.to_vec(),
+            why,
+        ));
+    }
+    check_attestations(&attestations, &at, &mut errors);
+    errors
+}
+
+/// A token for a webhook names the one API group whose objects are reviewed.
+fn check_attestations(attestations: &Map, at: &Path<'_>, errors: &mut ErrorList) {
+    let [(key, values)] = attestations.entries() else {
+        let why = "webhook bound requests require exactly one admissionReviewAPIGroups attestation";
+        return errors.push(FieldError::invalid(at, Value::from(attestations.clone()), why));
+    };
+    let at = at.key(key);
+    if key.as_str() != REVIEWED_GROUPS {
+        return errors.push(FieldError::not_supported(&at, key.as_str(), [REVIEWED_GROUPS]));
+    }
+    let Some([group]) = values.as_array() else {
+        return errors.push(FieldError::invalid(
+            &at,
+            values.clone(),
+            "must specify a single value",
+        ));
+    };
+    let (at, group) = (at.index(0), group.as_str().unwrap_or_default());
+    if group.is_empty() {
+        return errors.push(FieldError::invalid(&at, group, "may not be an empty string"));
+    }
+    if group != "*" {
+        for why in scantling_notation::names::dns1123_subdomain(group) {
+            let why = format!("must specify a valid API Group: {why}");
+            errors.push(FieldError::invalid(&at, group, why));
+        }
+    }
 }

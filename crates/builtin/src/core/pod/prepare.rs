@@ -360,9 +360,7 @@ fn keep_all_but_resources(pod: &mut Map, old: &Value, context: &Context<'_>) {
 
 fn update_status(pod: &mut Map, old: &Value, write: &Write<'_>) {
     keep(pod, old, "spec");
-    if let Some(metadata) = object_if_set(pod, "metadata") {
-        metadata.remove("deletionTimestamp");
-    }
+    keep_metadata(pod, old, "deletionTimestamp");
     // Old kubelets corrupt owner references, which would break garbage collection.
     keep_metadata(pod, old, "ownerReferences");
     keep_metadata(pod, old, "generation");

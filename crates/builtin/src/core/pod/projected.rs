@@ -147,13 +147,9 @@ fn certificate<'v>(at: &Cursor<'v, '_>, paths: &mut Paths<'v, '_>, _: &Rules<'_>
         "ECDSAP521",
         "ED25519",
     ];
-    const DAY: i64 = 86_400;
     let (signer, key_type) = (at.field("signerName"), at.field("keyType"));
     names::signer_name(&signer, errors);
-    let annotations = at.field("userAnnotations");
-    for (key, _) in annotations.entries() {
-        names::domain_prefixed_key(&annotations, &key.to_lowercase(), errors);
-    }
+    names::user_annotations(&at.field("userAnnotations"), errors);
     Rule::IfSet(numbers::id).check(&at.field("user"), errors);
     Rule::In(KEY_TYPES).check(&key_type, errors);
     let expiration = at.field("maxExpirationSeconds");
@@ -161,10 +157,7 @@ fn certificate<'v>(at: &Cursor<'v, '_>, paths: &mut Paths<'v, '_>, _: &Rules<'_>
         if seconds < 3600 {
             errors.invalid(&expiration, "if provided, maxExpirationSeconds must be >= 3600");
         }
-        let host = signer.str().split('/').next().unwrap_or("");
-        // Kubernetes' own signers issue certificates for at most a day.
-        let is_of_kubernetes = host == "kubernetes.io" || host.ends_with(".kubernetes.io");
-        let max = if is_of_kubernetes { DAY } else { 91 * DAY };
+        let max = names::max_certificate_seconds(signer.str());
         if seconds > max {
             let why = format!("if provided, maxExpirationSeconds must be <= {max}");
             errors.invalid(&expiration, why);

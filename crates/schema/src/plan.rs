@@ -285,7 +285,7 @@ pub(crate) struct ValueChecks {
 
 impl ValueChecks {
     /// Returns whether every string passes the junctors. Those of int-or-string values say no more than that.
-    fn pass_texts(&self) -> bool {
+    pub(crate) fn pass_texts(&self) -> bool {
         let passes = |branch: &Arc<PlanNode>| branch.types == Types::STRING && branch.checks.is_none();
         !self.junctors
             || (self.all_of.is_empty()

@@ -100,11 +100,22 @@ fn check_value<S: Sink>(
     }
 
     let checks = node.checks();
-    // Most objects and lists are limited in their type, size and parts only.
-    if !S::COLLECTS && checks.is_none_or(ValueChecks::are_about_parts) {
+    // Where matches are not counted, a type without junctors is a shortcut to its own checks.
+    if !S::COLLECTS {
         match (node.types(), value) {
-            (Types::OBJECT, Value::Object(map)) => return object::check(node, map, None, at, sink),
-            (Types::ARRAY, Value::Array(list)) => return list::check(node, list, None, at, sink),
+            (Types::STRING | Types::INT_OR_STRING, Value::String(text))
+                if checks.is_none_or(ValueChecks::pass_texts) =>
+            {
+                string::check(node, text, at, sink)?;
+                check_enum(node, value, at, sink)?;
+                return Ok(0);
+            }
+            (Types::OBJECT, Value::Object(map)) if checks.is_none_or(ValueChecks::are_about_parts) => {
+                return object::check(node, map, None, at, sink);
+            }
+            (Types::ARRAY, Value::Array(list)) if checks.is_none_or(ValueChecks::are_about_parts) => {
+                return list::check(node, list, None, at, sink);
+            }
             _ => {}
         }
     }

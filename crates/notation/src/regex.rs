@@ -243,7 +243,10 @@ impl Pattern {
 
     /// The leftmost match.
     pub fn find<'t>(&self, text: &'t str) -> Option<&'t str> {
-        self.matches(text, 1).pop()
+        self.with_matcher(|matcher| match matcher? {
+            Matcher::Scan(scan) => scan.find(text),
+            Matcher::Engine(engine) => text.get(engine.find(text)?.range()),
+        })
     }
 
     /// The first `limit` non-overlapping matches. No empty match directly follows another match.

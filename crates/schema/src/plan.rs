@@ -273,8 +273,8 @@ pub(crate) struct ValueChecks {
     pub(crate) junctors: bool,
     /// The bounds that are not values of the type themselves: every number is then an error.
     pub(crate) out_of_type_bounds: OutOfTypeBounds,
-    /// The strings of `enum`.
-    pub(crate) listed: EnumSet,
+    /// `enum`, if there is one.
+    pub(crate) listed: Option<EnumSet>,
     /// `allOf`, `anyOf`, `oneOf`.
     pub(crate) all_of: Box<[Arc<PlanNode>]>,
     pub(crate) any_of: Box<[Arc<PlanNode>]>,
@@ -285,7 +285,7 @@ pub(crate) struct ValueChecks {
 
 impl ValueChecks {
     /// Returns whether every string passes the junctors. Those of int-or-string values say no more than that.
-    fn pass_texts(&self) -> bool {
+    pub(crate) fn pass_texts(&self) -> bool {
         let passes = |branch: &Arc<PlanNode>| branch.types == Types::STRING && branch.checks.is_none();
         !self.junctors
             || (self.all_of.is_empty()
@@ -294,9 +294,14 @@ impl ValueChecks {
                 && self.any_of.iter().any(passes))
     }
 
+    /// Returns whether objects and lists are only constrained in their size and their parts.
+    pub(crate) fn are_about_parts(&self) -> bool {
+        !self.junctors && self.format.is_none() && self.listed.is_none()
+    }
+
     /// Returns whether strings are only constrained in length.
-    fn is_about_length(&self, limits: &ValueValidation) -> bool {
-        self.format.is_none() && self.pattern.is_none() && self.pass_texts() && limits.enumeration.is_empty()
+    fn is_about_length(&self) -> bool {
+        self.format.is_none() && self.pattern.is_none() && self.pass_texts() && self.listed.is_none()
     }
 }
 

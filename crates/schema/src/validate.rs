@@ -17,7 +17,7 @@ mod string;
 
 pub use sink::Ratchet;
 
-use crate::plan::{Features, PlanNode, Types};
+use crate::plan::{Features, PlanNode, Types, ValueChecks};
 use scantling_value::{ErrorList, Path, Value, deadline};
 use sink::{CollectErrors, FirstFailure, Sink, Stop};
 
@@ -99,9 +99,29 @@ fn check_value<S: Sink>(
         return Ok(matched);
     }
 
+    let checks = node.checks();
+    // Where matches are not counted, a type without junctors is a shortcut to its own checks.
+    if !S::COLLECTS {
+        match (node.types(), value) {
+            (Types::STRING | Types::INT_OR_STRING, Value::String(text))
+                if checks.is_none_or(ValueChecks::pass_texts) =>
+            {
+                string::check(node, text, at, sink)?;
+                check_enum(node, value, at, sink)?;
+                return Ok(0);
+            }
+            (Types::OBJECT, Value::Object(map)) if checks.is_none_or(ValueChecks::are_about_parts) => {
+                return object::check(node, map, None, at, sink);
+            }
+            (Types::ARRAY, Value::Array(list)) if checks.is_none_or(ValueChecks::are_about_parts) => {
+                return list::check(node, list, None, at, sink);
+            }
+            _ => {}
+        }
+    }
+
     // The order of the validators of go-openapi, which is the order of the errors. Each validator that applies counts as one
     // match, whatever it finds: the sums only serve to compare the branches of `anyOf` and `oneOf`.
-    let checks = node.checks();
     let has_format = checks.is_some_and(|checks| checks.format.is_some());
     let has_type = !node.types().is_empty() || !type_names(node).is_empty();
     if has_type || has_format {
@@ -172,8 +192,10 @@ fn check_type<S: Sink>(node: &PlanNode, value: &Value, at: &Path<'_>, sink: &mut
 
 fn check_enum<S: Sink>(node: &PlanNode, value: &Value, at: &Path<'_>, sink: &mut S) -> Result<(), Stop> {
     if let (Some(limits), Some(checks)) = (node.limits(), node.checks())
-        && !limits.enumeration.is_empty()
-        && !checks.listed.contains(value)
+        && checks
+            .listed
+            .as_ref()
+            .is_some_and(|listed| !listed.contains(value))
     {
         sink.fail(at, |site| site.not_in_enum(value, &limits.enumeration))?;
     }

@@ -216,7 +216,7 @@ impl PlanCompiler {
             junctors: !(all_of.is_empty() && any_of.is_empty() && one_of.is_empty() && not.is_none()),
             strings: v.max_length.is_some() || v.min_length.is_some() || !v.pattern.is_empty(),
             out_of_type_bounds,
-            listed: EnumSet::new(&v.enumeration),
+            listed: (!v.enumeration.is_empty()).then(|| EnumSet::new(&v.enumeration)),
             format,
             all_of,
             any_of,

@@ -23,7 +23,7 @@ impl FastCheck {
         };
         match limits {
             None => FastCheck::Types(accepted),
-            Some((limits, checks)) if accepted == Types::STRING && checks.is_about_length(limits) => {
+            Some((limits, checks)) if accepted == Types::STRING && checks.is_about_length() => {
                 let (min, max) = byte_range(limits.min_length, limits.max_length);
                 FastCheck::Texts(min, max)
             }

@@ -93,7 +93,7 @@ impl TypeTable {
         for member in self.members(Some(s), members) {
             let name = member.name();
             if !left_out.contains(&name) {
-                writer.key(name);
+                writer.separate();
                 self.write_member(&member, writer.out);
             }
         }
@@ -123,8 +123,9 @@ impl TypeTable {
         members
     }
 
-    /// Encodes the value of a member.
+    /// Encodes a member: its name and its value.
     pub fn write_member(&self, member: &Member<'_>, out: &mut Vec<u8>) {
+        member.write_key(out);
         match member.field {
             Some(field) => self.write_typed(&field.ty, member.value, out),
             None => member.value.write_json(out),
@@ -147,6 +148,14 @@ impl<'a> Member<'a> {
     /// The name.
     pub fn name(&self) -> &'a str {
         self.position.name
+    }
+
+    /// Appends the name with its colon.
+    pub fn write_key(&self, out: &mut Vec<u8>) {
+        match self.field {
+            Some(field) => json::write_plain_key(out, field.name),
+            None => json::write_key(out, self.name()),
+        }
     }
 }
 
@@ -182,11 +191,11 @@ impl<'o> ObjectWriter<'o> {
         ObjectWriter { out, is_first: true }
     }
 
-    fn key(&mut self, name: &str) {
+    /// Separates the next member from the one before it.
+    fn separate(&mut self) {
         if !std::mem::take(&mut self.is_first) {
             self.out.push(b',');
         }
-        json::write_key(self.out, name);
     }
 
     fn end(self) {

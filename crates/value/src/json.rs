@@ -11,7 +11,7 @@ pub use fields::sort_findings;
 pub(crate) use locate::locate_all;
 pub(crate) use parse::push_coerced;
 pub use raw::{RawJson, RawNumber, decode_raw};
-pub use write::{Escape, write_key};
+pub use write::{Escape, write_key, write_plain_key};
 
 use crate::{DecodeError, Decoded, Limits, Value};
 

@@ -453,10 +453,10 @@ fn write_members(members: &[Member<'_>], out: &mut Vec<u8>) -> Option<usize> {
         }
         match member.value {
             Value::Object(metadata) if member.name() == "metadata" => {
-                json::write_key(out, "metadata");
+                member.write_key(out);
                 place = Some(write_metadata(member, metadata, out));
             }
-            _ => write_member(member, out),
+            _ => TypeTable::latest().write_member(member, out),
         }
     }
     place
@@ -478,17 +478,12 @@ fn write_metadata(member: &Member<'_>, metadata: &Map, out: &mut Vec<u8>) -> usi
         if place.is_none() && member.position > version {
             place = Some(out.len());
         }
-        write_member(member, out);
+        table.write_member(member, out);
     }
     // All members precede the resource version, or there are none.
     let place = place.unwrap_or(out.len());
     out.push(b'}');
     place
-}
-
-fn write_member(member: &Member<'_>, out: &mut Vec<u8>) {
-    json::write_key(out, member.name());
-    TypeTable::latest().write_member(member, out);
 }
 
 #[cfg(test)]

@@ -72,6 +72,19 @@ pub fn write_key(out: &mut Vec<u8>, name: &str) {
     out.push(b':');
 }
 
+/// Appends the name of a member that needs no escape, with its colon. The names of declared fields need none.
+pub fn write_plain_key(out: &mut Vec<u8>, name: &str) {
+    debug_assert_eq!(
+        plain(name.as_bytes(), Escape::Html),
+        name.len(),
+        "{name:?} needs escapes"
+    );
+    out.reserve(name.len() + 3);
+    out.push(b'"');
+    out.extend_from_slice(name.as_bytes());
+    out.extend_from_slice(b"\":");
+}
+
 /// Converts JSON bytes, which are always UTF-8.
 fn into_string(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes).unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned())

@@ -1,8 +1,8 @@
 //! Cells of the core group and of events.
 
 use super::text::{
-    NONE, UNSET, age, amount, condition, containers, int, is_deleted, joined, labels, name, since, text,
-    text_or,
+    NONE, UNSET, age, amount, condition, containers, int, is_deleted, joined, labels, name, set_text_or,
+    since, text, text_or,
 };
 use super::{Printer, Printing, pod};
 use crate::core::persistent_volume_claim::{BETA_CLASS_ANNOTATION, class_name};
@@ -240,7 +240,7 @@ fn persistent_volume(object: &Value, printing: &Printing<'_>) -> Vec<Value> {
         class
             .unwrap_or_else(|| object.str_at(["spec", "storageClassName"]))
             .into(),
-        text_or(object, ["spec", "volumeAttributesClassName"], UNSET),
+        set_text_or(object, ["spec", "volumeAttributesClassName"], UNSET),
         text(object, ["status", "reason"]),
         age(object, printing),
         text_or(object, ["spec", "volumeMode"], UNSET),
@@ -263,7 +263,7 @@ fn persistent_volume_claim(object: &Value, printing: &Printing<'_>) -> Vec<Value
         capacity,
         modes,
         class_name(object).into(),
-        text_or(object, ["spec", "volumeAttributesClassName"], UNSET),
+        set_text_or(object, ["spec", "volumeAttributesClassName"], UNSET),
         age(object, printing),
         text_or(object, ["spec", "volumeMode"], UNSET),
     ]

@@ -48,6 +48,12 @@ pub(super) fn text_or<const N: usize>(object: &Value, path: [&str; N], otherwise
     }
 }
 
+/// A text that may be empty; `otherwise` if it is not set.
+pub(super) fn set_text_or<const N: usize>(object: &Value, path: [&str; N], otherwise: &str) -> Value {
+    let text = object.at(path).and_then(Value::as_str);
+    text.unwrap_or(otherwise).into()
+}
+
 /// An integer; 0 if it is not set.
 pub(super) fn int<const N: usize>(object: &Value, path: [&str; N]) -> i64 {
     object.at(path).and_then(Value::as_int).unwrap_or(0)

@@ -9,8 +9,16 @@ use scantling_value::{Map, Value};
 pub(super) struct FieldCell {
     function: FieldFunction,
     path: Vec<&'static str>,
-    /// The cell of an empty field.
-    otherwise: &'static str,
+    otherwise: Otherwise,
+}
+
+/// The cell in place of a text that says nothing.
+#[derive(Clone, Copy, Debug)]
+enum Otherwise {
+    /// Of an empty text.
+    Empty(&'static str),
+    /// Of a field that is absent. An empty text stays.
+    Absent(&'static str),
 }
 
 type FieldFunction = fn(Option<&Value>, &Printing<'_>) -> Value;
@@ -61,7 +69,11 @@ impl FieldCell {
             "age" => "time metadata.creationTimestamp or <unknown>",
             text => text,
         };
-        let (source, otherwise) = text.split_once(" or ").unwrap_or((text, ""));
+        let (source, otherwise) = match (text.split_once(" or "), text.split_once(" else ")) {
+            (Some((source, empty)), _) => (source, Otherwise::Empty(empty)),
+            (None, Some((source, absent))) => (source, Otherwise::Absent(absent)),
+            (None, None) => (text, Otherwise::Empty("")),
+        };
         let (name, path) = source.split_once(' ')?;
         let (_, function) = FUNCTIONS.iter().find(|(known, _)| *known == name)?;
         Some(FieldCell {
@@ -74,9 +86,10 @@ impl FieldCell {
     /// The cell of an object.
     pub(super) fn render(&self, object: &Value, printing: &Printing<'_>) -> Value {
         let field = object.at(self.path.iter().copied()).filter(|v| !v.is_null());
-        match (self.function)(field, printing) {
-            Value::String(empty) if empty.is_empty() => self.otherwise.into(),
-            cell => cell,
+        match (self.otherwise, (self.function)(field, printing)) {
+            (Otherwise::Empty(otherwise), Value::String(text)) if text.is_empty() => otherwise.into(),
+            (Otherwise::Absent(otherwise), _) if field.is_none() => otherwise.into(),
+            (_, cell) => cell,
         }
     }
 }

@@ -215,9 +215,9 @@ impl RecordedServer {
             FieldManager::new(definition, &api_version, &definition.kind).subresource(subresource);
         for (name, version) in &definition.versions {
             if subresource == "status" {
-                fields = fields.resets(name, ["metadata", "spec"]);
+                fields = fields.resets_paths(name, [&["metadata"][..], &["spec"]]);
             } else if version.has_status && *name == api_version {
-                fields = fields.resets(name, ["status"]);
+                fields = fields.resets_paths(name, [&["status"][..]]);
             }
         }
         let patched = match (method, content_type) {

@@ -104,10 +104,10 @@ fn run(path: &Path) -> String {
         let api_version = format!("g/{version}");
         let fields = FieldManager::new(&versions, &api_version, "Thing");
         let fields = match text(&step, "subresource") {
-            "" => fields.resets(&api_version, ["status"]),
+            "" => fields.resets_paths(&api_version, [&["status"][..]]),
             part => fields
                 .subresource(part)
-                .resets(&api_version, ["metadata", "spec"]),
+                .resets_paths(&api_version, [&["metadata"][..], &["spec"]]),
         };
         let mut object = step
             .get("object")

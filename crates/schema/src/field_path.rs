@@ -1,7 +1,6 @@
 //! Paths into a schema, as in `fieldPath` of rules and in selectable fields: `.spec.map['a key']`.
 
 use crate::structural::{Additional, Structural};
-use scantling_value::{Path, PathBuf, Segment};
 use std::fmt;
 use std::sync::Arc;
 
@@ -30,21 +29,6 @@ pub enum PathStep {
     Field(String),
     /// A key of a map.
     Key(String),
-}
-
-impl ResolvedPath<'_> {
-    /// The path below another one.
-    pub fn to_path_under(&self, parent: &Path<'_>) -> PathBuf {
-        extend(parent, &self.steps)
-    }
-}
-
-fn extend(at: &Path<'_>, steps: &[PathStep]) -> PathBuf {
-    match steps.split_first() {
-        None => PathBuf::from(at),
-        Some((PathStep::Field(name), rest)) => extend(&at.push(Segment::Field(name)), rest),
-        Some((PathStep::Key(key), rest)) => extend(&at.push(Segment::Key(key)), rest),
-    }
 }
 
 /// The reason why a path does not resolve.

@@ -86,19 +86,6 @@ fn check_value<S: Sink>(
     at: &Path<'_>,
     sink: &mut S,
 ) -> Result<usize, Stop> {
-    deadline::tick();
-    let mut matched = 0;
-    if value.is_null() {
-        let wanted = type_names(node);
-        if matches!(wanted, "" | "null") || node.schema().nullable {
-            matched += 1;
-        } else {
-            sink.fail(at, |site| site.wrong_type(wanted, "null"))?;
-        }
-        check_enum(node, value, at, sink)?;
-        return Ok(matched);
-    }
-
     let checks = node.checks();
     // Where matches are not counted, a type without junctors is a shortcut to its own checks.
     if !S::COLLECTS {
@@ -111,13 +98,27 @@ fn check_value<S: Sink>(
                 return Ok(0);
             }
             (Types::OBJECT, Value::Object(map)) if checks.is_none_or(ValueChecks::are_about_parts) => {
+                deadline::tick_for(map.len());
                 return object::check(node, map, None, at, sink);
             }
             (Types::ARRAY, Value::Array(list)) if checks.is_none_or(ValueChecks::are_about_parts) => {
+                deadline::tick_for(list.len());
                 return list::check(node, list, None, at, sink);
             }
             _ => {}
         }
+    }
+    deadline::tick();
+    let mut matched = 0;
+    if value.is_null() {
+        let wanted = type_names(node);
+        if matches!(wanted, "" | "null") || node.schema().nullable {
+            matched += 1;
+        } else {
+            sink.fail(at, |site| site.wrong_type(wanted, "null"))?;
+        }
+        check_enum(node, value, at, sink)?;
+        return Ok(matched);
     }
 
     // The order of the validators of go-openapi, which is the order of the errors. Each validator that applies counts as one

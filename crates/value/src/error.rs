@@ -140,12 +140,6 @@ impl FieldError {
         FieldError::new(ErrorKind::Invalid, at, value, detail)
     }
 
-    /// Reports a value of the wrong type.
-    #[cold]
-    pub fn type_invalid(at: &Path<'_>, value: impl Into<BadValue>, detail: impl Into<String>) -> Self {
-        FieldError::new(ErrorKind::TypeInvalid, at, value, detail)
-    }
-
     /// A value that must be unique is repeated.
     #[cold]
     pub fn duplicate(at: &Path<'_>, value: impl Into<BadValue>) -> Self {
@@ -441,7 +435,7 @@ mod tests {
             ),
             (FieldError::internal(&at, "boom"), "spec.a: Internal error: boom"),
             (
-                FieldError::type_invalid(&at, "integer", "must be string"),
+                FieldError::new(ErrorKind::TypeInvalid, &at, "integer", "must be string"),
                 r#"spec.a: Invalid value: "integer": must be string"#,
             ),
             (

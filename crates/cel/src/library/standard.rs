@@ -121,16 +121,12 @@ fn is_in<'a>(arena: &'a Arena, value: Val<'a>, aggregate: Val<'a>) -> Res<'a> {
 }
 
 fn size_of<'a>(_: &'a Arena, v: Val<'a>) -> Res<'a> {
-    let n = match v {
-        Val::Str(s) => s.chars().count(),
-        Val::Bytes(b) => b.len(),
-        _ => match (v.as_list(), v.as_map()) {
-            (Some(list), _) => list.len(),
-            (_, Some(map)) => map.len(),
-            _ => return Err(EvalError::NoSuchOverload),
-        },
-    };
-    i64::try_from(n).map(Val::Int).map_err(|_| EvalError::IntOverflow)
+    if !matches!(v, Val::Str(_) | Val::Bytes(_)) && v.as_list().is_none() && v.as_map().is_none() {
+        return Err(EvalError::NoSuchOverload);
+    }
+    i64::try_from(v.cost_size())
+        .map(Val::Int)
+        .map_err(|_| EvalError::IntOverflow)
 }
 
 /// Opaque values compare in one step, everything else in a pass over the shorter operand.

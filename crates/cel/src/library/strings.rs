@@ -15,6 +15,8 @@ const S: Ty = Ty::String;
 const I: Ty = Ty::Int;
 const STRINGS: Ty = Ty::List(&Ty::String);
 
+const NOMINAL: Costs = (Estimate::NOMINAL, Actual::NOMINAL);
+
 /// A pass over the receiver; the result is at most as long.
 const PASS: Costs = (
     Estimate::Pass {
@@ -25,32 +27,43 @@ const PASS: Costs = (
     Actual::named_text_pass(0),
 );
 
+/// The functions of version 0, with the costs of a version in this order: `charAt`, searches, changes of case, `replace`,
+/// `split`, `substring`, `trim`, `join`; then further functions.
+macro_rules! string_functions {
+    ([$char_at:expr, $search:expr, $case:expr, $replace:expr, $split:expr, $substring:expr, $trim:expr, $join:expr]
+        $($further:tt)*) => {
+        $crate::overload::overloads! {
+            "string_char_at_int": member "charAt"(S, I) -> S => Binary(char_at), $char_at;
+            "string_index_of_string": member "indexOf"(S, S) -> I
+                => Binary(|arena, s, part| index_of(arena, s, part, Val::Int(0))), $search;
+            "string_index_of_string_int": member "indexOf"(S, S, I) -> I => Ternary(index_of), $search;
+            "string_last_index_of_string": member "lastIndexOf"(S, S) -> I => Binary(last_index_of), $search;
+            "string_last_index_of_string_int": member "lastIndexOf"(S, S, I) -> I
+                => Ternary(last_index_of_from), $search;
+            "string_lower_ascii": member "lowerAscii"(S) -> S => Unary(lower_ascii), $case;
+            "string_replace_string_string": member "replace"(S, S, S) -> S
+                => Ternary(|arena, s, old, new| replace(arena, &[s, old, new, Val::Int(-1)])), $replace;
+            "string_replace_string_string_int": member "replace"(S, S, S, I) -> S => Variadic(replace), $replace;
+            "string_split_string": member "split"(S, S) -> STRINGS
+                => Binary(|arena, s, separator| split(arena, s, separator, Val::Int(-1))), $split;
+            "string_split_string_int": member "split"(S, S, I) -> STRINGS => Ternary(split), $split;
+            "string_substring_int": member "substring"(S, I) -> S => Binary(substring_from), $substring;
+            "string_substring_int_int": member "substring"(S, I, I) -> S => Ternary(substring), $substring;
+            "string_trim": member "trim"(S) -> S => Unary(|_, s| Ok(Val::Str(s.str()?.trim()))), $trim;
+            "string_upper_ascii": member "upperAscii"(S) -> S => Unary(upper_ascii), $case;
+            "list_join": member "join"(STRINGS) -> S
+                => Unary(|arena, list| join(arena, list, Val::Str(""))), $join;
+            "list_join_string": member "join"(STRINGS, S) -> S => Binary(join), $join;
+            $($further)*
+        }
+    };
+}
+use string_functions;
+
 /// Version 0: search, substrings, joining and replacement.
 pub static BASE: Library = Library {
     name: "strings",
-    overloads: overloads! {
-        "string_char_at_int": member "charAt"(S, I) -> S => Binary(char_at);
-        "string_index_of_string": member "indexOf"(S, S) -> I
-            => Binary(|arena, s, part| index_of(arena, s, part, Val::Int(0))), SEARCH;
-        "string_index_of_string_int": member "indexOf"(S, S, I) -> I => Ternary(index_of), SEARCH;
-        "string_last_index_of_string": member "lastIndexOf"(S, S) -> I => Binary(last_index_of), SEARCH;
-        "string_last_index_of_string_int": member "lastIndexOf"(S, S, I) -> I
-            => Ternary(last_index_of_from), SEARCH;
-        "string_lower_ascii": member "lowerAscii"(S) -> S => Unary(lower_ascii), PASS;
-        "string_replace_string_string": member "replace"(S, S, S) -> S
-            => Ternary(|arena, s, old, new| replace(arena, &[s, old, new, Val::Int(-1)])), REPLACE;
-        "string_replace_string_string_int": member "replace"(S, S, S, I) -> S => Variadic(replace), REPLACE;
-        "string_split_string": member "split"(S, S) -> STRINGS
-            => Binary(|arena, s, separator| split(arena, s, separator, Val::Int(-1))), SPLIT;
-        "string_split_string_int": member "split"(S, S, I) -> STRINGS => Ternary(split), SPLIT;
-        "string_substring_int": member "substring"(S, I) -> S => Binary(substring_from), PASS;
-        "string_substring_int_int": member "substring"(S, I, I) -> S => Ternary(substring), PASS;
-        "string_trim": member "trim"(S) -> S => Unary(|_, s| Ok(Val::Str(s.str()?.trim()))), PASS;
-        "string_upper_ascii": member "upperAscii"(S) -> S => Unary(upper_ascii), PASS;
-        "list_join": member "join"(STRINGS) -> S
-            => Unary(|arena, list| join(arena, list, Val::Str(""))), JOIN;
-        "list_join_string": member "join"(STRINGS, S) -> S => Binary(join), JOIN;
-    },
+    overloads: string_functions!([NOMINAL, SEARCH, PASS, REPLACE, SPLIT, PASS, PASS, JOIN]),
     types: &[],
 };
 

@@ -163,15 +163,8 @@ impl<'a> FieldManager<'a> {
         self
     }
 
-    /// Sets the fields, in a version, that writes to this resource cannot change: `status` for the object
-    /// itself, `spec` and `metadata` for its status.
-    #[must_use]
-    pub fn resets<'f>(self, api_version: &str, fields: impl IntoIterator<Item = &'f str>) -> Self {
-        let fields: Vec<[&str; 1]> = fields.into_iter().map(|name| [name]).collect();
-        self.resets_paths(api_version, fields.iter().map(|field| &field[..]))
-    }
-
-    /// Like [`FieldManager::resets`], with fields given as paths of names.
+    /// Sets the fields, in a version, that writes to this resource cannot change, as paths of names: `status` for the
+    /// object itself, `spec` and `metadata` for its status.
     #[must_use]
     pub fn resets_paths<'f>(
         mut self,

@@ -1,6 +1,6 @@
 //! CRDs that have passed validation.
 
-use super::{CrdVersion, Definition, Status, ValidationContext, warnings};
+use super::{CrdVersion, Definition, ValidationContext, warnings};
 use crate::default;
 use crate::document::Schema;
 use crate::meta::{self, Scope};
@@ -96,13 +96,6 @@ impl Accepted {
             .into_iter()
             .map(|a| if a.name() == before.name() { &before } else { &a.0 });
         self.0.update_conditions(group, now)
-    }
-
-    /// Replaces the status.
-    #[must_use]
-    pub fn with_status(mut self, status: Status) -> Self {
-        self.0.status = status;
-        self
     }
 
     /// Replaces the metadata, which the caller that stores the CRD manages.

@@ -2,42 +2,22 @@
 
 use super::{
     FORMAT_PASS, I, QUOTE, S, STRINGS, char_at, format, index_of, join, last_index_of, last_index_of_from,
-    lower_ascii, quote, replace, reverse, split, substring, substring_from, upper_ascii,
+    lower_ascii, quote, replace, reverse, split, string_functions, substring, substring_from, upper_ascii,
 };
 use crate::estimate::{Bounds, CallEstimate, LIST_COST, Operand, TEXT_FACTOR, text_cost};
-use crate::overload::{Costs, Estimate, Library, overloads};
+use crate::overload::{Costs, Estimate, Library};
 use crate::run::{Actual, size};
 use crate::val::Val;
 
 /// All functions of version 5.
 pub static NEWEST: Library = Library {
     name: "strings 5",
-    overloads: overloads! {
-        "string_char_at_int": member "charAt"(S, I) -> S => Binary(char_at), CHAR_AT;
-        "string_index_of_string": member "indexOf"(S, S) -> I
-            => Binary(|arena, s, part| index_of(arena, s, part, Val::Int(0))), SEARCH;
-        "string_index_of_string_int": member "indexOf"(S, S, I) -> I => Ternary(index_of), SEARCH;
-        "string_last_index_of_string": member "lastIndexOf"(S, S) -> I => Binary(last_index_of), SEARCH;
-        "string_last_index_of_string_int": member "lastIndexOf"(S, S, I) -> I
-            => Ternary(last_index_of_from), SEARCH;
-        "string_lower_ascii": member "lowerAscii"(S) -> S => Unary(lower_ascii), SAME_SIZE;
-        "string_replace_string_string": member "replace"(S, S, S) -> S
-            => Ternary(|arena, s, old, new| replace(arena, &[s, old, new, Val::Int(-1)])), REPLACE;
-        "string_replace_string_string_int": member "replace"(S, S, S, I) -> S => Variadic(replace), REPLACE;
-        "string_split_string": member "split"(S, S) -> STRINGS
-            => Binary(|arena, s, separator| split(arena, s, separator, Val::Int(-1))), SPLIT;
-        "string_split_string_int": member "split"(S, S, I) -> STRINGS => Ternary(split), SPLIT;
-        "string_substring_int": member "substring"(S, I) -> S => Binary(substring_from), SUBSTRING;
-        "string_substring_int_int": member "substring"(S, I, I) -> S => Ternary(substring), SUBSTRING;
-        "string_trim": member "trim"(S) -> S => Unary(|_, s| Ok(Val::Str(s.str()?.trim()))), UP_TO_SIZE;
-        "string_upper_ascii": member "upperAscii"(S) -> S => Unary(upper_ascii), SAME_SIZE;
+    overloads: string_functions!(
+        [CHAR_AT, SEARCH, SAME_SIZE, REPLACE, SPLIT, SUBSTRING, UP_TO_SIZE, JOIN]
         "string_reverse": member "reverse"(S) -> S => Unary(reverse), SAME_SIZE;
-        "list_join": member "join"(STRINGS) -> S
-            => Unary(|arena, list| join(arena, list, Val::Str(""))), JOIN;
-        "list_join_string": member "join"(STRINGS, S) -> S => Binary(join), JOIN;
         "string_format": member "format"(S, List(&Dyn)) -> S => Binary(format::limited), FORMAT_PASS;
         "strings_quote": global "strings.quote"(S) -> S => Unary(quote), QUOTE;
-    },
+    ),
     types: &[],
 };
 

@@ -104,9 +104,9 @@ pub struct Plugin {
     /// The objects that the plugin must see to decide about a write of an object.
     pub lookups: fn(&Value, &Request<'_>) -> Vec<Lookup>,
     /// Changes the object, or refuses it.
-    pub mutate: fn(&mut Map, &Request<'_>, &Found<'_>) -> Verdict,
+    pub mutate: fn(&mut Map, &Request<'_>, &Found<'_>) -> PluginVerdict,
     /// Refuses an object that is otherwise valid, or adds effects to its admission.
-    pub check: fn(&Value, &Request<'_>, &Found<'_>, &mut Effects) -> Verdict,
+    pub check: fn(&Value, &Request<'_>, &Found<'_>, &mut Effects) -> PluginVerdict,
 }
 
 impl Plugin {
@@ -295,7 +295,7 @@ pub struct Effects {
 }
 
 /// The decision of a plugin.
-pub type Verdict = Result<(), Box<Denial>>;
+pub type PluginVerdict = Result<(), Box<Denial>>;
 
 /// The refusal of a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -1,6 +1,8 @@
 //! Admin access to devices: only claims in labelled namespaces may request it.
 
-use super::{Action, Cause, Denial, Effects, Found, Lookup, Plugin, Request, RequestSubresource, Verdict};
+use super::{
+    Action, Cause, Denial, Effects, Found, Lookup, Plugin, PluginVerdict, Request, RequestSubresource,
+};
 use crate::Subresource;
 use scantling_value::{Value, go};
 
@@ -31,7 +33,7 @@ fn lookups(object: &Value, request: &Request<'_>) -> Vec<Lookup> {
     }
 }
 
-fn check(object: &Value, request: &Request<'_>, found: &Found<'_>, _: &mut Effects) -> Verdict {
+fn check(object: &Value, request: &Request<'_>, found: &Found<'_>, _: &mut Effects) -> PluginVerdict {
     let Some(field) = field(object, request) else {
         return Ok(());
     };

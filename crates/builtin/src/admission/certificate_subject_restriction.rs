@@ -1,6 +1,6 @@
 //! `CertificateSubjectRestriction`: no certificate for clients of the API server names the group `system:masters`.
 
-use super::{Action, Effects, Found, Plugin, Request, Verdict};
+use super::{Action, Effects, Found, Plugin, PluginVerdict, Request};
 use scantling_notation::base64;
 use scantling_value::Value;
 use x509_parser::asn1_rs::{Any, Tag};
@@ -23,7 +23,7 @@ fn handles(request: &Request<'_>) -> bool {
         && request.is_validating()
 }
 
-fn check(object: &Value, request: &Request<'_>, _: &Found<'_>, _: &mut Effects) -> Verdict {
+fn check(object: &Value, request: &Request<'_>, _: &Found<'_>, _: &mut Effects) -> PluginVerdict {
     if object.str_at(["spec", "signerName"]) != SIGNER {
         return Ok(());
     }

@@ -1,7 +1,7 @@
 //! `DefaultIngressClass`: ingresses without a class get the default one.
 
 use super::classes::default_class;
-use super::{Action, Found, Lookup, Plugin, Request, Verdict};
+use super::{Action, Found, Lookup, Plugin, PluginVerdict, Request};
 use crate::prepare::object_in;
 use scantling_value::{Map, Value};
 
@@ -29,7 +29,7 @@ fn lookups(object: &Value, _: &Request<'_>) -> Vec<Lookup> {
     vec![Lookup::all("networking.k8s.io", "ingressclasses")]
 }
 
-fn mutate(object: &mut Map, _: &Request<'_>, found: &Found<'_>) -> Verdict {
+fn mutate(object: &mut Map, _: &Request<'_>, found: &Found<'_>) -> PluginVerdict {
     let default = default_class(found.all(), &[DEFAULT_ANNOTATION]);
     if let (Some(class), Some(spec)) = (default, object_in(object, "spec")) {
         spec.insert("ingressClassName", class.into());

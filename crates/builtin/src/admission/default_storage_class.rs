@@ -1,7 +1,7 @@
 //! `DefaultStorageClass`: claims without a class get the default one.
 
 use super::classes::{STORAGE_CLASS_DEFAULTS, default_class};
-use super::{Action, Found, Lookup, Plugin, Request, Verdict};
+use super::{Action, Found, Lookup, Plugin, PluginVerdict, Request};
 use crate::core::persistent_volume_claim::BETA_CLASS_ANNOTATION;
 use crate::prepare::object_in;
 use scantling_value::{Map, Value};
@@ -30,7 +30,7 @@ fn lookups(object: &Value, _: &Request<'_>) -> Vec<Lookup> {
     vec![Lookup::all("storage.k8s.io", "storageclasses")]
 }
 
-fn mutate(object: &mut Map, _: &Request<'_>, found: &Found<'_>) -> Verdict {
+fn mutate(object: &mut Map, _: &Request<'_>, found: &Found<'_>) -> PluginVerdict {
     let default = default_class(found.all(), &STORAGE_CLASS_DEFAULTS);
     if let (Some(class), Some(spec)) = (default, object_in(object, "spec")) {
         spec.insert("storageClassName", class.into());

@@ -1,6 +1,6 @@
 //! `DefaultTolerationSeconds`: pods tolerate nodes that are not ready or unreachable for five minutes.
 
-use super::{Action, Found, Plugin, Request, Verdict};
+use super::{Action, Found, Plugin, PluginVerdict, Request};
 use crate::prepare::{append, object_in};
 use scantling_value::{Map, Value};
 
@@ -17,7 +17,7 @@ fn handles(request: &Request<'_>) -> bool {
     request.is_for("", "pods") && request.action != Action::Delete && request.is_mutating()
 }
 
-fn mutate(object: &mut Map, _: &Request<'_>, _: &Found<'_>) -> Verdict {
+fn mutate(object: &mut Map, _: &Request<'_>, _: &Found<'_>) -> PluginVerdict {
     let Some(spec) = object_in(object, "spec") else {
         return Ok(());
     };

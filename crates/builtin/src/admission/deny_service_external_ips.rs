@@ -1,6 +1,6 @@
 //! `DenyServiceExternalIPs`: services get no new external IPs. Off by default.
 
-use super::{Action, Effects, Found, Plugin, Request, Verdict};
+use super::{Action, Effects, Found, Plugin, PluginVerdict, Request};
 use scantling_value::Value;
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ fn handles(request: &Request<'_>) -> bool {
     request.is_for("", "services") && request.action != Action::Delete && request.is_validating()
 }
 
-fn check(object: &Value, request: &Request<'_>, _: &Found<'_>, _: &mut Effects) -> Verdict {
+fn check(object: &Value, request: &Request<'_>, _: &Found<'_>, _: &mut Effects) -> PluginVerdict {
     const PATH: [&str; 2] = ["spec", "externalIPs"];
     let old = request.old.map_or(&[][..], |o| o.list_at(PATH)).iter();
     let old: BTreeSet<&str> = old.filter_map(Value::as_str).collect();

@@ -1,7 +1,7 @@
 //! `LimitRanger`: containers get default amounts of resources; pods and claims stay within bounds.
 
 use super::pod_resources::{AmountList, Amounts, amounts, of_containers};
-use super::{Action, Denial, Effects, Found, Lookup, Plugin, Request, RequestSubresource, Verdict};
+use super::{Action, Denial, Effects, Found, Lookup, Plugin, PluginVerdict, Request, RequestSubresource};
 use crate::Subresource;
 use crate::prepare::{object_in, objects_in};
 use scantling_notation::quantity::Quantity;
@@ -37,7 +37,7 @@ fn lookups(_: &Value, request: &Request<'_>) -> Vec<Lookup> {
     vec![Lookup::all("", "limitranges").within(request.namespace)]
 }
 
-fn mutate(object: &mut Map, request: &Request<'_>, found: &Found<'_>) -> Verdict {
+fn mutate(object: &mut Map, request: &Request<'_>, found: &Found<'_>) -> PluginVerdict {
     if request.is_resource("", "pods") {
         // The bound is on what all limit ranges add together.
         let mut left = MAX_ADDED;
@@ -48,7 +48,7 @@ fn mutate(object: &mut Map, request: &Request<'_>, found: &Found<'_>) -> Verdict
     Ok(())
 }
 
-fn check(object: &Value, request: &Request<'_>, found: &Found<'_>, _: &mut Effects) -> Verdict {
+fn check(object: &Value, request: &Request<'_>, found: &Found<'_>, _: &mut Effects) -> PluginVerdict {
     // Computed once for all limits, and only if one of them needs it.
     let of_pod =
         LazyCell::new(|| [AmountList::Requests, AmountList::Limits].map(|b| of_containers(object, b)));

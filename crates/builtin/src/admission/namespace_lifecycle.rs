@@ -1,6 +1,6 @@
 //! `NamespaceLifecycle`: objects are only created in namespaces that exist and are not being deleted.
 
-use super::{Action, Cause, Denial, Effects, Found, Lookup, Plugin, Request, Verdict};
+use super::{Action, Cause, Denial, Effects, Found, Lookup, Plugin, PluginVerdict, Request};
 use scantling_value::{Map, Value};
 
 /// The plugin.
@@ -26,7 +26,7 @@ fn handles(request: &Request<'_>) -> bool {
     }
 }
 
-fn mutate(object: &mut Map, request: &Request<'_>, found: &Found<'_>) -> Verdict {
+fn mutate(object: &mut Map, request: &Request<'_>, found: &Found<'_>) -> PluginVerdict {
     let name = request.namespace;
     let Some(namespace) = found.one() else {
         return Err(Denial::not_found("namespaces", name));
@@ -44,7 +44,7 @@ fn mutate(object: &mut Map, request: &Request<'_>, found: &Found<'_>) -> Verdict
     Err(denial)
 }
 
-fn check(object: &Value, request: &Request<'_>, _: &Found<'_>, _: &mut Effects) -> Verdict {
+fn check(object: &Value, request: &Request<'_>, _: &Found<'_>, _: &mut Effects) -> PluginVerdict {
     if IMMORTAL.contains(&request.name) {
         return Err(request.forbidden(object, "this namespace may not be deleted"));
     }

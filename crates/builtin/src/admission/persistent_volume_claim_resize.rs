@@ -1,6 +1,6 @@
 //! `PersistentVolumeClaimResize`: a bound claim grows only if its storage class allows it.
 
-use super::{Action, Effects, Found, Lookup, Plugin, Request, Verdict};
+use super::{Action, Effects, Found, Lookup, Plugin, PluginVerdict, Request};
 use crate::core::persistent_volume_claim::{class_name, requested_storage};
 use scantling_value::Value;
 
@@ -25,7 +25,7 @@ fn lookups(object: &Value, _: &Request<'_>) -> Vec<Lookup> {
     )]
 }
 
-fn check(object: &Value, request: &Request<'_>, found: &Found<'_>, _: &mut Effects) -> Verdict {
+fn check(object: &Value, request: &Request<'_>, found: &Found<'_>, _: &mut Effects) -> PluginVerdict {
     let Some(old) = request.old else {
         return Ok(());
     };

@@ -1,7 +1,9 @@
 //! `PodResizeValidator`: a pod on a node is only resized to what the node can hold.
 
 use super::pod_resources::{AmountList, amounts, with_overhead};
-use super::{Action, Cause, Denial, Effects, Found, Lookup, Plugin, Request, RequestSubresource, Verdict};
+use super::{
+    Action, Cause, Denial, Effects, Found, Lookup, Plugin, PluginVerdict, Request, RequestSubresource,
+};
 use crate::Subresource;
 use scantling_notation::quantity::Quantity;
 use scantling_value::Value;
@@ -29,7 +31,7 @@ fn lookups(object: &Value, _: &Request<'_>) -> Vec<Lookup> {
     }
 }
 
-fn check(object: &Value, request: &Request<'_>, found: &Found<'_>, _: &mut Effects) -> Verdict {
+fn check(object: &Value, request: &Request<'_>, found: &Found<'_>, _: &mut Effects) -> PluginVerdict {
     let name = object.str_at(["spec", "nodeName"]);
     let generation = |pod: &Value| pod.at(["metadata", "generation"]).and_then(Value::as_int);
     // The preparation of the write increments the generation exactly if the spec changes.

@@ -5,7 +5,9 @@
 
 mod standards;
 
-use super::{Action, Cause, Denial, Effects, Found, Lookup, Plugin, Request, RequestSubresource, Verdict};
+use super::{
+    Action, Cause, Denial, Effects, Found, Lookup, Plugin, PluginVerdict, Request, RequestSubresource,
+};
 use crate::Subresource;
 use scantling_value::{ErrorList, FieldError, Path, Value, aggregate, go};
 use standards::{Violations, evaluate};
@@ -72,7 +74,7 @@ fn lookups(object: &Value, request: &Request<'_>) -> Vec<Lookup> {
     }
 }
 
-fn check(object: &Value, request: &Request<'_>, found: &Found<'_>, effects: &mut Effects) -> Verdict {
+fn check(object: &Value, request: &Request<'_>, found: &Found<'_>, effects: &mut Effects) -> PluginVerdict {
     if request.is_for("", "namespaces") {
         return check_namespace(object, request, found, effects);
     }
@@ -147,7 +149,7 @@ fn check_namespace(
     request: &Request<'_>,
     found: &Found<'_>,
     effects: &mut Effects,
-) -> Verdict {
+) -> PluginVerdict {
     let (policy, errors) = NamespacePolicy::of_namespace(namespace);
     let stored = request.old.map(NamespacePolicy::of_namespace);
     // Labels that were invalid already do not block other changes of the namespace.

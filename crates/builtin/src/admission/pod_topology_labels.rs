@@ -1,6 +1,6 @@
 //! `PodTopologyLabels`: a pod carries the zone and region of its node.
 
-use super::{Action, Found, Lookup, Plugin, Request, RequestSubresource, Verdict};
+use super::{Action, Found, Lookup, Plugin, PluginVerdict, Request, RequestSubresource};
 use crate::prepare::object_in;
 use scantling_value::{Map, Value};
 
@@ -35,7 +35,7 @@ fn lookups(object: &Value, request: &Request<'_>) -> Vec<Lookup> {
     }
 }
 
-fn mutate(object: &mut Map, _: &Request<'_>, found: &Found<'_>) -> Verdict {
+fn mutate(object: &mut Map, _: &Request<'_>, found: &Found<'_>) -> PluginVerdict {
     let Some(node) = found.one() else {
         return Ok(());
     };

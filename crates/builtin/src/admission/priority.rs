@@ -1,6 +1,6 @@
 //! `Priority`: pods get the priority of their class; at most one class is the default.
 
-use super::{Action, Effects, Found, Lookup, Phase, Plugin, Request, Verdict};
+use super::{Action, Effects, Found, Lookup, Phase, Plugin, PluginVerdict, Request};
 use crate::prepare::object_in;
 use scantling_value::{Map, Value};
 
@@ -36,7 +36,7 @@ fn lookups(object: &Value, request: &Request<'_>) -> Vec<Lookup> {
     }
 }
 
-fn mutate(object: &mut Map, request: &Request<'_>, found: &Found<'_>) -> Verdict {
+fn mutate(object: &mut Map, request: &Request<'_>, found: &Found<'_>) -> PluginVerdict {
     match request.old {
         Some(old) => {
             keep_priority(object, old);
@@ -46,7 +46,7 @@ fn mutate(object: &mut Map, request: &Request<'_>, found: &Found<'_>) -> Verdict
     }
 }
 
-fn check(object: &Value, request: &Request<'_>, found: &Found<'_>, _: &mut Effects) -> Verdict {
+fn check(object: &Value, request: &Request<'_>, found: &Found<'_>, _: &mut Effects) -> PluginVerdict {
     let Some(default) = global_default(found.all()) else {
         return Ok(());
     };
@@ -82,7 +82,7 @@ fn keep_priority(pod: &mut Map, old: &Value) {
     }
 }
 
-fn set_priority(pod: &mut Map, request: &Request<'_>, found: &Found<'_>) -> Verdict {
+fn set_priority(pod: &mut Map, request: &Request<'_>, found: &Found<'_>) -> PluginVerdict {
     let as_value = Value::Object(pod.clone());
     let refuse = |why: String| Err(request.forbidden(&as_value, why));
     let asked = as_value.str_at(["spec", "priorityClassName"]);

@@ -4,7 +4,7 @@
 //! used. The plugin adds to `used`; only a controller subtracts.
 
 use super::pod_resources::{AmountList, Amounts, amounts, in_use};
-use super::{Action, Effects, Found, Lookup, Plugin, Request, RequestSubresource, Verdict};
+use super::{Action, Effects, Found, Lookup, Plugin, PluginVerdict, Request, RequestSubresource};
 use crate::Subresource;
 use crate::checks::resources::{is_huge_pages, is_native, quantity, sum};
 use crate::core::persistent_volume_claim::class_name;
@@ -84,7 +84,7 @@ fn handles(request: &Request<'_>) -> bool {
     }
 }
 
-fn check(object: &Value, request: &Request<'_>, found: &Found<'_>, effects: &mut Effects) -> Verdict {
+fn check(object: &Value, request: &Request<'_>, found: &Found<'_>, effects: &mut Effects) -> PluginVerdict {
     let is_pod = request.is_resource("", "pods");
     let is_plain_update = request.is_for("", "pods") && request.action == Action::Update;
     // An update of a pod only counts if it moves the pod to other quotas.

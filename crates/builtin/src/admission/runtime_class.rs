@@ -1,6 +1,6 @@
 //! `RuntimeClass`: pods get the overhead, node selector and tolerations of their runtime class.
 
-use super::{Action, Denial, Effects, Found, Lookup, Plugin, Request, Verdict};
+use super::{Action, Denial, Effects, Found, Lookup, Plugin, PluginVerdict, Request};
 use crate::prepare::object_in;
 use scantling_schema::meta::NameRule;
 use scantling_value::{Map, Value, deadline, go};
@@ -24,7 +24,7 @@ fn lookups(object: &Value, _: &Request<'_>) -> Vec<Lookup> {
     }
 }
 
-fn mutate(object: &mut Map, request: &Request<'_>, found: &Found<'_>) -> Verdict {
+fn mutate(object: &mut Map, request: &Request<'_>, found: &Found<'_>) -> PluginVerdict {
     let pod = Value::Object(object.clone());
     let (Some(class), Some(spec)) = (find(&pod, request, found)?, object_in(object, "spec")) else {
         return Ok(());
@@ -33,7 +33,7 @@ fn mutate(object: &mut Map, request: &Request<'_>, found: &Found<'_>) -> Verdict
     set_scheduling(spec, class, &pod, request)
 }
 
-fn check(object: &Value, request: &Request<'_>, found: &Found<'_>, _: &mut Effects) -> Verdict {
+fn check(object: &Value, request: &Request<'_>, found: &Found<'_>, _: &mut Effects) -> PluginVerdict {
     let class = find(object, request, found)?;
     // The mutating phase has set the overhead, but a webhook may have changed it since.
     let given = object.at(["spec", "overhead"]).filter(|v| !v.is_null());
@@ -76,7 +76,7 @@ fn find<'f>(pod: &Value, request: &Request<'_>, found: &Found<'f>) -> Result<Opt
     }
 }
 
-fn set_overhead(spec: &mut Map, class: &Value, pod: &Value, request: &Request<'_>) -> Verdict {
+fn set_overhead(spec: &mut Map, class: &Value, pod: &Value, request: &Request<'_>) -> PluginVerdict {
     let Some(defined) = class.at(OVERHEAD).filter(|v| !v.is_null()) else {
         return Ok(());
     };
@@ -91,7 +91,7 @@ fn set_overhead(spec: &mut Map, class: &Value, pod: &Value, request: &Request<'_
 
 /// Adds the node selector and the tolerations of a class to a pod. A selector that contradicts the pod's own is
 /// refused.
-fn set_scheduling(spec: &mut Map, class: &Value, pod: &Value, request: &Request<'_>) -> Verdict {
+fn set_scheduling(spec: &mut Map, class: &Value, pod: &Value, request: &Request<'_>) -> PluginVerdict {
     let Some(scheduling) = class.get("scheduling").filter(|v| !v.is_null()) else {
         return Ok(());
     };

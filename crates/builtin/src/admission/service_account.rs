@@ -2,7 +2,7 @@
 //!
 //! Off unless enabled: it refuses pods in namespaces without a `default` service account, which a controller creates.
 
-use super::{Action, Denial, Effects, Found, Lookup, Plugin, Request, RequestSubresource, Verdict};
+use super::{Action, Denial, Effects, Found, Lookup, Plugin, PluginVerdict, Request, RequestSubresource};
 use crate::Subresource;
 use crate::prepare::{append, object_in, objects_in};
 use scantling_value::{Map, Value};
@@ -43,7 +43,7 @@ fn lookups(object: &Value, request: &Request<'_>) -> Vec<Lookup> {
     vec![Lookup::one("", "serviceaccounts", account).within(request.namespace)]
 }
 
-fn mutate(object: &mut Map, request: &Request<'_>, found: &Found<'_>) -> Verdict {
+fn mutate(object: &mut Map, request: &Request<'_>, found: &Found<'_>) -> PluginVerdict {
     let pod = Value::Object(object.clone());
     if request.action != Action::Create || is_mirror(&pod) {
         return Ok(());
@@ -77,7 +77,7 @@ fn mutate(object: &mut Map, request: &Request<'_>, found: &Found<'_>) -> Verdict
     Ok(())
 }
 
-fn check(object: &Value, request: &Request<'_>, found: &Found<'_>, _: &mut Effects) -> Verdict {
+fn check(object: &Value, request: &Request<'_>, found: &Found<'_>, _: &mut Effects) -> PluginVerdict {
     if is_mirror(object) {
         return check_mirror(object, request);
     }
@@ -128,7 +128,7 @@ fn find<'f>(
 }
 
 /// A pod that a node runs on its own cannot depend on objects of the cluster.
-fn check_mirror(pod: &Value, request: &Request<'_>) -> Verdict {
+fn check_mirror(pod: &Value, request: &Request<'_>) -> PluginVerdict {
     let volumes = pod.list_at(["spec", "volumes"]);
     let mut projections = volumes.iter().flat_map(|v| v.list_at(["projected", "sources"]));
     let what = if !pod.str_at(["spec", "serviceAccountName"]).is_empty() {

@@ -1,6 +1,6 @@
 //! `StorageObjectInUseProtection`: finalizers keep volumes, claims and classes that are in use.
 
-use super::{Action, Found, Plugin, Request, Verdict};
+use super::{Action, Found, Plugin, PluginVerdict, Request};
 use crate::prepare::{append, object_in};
 use scantling_value::{Map, Value};
 
@@ -32,7 +32,7 @@ fn handles(request: &Request<'_>) -> bool {
     request.is_mutating() && request.action == Action::Create && finalizer(request).is_some()
 }
 
-fn mutate(object: &mut Map, request: &Request<'_>, _: &Found<'_>) -> Verdict {
+fn mutate(object: &mut Map, request: &Request<'_>, _: &Found<'_>) -> PluginVerdict {
     let (Some(finalizer), Some(metadata)) = (finalizer(request), object_in(object, "metadata")) else {
         return Ok(());
     };

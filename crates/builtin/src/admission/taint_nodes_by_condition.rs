@@ -1,6 +1,6 @@
 //! `TaintNodesByCondition`: a new node takes no pods until it is ready.
 
-use super::{Action, Found, Plugin, Request, Verdict};
+use super::{Action, Found, Plugin, PluginVerdict, Request};
 use crate::prepare::{append, object_in};
 use scantling_value::{Map, Value};
 
@@ -17,7 +17,7 @@ fn handles(request: &Request<'_>) -> bool {
     request.is_for("", "nodes") && request.action == Action::Create && request.is_mutating()
 }
 
-fn mutate(object: &mut Map, _: &Request<'_>, _: &Found<'_>) -> Verdict {
+fn mutate(object: &mut Map, _: &Request<'_>, _: &Found<'_>) -> PluginVerdict {
     let Some(spec) = object_in(object, "spec") else {
         return Ok(());
     };

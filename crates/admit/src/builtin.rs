@@ -1,5 +1,5 @@
 //! Built-in kinds in the pipeline: the table of API types decodes them, `scantling_builtin` has their
-//! behaviour.
+//! behavior.
 //!
 //! Behaviour applies to the hub version of a kind. An object of another version is converted before and
 //! after.
@@ -9,9 +9,9 @@ use crate::pipeline::{Admitted, NormalizeMode, Rejected, StageResult, report_fin
 use crate::{AdmissionError, AdmitOptions, RequestContext, Stats, Warning, WriteOperation};
 use scantling_apitypes::decode::DecodeSource;
 use scantling_apitypes::{DecodeError, Extensions, TypeDef, TypeTable};
-use scantling_builtin::{BuiltinKind, Context, KindFacts, Operation, Subresource, Write};
+use scantling_builtin::{Context, Cursor, KindBehavior, KindFacts, Operation, Subresource, Write};
 use scantling_schema::meta::{self, NameRule, Scope};
-use scantling_value::{ErrorList, FieldError, Finding, FindingList, Map, Path, Str, Value};
+use scantling_value::{ErrorList, Finding, FindingList, Map, Path, Str, Value};
 use std::collections::BTreeSet;
 
 /// One served version of a built-in kind.
@@ -24,20 +24,16 @@ pub struct BuiltinResource {
     /// The type of the hub version, in which objects are stored.
     hub: &'static TypeDef,
     is_hub: bool,
-    facts: &'static KindFacts,
-    /// `None` for a kind that is only decoded.
-    behavior: Option<&'static dyn BuiltinKind>,
+    scope: Scope,
+    behavior: &'static KindBehavior,
 }
 
-static NAMESPACED: KindFacts = KindFacts::new("", "");
-static CLUSTER: KindFacts = KindFacts {
-    scope: Scope::Cluster,
-    ..KindFacts::new("", "")
-};
+/// The behavior of kinds that are only decoded.
+static DECODED: KindBehavior = KindBehavior::new(KindFacts::new("", ""));
 
 impl BuiltinResource {
     /// Returns a version of a kind, or `None` if the table does not have it. `hub` names the group and version in which
-    /// objects are stored. `scope` is that of a kind without behaviour of its own.
+    /// objects are stored.
     pub fn new(
         table: &'static TypeTable,
         (group, version, kind): (&str, &str, &str),
@@ -45,30 +41,19 @@ impl BuiltinResource {
         scope: Scope,
     ) -> Option<BuiltinResource> {
         let definition = table.kind(group, version, kind)?;
-        let behavior = scantling_builtin::kind(group, kind);
-        let facts = match (behavior, scope) {
-            (Some(behavior), _) => behavior.facts(),
-            (None, Scope::Namespaced) => &NAMESPACED,
-            (None, Scope::Cluster) => &CLUSTER,
-        };
         Some(BuiltinResource {
             table,
             version: table.package(definition).version(),
             definition,
             hub: TypeTable::latest().kind(hub.0, hub.1, kind)?,
             is_hub: (group, version) == hub,
-            facts,
-            behavior,
+            scope,
+            behavior: scantling_builtin::kind(group, kind).unwrap_or(&DECODED),
         })
     }
 
-    /// Facts about the kind.
-    pub fn facts(&self) -> &'static KindFacts {
-        self.facts
-    }
-
-    /// The behaviour of the kind, if it has any.
-    pub fn behavior(&self) -> Option<&'static dyn BuiltinKind> {
+    /// The behavior of the kind.
+    pub fn behavior(&self) -> &'static KindBehavior {
         self.behavior
     }
 
@@ -146,7 +131,7 @@ impl BuiltinResource {
         };
         if let Some(metadata) = members.get_mut("metadata").and_then(Value::as_object_mut) {
             match (operation, old) {
-                (WriteOperation::Create(meta), _) if self.facts.names == NameRule::Own => {
+                (WriteOperation::Create(meta), _) if self.behavior.facts.names == NameRule::Own => {
                     let suffix = Str::default();
                     // The kind validates the prefix as the name, so no suffix may follow it.
                     NewObjectMeta {
@@ -160,9 +145,7 @@ impl BuiltinResource {
                 _ => {}
             }
         }
-        if let Some(behavior) = self.behavior {
-            behavior.prepare(&mut members, &write(operation, old, options));
-        }
+        (self.behavior.prepare)(&mut members, &write(operation, old, options));
         *object = Value::Object(members);
         Ok(converted)
     }
@@ -178,12 +161,10 @@ impl BuiltinResource {
     ) -> StageResult<Admitted> {
         let write = write(operation, old, options);
         let mut own = ErrorList::new();
-        if let Some(behavior) = self.behavior {
-            behavior.validate(&object, &write, &mut own);
-        }
+        (self.behavior.validate)(&object, &write, &mut own);
         // On a create, kube-apiserver checks metadata after the kind's own validation, and only if that
         // succeeds. A kind may include it in its own validation.
-        let mut errors = match self.facts.validates_metadata || old.is_some() || own.is_empty() {
+        let mut errors = match self.behavior.facts.validates_metadata || old.is_some() || own.is_empty() {
             true => self.check_metadata(&object, old, write.subresource),
             false => ErrorList::new(),
         };
@@ -191,14 +172,12 @@ impl BuiltinResource {
         // Several checks may find the same error; kube-apiserver reports it once.
         let mut seen = BTreeSet::new();
         errors.retain(|error| seen.insert(error.to_string()));
-        if let Some(behavior) = self.behavior {
-            let mut own = Vec::new();
-            behavior.warn_always(&object, &write, &mut own);
-            if errors.is_empty() {
-                behavior.warn(&object, &write, &mut own);
-            }
-            warnings.extend(own.into_iter().map(Warning::Text));
+        let mut own = Vec::new();
+        (self.behavior.warn_always)(&object, &write, &mut own);
+        if errors.is_empty() {
+            (self.behavior.warn)(&object, &write, &mut own);
         }
+        warnings.extend(own.into_iter().map(Warning::Text));
         let error = (!errors.is_empty()).then(|| AdmissionError::Invalid(errors));
         let object = match error {
             None => self.as_stored(object, &write.context),
@@ -226,14 +205,14 @@ impl BuiltinResource {
 
     /// Validates the metadata that all kinds share.
     fn check_metadata(&self, object: &Value, old: Option<&Value>, subresource: Subresource) -> ErrorList {
-        let KindFacts { scope, names, .. } = *self.facts;
+        let (scope, names) = (self.scope, self.behavior.facts.names);
         let at = Path::ROOT.field("metadata");
         let metadata = object.get("metadata");
         let mut errors = match old {
             None => meta::check_new(metadata, scope, names, &at),
             Some(old) => {
                 let mut errors = meta::check_common(metadata, scope, &at);
-                if subresource == Subresource::None && self.facts.validates_name_on_update {
+                if subresource == Subresource::None && self.behavior.facts.validates_name_on_update {
                     errors.extend(meta::check_new(metadata, scope, names, &at));
                 }
                 errors.extend(meta::check_update(metadata, old.get("metadata"), &at));
@@ -241,8 +220,14 @@ impl BuiltinResource {
             }
         };
         let is_status = subresource == Subresource::Status;
-        if self.facts.qualifies_finalizers && (!is_status || self.facts.qualifies_finalizers_of_status) {
-            errors.extend(unqualified_finalizers(object));
+        if self.behavior.facts.qualifies_finalizers
+            && (!is_status || self.behavior.facts.qualifies_finalizers_of_status)
+        {
+            let root = Cursor::root(object);
+            let metadata = root.field("metadata");
+            for finalizer in metadata.field("finalizers").items() {
+                scantling_builtin::qualified_finalizer(&finalizer, &mut errors);
+            }
         }
         errors
     }
@@ -264,26 +249,26 @@ impl BuiltinResource {
 
     /// Converts an object of the version to the hub version.
     pub fn version_to_hub(&self, object: Value) -> Result<Value, DecodeError> {
-        match self.behavior {
+        match self.is_hub {
             // Versions differ in the fields that are always written.
-            Some(behavior) if !self.is_hub => self.decode_hub(behavior.version_to_hub(self.version, object)),
-            _ => Ok(object),
+            false => self.decode_hub((self.behavior.version_to_hub)(self.version, object)),
+            true => Ok(object),
         }
     }
 
     /// Converts an object of the hub version to the version.
     pub fn hub_to_version(&self, object: Value) -> Result<Value, DecodeError> {
-        match self.behavior {
-            Some(behavior) if !self.is_hub => {
-                Ok(self.decode(behavior.hub_to_version(self.version, object))?.object)
-            }
-            _ => Ok(object),
+        match self.is_hub {
+            false => Ok(self
+                .decode((self.behavior.hub_to_version)(self.version, object))?
+                .object),
+            true => Ok(object),
         }
     }
 
     fn default(&self, object: &mut Value, context: &Context<'_>) {
-        if let (Some(behavior), Some(members)) = (self.behavior, object.as_object_mut()) {
-            behavior.default(members, context);
+        if let Some(members) = object.as_object_mut() {
+            (self.behavior.default)(members, context);
         }
     }
 }
@@ -373,20 +358,4 @@ fn keep_empty_managed_fields(members: &mut Map) {
     {
         managers.push(Value::Object(Map::new()));
     }
-}
-
-/// The errors about finalizers that are neither standard nor qualified by a domain.
-fn unqualified_finalizers(object: &Value) -> ErrorList {
-    let metadata = Path::ROOT.field("metadata");
-    let at = metadata.field("finalizers");
-    let finalizers = object.list_at(["metadata", "finalizers"]).iter().enumerate();
-    let is_standard = |f: &str| matches!(f, "kubernetes" | "orphan" | "foregroundDeletion");
-    finalizers
-        .filter_map(|(i, f)| Some((i, f.as_str()?)))
-        .filter(|(_, f)| !is_standard(f) && !f.contains('/'))
-        .map(|(i, f)| {
-            let why = "name is neither a standard finalizer name nor is it fully qualified";
-            FieldError::invalid(&at.index(i), f, why)
-        })
-        .collect()
 }

@@ -74,5 +74,6 @@ const SCHEMA: &str = "JSONSchemaProps";
 pub use decode::DecodeError;
 pub use table::{
     ApiPackage, ApiResource, ApiSubresource, Attributes, Codec, Extensions, FieldDef, GoType, Presence,
-    Release, Scope, StructDef, TableError, TypeDef, TypeId, TypeKind, TypeTable,
+    Release, Scope, StructDef, TYPES_OF_ALL_VERSIONS, TableError, TypeDef, TypeId, TypeKind, TypeTable,
+    UNVERSIONED_TYPES,
 };

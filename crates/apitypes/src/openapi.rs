@@ -97,7 +97,7 @@ impl TypeTable {
 
     /// Returns whether the type is a kind of every version of every group. Documents differ in the versions that they list.
     pub fn is_in_every_version(&self, definition: &TypeDef) -> bool {
-        table::EVERYWHERE.contains(&definition.name)
+        table::TYPES_OF_ALL_VERSIONS.contains(&definition.name)
     }
 
     /// The kinds whose objects have the type.
@@ -115,7 +115,7 @@ impl TypeTable {
                 self.kind(group, version, name)
                     .is_some_and(|d| d.id == definition.id)
             })
-            .filter(|(group, _)| group.is_empty() || !table::UNVERSIONED.contains(&name))
+            .filter(|(group, _)| group.is_empty() || !table::UNVERSIONED_TYPES.contains(&name))
             .collect();
         kinds.sort_unstable();
         let kind = |(group, version): (&str, &str)| {

@@ -346,7 +346,7 @@ pub enum Codec {
 }
 
 /// API machinery types that clients know as kinds of `v1`. Discovery does not always name that version.
-pub(crate) const UNVERSIONED: &[&str] = &[
+pub const UNVERSIONED_TYPES: &[&str] = &[
     "Status",
     "APIVersions",
     "APIGroupList",
@@ -355,7 +355,7 @@ pub(crate) const UNVERSIONED: &[&str] = &[
 ];
 
 /// API machinery types that belong to every version of every group.
-pub(crate) const EVERYWHERE: &[&str] = &[
+pub const TYPES_OF_ALL_VERSIONS: &[&str] = &[
     "CreateOptions",
     "DeleteOptions",
     "GetOptions",
@@ -449,8 +449,8 @@ impl TypeTable {
             self.find(package.id, kind)
         });
         let shared = || {
-            let is_shared = EVERYWHERE.contains(&kind)
-                || (group.is_empty() && matches!(version, "" | "v1") && UNVERSIONED.contains(&kind));
+            let is_shared = TYPES_OF_ALL_VERSIONS.contains(&kind)
+                || (group.is_empty() && matches!(version, "" | "v1") && UNVERSIONED_TYPES.contains(&kind));
             self.find(META, kind).filter(|_| is_shared)
         };
         let definition = own.or_else(shared)?;
@@ -458,7 +458,7 @@ impl TypeTable {
             TypeKind::Named(GoType::Named(other)) => self.get(other),
             _ => definition,
         };
-        (definition.is_object() || EVERYWHERE.contains(&kind)).then_some(definition)
+        (definition.is_object() || TYPES_OF_ALL_VERSIONS.contains(&kind)).then_some(definition)
     }
 
     /// Resolves pointers and names: returns a basic type, a list, a map, or the name of a struct or custom

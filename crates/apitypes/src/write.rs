@@ -40,7 +40,8 @@ impl TypeTable {
             (Value::Object(members), GoType::Map(entry)) => {
                 let mut writer = ObjectWriter::new(out);
                 for (key, value) in members.iter() {
-                    writer.key(key);
+                    writer.separate();
+                    json::write_key(writer.out, key);
                     self.write_typed(&entry.1, value, writer.out);
                 }
                 writer.end();

@@ -1,10 +1,10 @@
-//! Admission plugins: the built-in checks and changes that sit between a request and the behaviour of its kind.
+//! Admission plugins: the built-in checks and changes that sit between a request and the behavior of its kind.
 //!
 //! Plugins are pure. For each write the caller does, with every enabled plugin in the order of [`PLUGINS`]:
 //!
-//! 1. *Mutating phase*, before [`prepare`](crate::BuiltinKind::prepare): call [`lookups`](Plugin::lookups), fetch the
+//! 1. *Mutating phase*, before [`prepare`](crate::KindBehavior::prepare): call [`lookups`](Plugin::lookups), fetch the
 //!    objects they name, and call [`mutate`](Plugin::mutate).
-//! 2. *Validating phase*, after [`validate`](crate::BuiltinKind::validate) found no errors: call `lookups` again (the
+//! 2. *Validating phase*, after [`validate`](crate::KindBehavior::validate) found no errors: call `lookups` again (the
 //!    object may have changed), fetch, and call [`check`](Plugin::check). It may add warnings, and objects whose status
 //!    must be written together with the object (quotas).
 //!
@@ -36,43 +36,42 @@ mod taint_nodes_by_condition;
 
 use crate::{Context, Subresource};
 use scantling_value::{Map, Value, go};
-use std::fmt::Debug;
 use std::sync::Arc;
 
 /// The plugins that kube-apiserver runs before webhooks and policies, in its order.
-pub const PLUGINS: &[&dyn Plugin] = &[
-    &namespace_lifecycle::NamespaceLifecycle,
-    &limit_ranger::LimitRanger,
-    &service_account::ServiceAccount,
-    &taint_nodes_by_condition::TaintNodesByCondition,
-    &pod_security::PodSecurity,
-    &priority::Priority,
-    &default_toleration_seconds::DefaultTolerationSeconds,
-    &default_storage_class::DefaultStorageClass,
-    &storage_object_in_use_protection::StorageObjectInUseProtection,
-    &persistent_volume_claim_resize::PersistentVolumeClaimResize,
-    &runtime_class::RuntimeClass,
-    &certificate_subject_restriction::CertificateSubjectRestriction,
-    &default_ingress_class::DefaultIngressClass,
-    &deny_service_external_ips::DenyServiceExternalIPs,
-    &pod_topology_labels::PodTopologyLabels,
-    &node_declared_feature_validator::NodeDeclaredFeatureValidator,
-    &pod_resize_validator::PodResizeValidator,
+pub const PLUGINS: &[&Plugin] = &[
+    &namespace_lifecycle::PLUGIN,
+    &limit_ranger::PLUGIN,
+    &service_account::PLUGIN,
+    &taint_nodes_by_condition::PLUGIN,
+    &pod_security::PLUGIN,
+    &priority::PLUGIN,
+    &default_toleration_seconds::PLUGIN,
+    &default_storage_class::PLUGIN,
+    &storage_object_in_use_protection::PLUGIN,
+    &persistent_volume_claim_resize::PLUGIN,
+    &runtime_class::PLUGIN,
+    &certificate_subject_restriction::PLUGIN,
+    &default_ingress_class::PLUGIN,
+    &deny_service_external_ips::PLUGIN,
+    &pod_topology_labels::PLUGIN,
+    &node_declared_feature_validator::PLUGIN,
+    &pod_resize_validator::PLUGIN,
 ];
 
 /// The plugins that kube-apiserver runs after webhooks and policies.
-pub const LAST_PLUGINS: &[&dyn Plugin] = &[&resource_quota::ResourceQuota];
+pub const LAST_PLUGINS: &[&Plugin] = &[&resource_quota::PLUGIN];
 
 /// Checks of kinds that depend on other objects. kube-apiserver does not list them as plugins, so no flag disables them.
-const CHECKS: &[&dyn Plugin] = &[&admin_access::AdminAccess];
+const CHECKS: &[&Plugin] = &[&admin_access::PLUGIN];
 
 /// Returns the plugins that run, in their order: those that run by default, and those that are enabled, without those that
 /// are disabled. Fails if a name is unknown, or both enabled and disabled.
-pub fn select(enabled: &[String], disabled: &[String]) -> Result<Vec<&'static dyn Plugin>, String> {
+pub fn select(enabled: &[String], disabled: &[String]) -> Result<Vec<&'static Plugin>, String> {
     let all = || PLUGINS.iter().chain(LAST_PLUGINS).copied();
     for (flag, names) in [("enable", enabled), ("disable", disabled)] {
         for name in names {
-            if !all().any(|plugin| plugin.name() == name) {
+            if !all().any(|plugin| plugin.name == name) {
                 return Err(format!(
                     "{flag}-admission-plugins plugin {} is unknown",
                     go::quote(name)
@@ -85,53 +84,44 @@ pub fn select(enabled: &[String], disabled: &[String]) -> Result<Vec<&'static dy
             "{name} is in both enable-admission-plugins and disable-admission-plugins"
         ));
     }
-    let is_named = |names: &[String], plugin: &dyn Plugin| names.iter().any(|name| name == plugin.name());
-    let runs = |plugin: &&dyn Plugin| {
-        (plugin.is_on_by_default() || is_named(enabled, *plugin)) && !is_named(disabled, *plugin)
+    let is_named = |names: &[String], plugin: &Plugin| names.iter().any(|name| name == plugin.name);
+    let runs = |plugin: &&Plugin| {
+        (plugin.is_on_by_default || is_named(enabled, plugin)) && !is_named(disabled, plugin)
     };
     // No flag applies to these: kube-apiserver runs them in the strategies of the resources.
     let checks = CHECKS.iter().copied();
     Ok(checks.chain(all().filter(runs)).collect())
 }
 
-/// An admission plugin. Defaults of the methods fit a plugin that does nothing in that phase.
-pub trait Plugin: Debug + Sync {
+/// An admission plugin.
+#[derive(Debug)]
+pub struct Plugin {
     /// The name, as `--enable-admission-plugins` lists it.
-    fn name(&self) -> &'static str;
-
-    /// Returns whether the plugin runs unless it is disabled.
-    fn is_on_by_default(&self) -> bool {
-        true
-    }
-
-    /// Returns whether the plugin has anything to do for a request in its phase. The other methods are only called if it
+    pub name: &'static str,
+    /// True if the plugin runs unless it is disabled.
+    pub is_on_by_default: bool,
+    /// Returns whether the plugin has anything to do for a request in its phase. The other functions are only called if it
     /// has.
-    fn handles(&self, request: &Request<'_>) -> bool;
-
-    /// The objects that the plugin must see to decide about a write of `object`.
-    fn lookups(&self, _object: &Value, _request: &Request<'_>) -> Vec<Lookup> {
-        Vec::new()
-    }
-
+    pub handles: fn(&Request<'_>) -> bool,
+    /// The objects that the plugin must see to decide about a write of an object.
+    pub lookups: fn(&Value, &Request<'_>) -> Vec<Lookup>,
     /// Changes the object, or refuses it.
-    fn mutate(&self, _object: &mut Map, _request: &Request<'_>, _found: &Found<'_>) -> Verdict {
-        Ok(())
-    }
+    pub mutate: fn(&mut Map, &Request<'_>, &Found<'_>) -> PluginVerdict,
+    /// Refuses an object that is otherwise valid, or adds effects to its admission.
+    pub check: fn(&Value, &Request<'_>, &Found<'_>, &mut Effects) -> PluginVerdict,
+}
 
-    /// Refuses an object that is otherwise valid.
-    fn check(&self, _object: &Value, _request: &Request<'_>, _found: &Found<'_>) -> Verdict {
-        Ok(())
-    }
-
-    /// As [`Plugin::check`], for plugins whose admission has effects.
-    fn check_with_effects(
-        &self,
-        object: &Value,
-        request: &Request<'_>,
-        found: &Found<'_>,
-        _effects: &mut Effects,
-    ) -> Verdict {
-        self.check(object, request, found)
+impl Plugin {
+    /// A plugin that does nothing in either phase.
+    const fn new(name: &'static str, handles: fn(&Request<'_>) -> bool) -> Plugin {
+        Plugin {
+            name,
+            is_on_by_default: true,
+            handles,
+            lookups: |_, _| Vec::new(),
+            mutate: |_, _, _| Ok(()),
+            check: |_, _, _, _| Ok(()),
+        }
     }
 }
 
@@ -307,7 +297,7 @@ pub struct Effects {
 }
 
 /// The decision of a plugin.
-pub type Verdict = Result<(), Box<Denial>>;
+pub type PluginVerdict = Result<(), Box<Denial>>;
 
 /// The refusal of a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

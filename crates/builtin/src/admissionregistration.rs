@@ -8,25 +8,22 @@ mod policy;
 mod reserved;
 mod webhook;
 
-use crate::BuiltinKind;
+use crate::KindBehavior;
 use crate::KindFacts;
-use scantling_schema::meta::Scope;
 
 /// The kinds of this group.
-pub(crate) const KINDS: &[&dyn BuiltinKind] = &[
-    &binding::MutatingAdmissionPolicyBinding,
-    &binding::ValidatingAdmissionPolicyBinding,
-    &mutating_policy::MutatingAdmissionPolicy,
-    &policy::ValidatingAdmissionPolicy,
-    &webhook::MutatingWebhookConfiguration,
-    &webhook::ValidatingWebhookConfiguration,
+pub(crate) const KINDS: &[&KindBehavior] = &[
+    &binding::MUTATING_ADMISSION_POLICY_BINDING,
+    &binding::VALIDATING_ADMISSION_POLICY_BINDING,
+    &mutating_policy::KIND,
+    &policy::KIND,
+    &webhook::MUTATING_WEBHOOK_CONFIGURATION,
+    &webhook::VALIDATING_WEBHOOK_CONFIGURATION,
 ];
 
 /// The facts that all kinds of this group share.
 const fn facts(kind: &'static str) -> KindFacts {
     KindFacts {
-        scope: Scope::Cluster,
-        selectable: &["metadata.name"],
         unconditional_update: false,
         has_generation: true,
         qualifies_finalizers: false,

@@ -2,7 +2,7 @@
 
 mod api_service;
 
-use crate::BuiltinKind;
+use crate::KindBehavior;
 
 /// The kinds of this group.
-pub(crate) const KINDS: &[&dyn BuiltinKind] = &[&api_service::ApiService];
+pub(crate) const KINDS: &[&KindBehavior] = &[&api_service::KIND];

@@ -8,17 +8,17 @@ pub(crate) mod rolling_update;
 mod stateful_set;
 pub(crate) mod template;
 
-use crate::BuiltinKind;
+use crate::KindBehavior;
 pub(crate) use daemon_set::TEMPLATE_GENERATION;
 
 /// The group.
 const GROUP: &str = "apps";
 
 /// The kinds of this group.
-pub(crate) const KINDS: &[&dyn BuiltinKind] = &[
-    &controller_revision::ControllerRevision,
-    &daemon_set::DaemonSet,
-    &deployment::Deployment,
-    &replica_set::ReplicaSet,
-    &stateful_set::StatefulSet,
+pub(crate) const KINDS: &[&KindBehavior] = &[
+    &controller_revision::KIND,
+    &daemon_set::KIND,
+    &deployment::KIND,
+    &replica_set::KIND,
+    &stateful_set::KIND,
 ];

@@ -7,10 +7,10 @@ mod metrics;
 pub(crate) use conversion::ANNOTATIONS;
 pub use conversion::{autoscaler_from_v1, autoscaler_to_v1};
 
-use crate::BuiltinKind;
+use crate::KindBehavior;
 
 /// The kinds of this group.
-pub(crate) const KINDS: &[&dyn BuiltinKind] = &[&horizontal_pod_autoscaler::HorizontalPodAutoscaler];
+pub(crate) const KINDS: &[&KindBehavior] = &[&horizontal_pod_autoscaler::KIND];
 
 /// The target for the utilization of CPUs where no metric is given, in percent.
 const DEFAULT_CPU_UTILIZATION: i64 = 80;

@@ -8,10 +8,10 @@ mod job_policy;
 mod job_spec;
 mod job_status;
 
-use crate::BuiltinKind;
+use crate::KindBehavior;
 
 /// The group.
 const GROUP: &str = "batch";
 
 /// The kinds of this group.
-pub(crate) const KINDS: &[&dyn BuiltinKind] = &[&cron_job::CronJob, &job::Job];
+pub(crate) const KINDS: &[&KindBehavior] = &[&cron_job::KIND, &job::KIND];

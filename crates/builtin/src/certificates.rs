@@ -5,11 +5,11 @@ mod cluster_trust_bundle;
 mod pem;
 mod pod_certificate_request;
 
-use crate::BuiltinKind;
+use crate::KindBehavior;
 
 /// The kinds of this group.
-pub(crate) const KINDS: &[&dyn BuiltinKind] = &[
-    &certificate_signing_request::CertificateSigningRequest,
-    &cluster_trust_bundle::ClusterTrustBundle,
-    &pod_certificate_request::PodCertificateRequest,
+pub(crate) const KINDS: &[&KindBehavior] = &[
+    &certificate_signing_request::KIND,
+    &cluster_trust_bundle::KIND,
+    &pod_certificate_request::KIND,
 ];

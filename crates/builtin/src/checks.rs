@@ -47,6 +47,10 @@ pub(crate) trait Report {
     fn duplicate(&mut self, at: &Cursor<'_, '_>, shown: impl Into<BadValue>);
     /// Reports the string at a position if it has been seen before.
     fn unique<'v>(&mut self, seen: &mut BTreeSet<&'v str>, at: &Cursor<'v, '_>);
+    /// Reports a string that is longer.
+    fn max_bytes(&mut self, at: &Cursor<'_, '_>, max: usize);
+    /// Reports a list with more elements. Returns whether it is short enough.
+    fn max_items(&mut self, at: &Cursor<'_, '_>, max: usize) -> bool;
     /// Every text is a reason why the value at the position is invalid.
     fn invalid_for(&mut self, at: &Cursor<'_, '_>, reasons: Vec<String>);
 }
@@ -81,6 +85,20 @@ impl Report for ErrorList {
         if !seen.insert(at.str()) {
             self.duplicate(at, at.str());
         }
+    }
+
+    fn max_bytes(&mut self, at: &Cursor<'_, '_>, max: usize) {
+        if at.str().len() > max {
+            self.push_with(|| FieldError::too_long(at.path(), max));
+        }
+    }
+
+    fn max_items(&mut self, at: &Cursor<'_, '_>, max: usize) -> bool {
+        let count = at.list().len();
+        if count > max {
+            self.push_with(|| FieldError::too_many(at.path(), count, max));
+        }
+        count <= max
     }
 
     fn invalid_for(&mut self, at: &Cursor<'_, '_>, reasons: Vec<String>) {

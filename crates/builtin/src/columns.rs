@@ -80,18 +80,18 @@ pub const CREATED: &str = "CreationTimestamp is a timestamp representing the ser
 
 /// The columns of a kind, with the cells that show a field.
 #[derive(Default)]
-struct Definitions {
+struct KindColumns {
     columns: Vec<Column>,
     cells: Vec<Option<FieldCell>>,
 }
 
 type KindName = (&'static str, &'static str);
 
-static DEFINITIONS: LazyLock<BTreeMap<KindName, Definitions>> =
+static DEFINITIONS: LazyLock<BTreeMap<KindName, KindColumns>> =
     LazyLock::new(|| parse(include_str!("columns/definitions.txt")));
 
-fn parse(text: &'static str) -> BTreeMap<KindName, Definitions> {
-    let mut all: BTreeMap<_, Definitions> = BTreeMap::new();
+fn parse(text: &'static str) -> BTreeMap<KindName, KindColumns> {
+    let mut all: BTreeMap<_, KindColumns> = BTreeMap::new();
     let mut kind = ("", "");
     for line in text.lines().filter(|l| !l.starts_with('#')) {
         let parts: Vec<&'static str> = line.split('\t').collect();

@@ -2,7 +2,7 @@
 
 mod lease;
 
-use crate::BuiltinKind;
+use crate::KindBehavior;
 
 /// The kinds of this group.
-pub(crate) const KINDS: &[&dyn BuiltinKind] = &[&lease::Lease];
+pub(crate) const KINDS: &[&KindBehavior] = &[&lease::KIND];

@@ -18,23 +18,23 @@ mod service_account;
 
 pub use pod::validate_binding;
 
-use crate::BuiltinKind;
+use crate::KindBehavior;
 
 /// The kinds of this group.
-pub(crate) const KINDS: &[&dyn BuiltinKind] = &[
-    &config_map::ConfigMap,
-    &endpoints::Endpoints,
-    &event::Event,
-    &limit_range::LimitRange,
-    &namespace::Namespace,
-    &node::Node,
-    &persistent_volume::PersistentVolume,
-    &persistent_volume_claim::PersistentVolumeClaim,
-    &pod::Pod,
-    &pod_template::PodTemplate,
-    &replication_controller::ReplicationController,
-    &resource_quota::ResourceQuota,
-    &secret::Secret,
-    &service::Service,
-    &service_account::ServiceAccount,
+pub(crate) const KINDS: &[&KindBehavior] = &[
+    &config_map::KIND,
+    &endpoints::KIND,
+    &event::EVENT,
+    &limit_range::KIND,
+    &namespace::KIND,
+    &node::KIND,
+    &persistent_volume::KIND,
+    &persistent_volume_claim::KIND,
+    &pod::KIND,
+    &pod_template::KIND,
+    &replication_controller::KIND,
+    &resource_quota::KIND,
+    &secret::KIND,
+    &service::KIND,
+    &service_account::KIND,
 ];

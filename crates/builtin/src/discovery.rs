@@ -2,10 +2,10 @@
 
 mod endpoint_slice;
 
-use crate::BuiltinKind;
+use crate::KindBehavior;
 
 /// The name of the group.
 const GROUP: &str = "discovery.k8s.io";
 
 /// The kinds of this group.
-pub(crate) const KINDS: &[&dyn BuiltinKind] = &[&endpoint_slice::EndpointSlice];
+pub(crate) const KINDS: &[&KindBehavior] = &[&endpoint_slice::KIND];

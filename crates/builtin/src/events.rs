@@ -1,7 +1,7 @@
 //! Kinds of the group `events.k8s.io`.
 
-use crate::BuiltinKind;
-use crate::core::event::RegardingEvent;
+use crate::KindBehavior;
+use crate::core::event;
 
 /// The kinds of this group.
-pub(crate) const KINDS: &[&dyn BuiltinKind] = &[&RegardingEvent];
+pub(crate) const KINDS: &[&KindBehavior] = &[&event::REGARDING_EVENT];

@@ -3,8 +3,8 @@
 mod flow_schema;
 mod priority_level;
 
-use crate::BuiltinKind;
 use crate::Cursor;
+use crate::KindBehavior;
 use crate::checks::{Report, Rule};
 use scantling_value::{ErrorList, Limits, Value, json};
 use std::collections::BTreeSet;
@@ -13,10 +13,7 @@ use std::collections::BTreeSet;
 const GROUP: &str = "flowcontrol.apiserver.k8s.io";
 
 /// The kinds of this group.
-pub(crate) const KINDS: &[&dyn BuiltinKind] = &[
-    &flow_schema::FlowSchema,
-    &priority_level::PriorityLevelConfiguration,
-];
+pub(crate) const KINDS: &[&KindBehavior] = &[&flow_schema::KIND, &priority_level::KIND];
 
 /// Checks that conditions have unique types.
 fn check_conditions(status: &Cursor<'_, '_>, errors: &mut ErrorList) {

@@ -1,61 +1,60 @@
-//! The trait that every built-in kind implements.
+//! The behavior of a kind: facts, and functions that a write calls.
 
-use scantling_schema::meta::{NameRule, Scope};
+use scantling_schema::meta::NameRule;
 use scantling_value::{ErrorList, Map, Value};
 use std::collections::BTreeMap;
-use std::fmt::Debug;
 
-/// The behaviour of a built-in kind. Defaults of the methods fit a kind without rules of its own.
+/// The behavior of a kind. [`KindBehavior::new`] fits a kind without rules of its own.
 ///
-/// A write calls the methods in this order: `default` (also on objects read from the store), `prepare`, admission
+/// A write calls the functions in this order: `default` (also on objects read from the store), `prepare`, admission
 /// plugins, `validate`, `warn`. Metadata that all kinds share is prepared and validated by the caller.
-pub trait BuiltinKind: Debug + Sync {
+#[derive(Debug)]
+pub struct KindBehavior {
     /// Facts that need no code.
-    fn facts(&self) -> &'static KindFacts;
-
+    pub facts: KindFacts,
     /// Fills in defaults.
-    fn default(&self, _object: &mut Map, _context: &Context<'_>) {}
-
+    pub default: fn(&mut Map, &Context<'_>),
     /// Sets and clears what clients may not write: drops the status on a create, keeps it on an update, increments
     /// `metadata.generation`, drops fields of disabled feature gates.
-    fn prepare(&self, _object: &mut Map, _write: &Write<'_>) {}
-
+    pub prepare: fn(&mut Map, &Write<'_>),
     /// Validates an object, except for the metadata that all kinds share.
-    fn validate(&self, _object: &Value, _write: &Write<'_>, _errors: &mut ErrorList) {}
-
+    pub validate: fn(&Value, &Write<'_>, &mut ErrorList),
     /// Adds warnings about an object, whether it is valid or not.
-    fn warn_always(&self, _object: &Value, _write: &Write<'_>, _warnings: &mut Vec<String>) {}
-
+    pub warn_always: fn(&Value, &Write<'_>, &mut Vec<String>),
     /// Adds warnings about an object that is valid.
-    fn warn(&self, _object: &Value, _write: &Write<'_>, _warnings: &mut Vec<String>) {}
-
+    pub warn: fn(&Value, &Write<'_>, &mut Vec<String>),
     /// The grace period of a deletion in seconds, given the one that was requested; `None` if objects of the kind are
     /// deleted at once.
-    fn grace_period(&self, _object: &Value, _requested: Option<i64>) -> Option<i64> {
-        None
-    }
-
+    pub grace_period: fn(&Value, Option<i64>) -> Option<i64>,
     /// The reason why the object with this name cannot be deleted, if it is protected.
-    fn protection(&self, _name: &str) -> Option<&'static str> {
-        None
-    }
-
+    pub protection: fn(&str) -> Option<&'static str>,
     /// Converts an object of a served version to the hub version.
-    fn version_to_hub(&self, _version: &str, object: Value) -> Value {
-        object
-    }
-
+    pub version_to_hub: fn(&str, Value) -> Value,
     /// Converts an object of the hub version to a served version.
-    fn hub_to_version(&self, _version: &str, object: Value) -> Value {
-        object
-    }
-
+    pub hub_to_version: fn(&str, Value) -> Value,
     /// A field as field selectors see it; [`KindFacts::selectable`] lists which there are.
-    fn selectable_field(&self, object: &Value, field: &str) -> String {
-        match object.at(field.split('.')) {
-            None | Some(Value::Null) => String::new(),
-            Some(Value::String(s)) => s.to_string(),
-            Some(other) => other.to_json(),
+    pub selectable_field: fn(&Value, &str) -> String,
+}
+
+impl KindBehavior {
+    /// The behavior of a kind that is only decoded and stored.
+    pub const fn new(facts: KindFacts) -> KindBehavior {
+        KindBehavior {
+            facts,
+            default: |_, _| {},
+            prepare: |_, _| {},
+            validate: |_, _, _| {},
+            warn_always: |_, _, _| {},
+            warn: |_, _, _| {},
+            grace_period: |_, _| None,
+            protection: |_| None,
+            version_to_hub: |_, object| object,
+            hub_to_version: |_, object| object,
+            selectable_field: |object, field| match object.at(field.split('.')) {
+                None | Some(Value::Null) => String::new(),
+                Some(Value::String(s)) => s.to_string(),
+                Some(other) => other.to_json(),
+            },
         }
     }
 }
@@ -67,11 +66,9 @@ pub struct KindFacts {
     pub group: &'static str,
     /// The kind.
     pub kind: &'static str,
-    /// The scope of objects.
-    pub scope: Scope,
     /// The syntax of names.
     pub names: NameRule,
-    /// The fields that selectors may use.
+    /// The fields that selectors may use besides the name and, of namespaced kinds, the namespace.
     pub selectable: &'static [&'static str],
     /// True if a PUT creates an object that does not exist (`AllowCreateOnUpdate`).
     pub creates_on_update: bool,
@@ -117,14 +114,13 @@ pub enum GarbageCollection {
 }
 
 impl KindFacts {
-    /// The facts of a namespaced kind; most kinds change only some of them.
+    /// The facts of most kinds.
     pub const fn new(group: &'static str, kind: &'static str) -> KindFacts {
         KindFacts {
             group,
             kind,
-            scope: Scope::Namespaced,
             names: NameRule::Subdomain,
-            selectable: &["metadata.name", "metadata.namespace"],
+            selectable: &[],
             creates_on_update: false,
             unconditional_update: true,
             delete_returns_object: false,

@@ -1,8 +1,7 @@
 //! The built-in kinds of Kubernetes: defaults, preparation, validation, warnings.
 //!
-//! The fields of a kind are known to [`scantling_apitypes`]. This crate adds behaviour: one file per kind, in the module
-//! of its API group. Start at [`BuiltinKind`], the trait that each kind implements, and [`kind`], which finds a kind by
-//! group and name.
+//! The fields of a kind are known to [`scantling_apitypes`]. This crate adds behavior: one file per kind, in the module
+//! of its API group. Start at [`KindBehavior`], the type of each kind, and [`kind`], which finds a kind by group and name.
 //!
 //! Objects are decoded [`Value`](scantling_value::Value)s, in the form of the kind's hub version (the version that is
 //! stored). Rules read them through a [`Cursor`], which carries the field path along.
@@ -40,13 +39,14 @@ mod storagemigration;
 
 pub use autoscaling::{autoscaler_from_v1, autoscaler_to_v1};
 pub use checks::labels::selects;
+pub use checks::metadata::qualified_finalizer;
 pub use core::service::allocate as services;
 pub use core::validate_binding;
 pub use cursor::Cursor;
-pub use kind::{BuiltinKind, Context, GarbageCollection, KindFacts, Operation, Subresource, User, Write};
+pub use kind::{Context, GarbageCollection, KindBehavior, KindFacts, Operation, Subresource, User, Write};
 
 /// The kinds of all groups.
-const GROUPS: &[&[&dyn BuiltinKind]] = &[
+const GROUPS: &[&[&KindBehavior]] = &[
     admissionregistration::KINDS,
     apiregistration::KINDS,
     apps::KINDS,
@@ -68,8 +68,8 @@ const GROUPS: &[&[&dyn BuiltinKind]] = &[
     storagemigration::KINDS,
 ];
 
-/// Finds the behaviour of a kind by its group (empty for the core group) and its name.
-pub fn kind(group: &str, kind: &str) -> Option<&'static dyn BuiltinKind> {
-    let is_wanted = |k: &&&dyn BuiltinKind| k.facts().group == group && k.facts().kind == kind;
-    GROUPS.iter().copied().flatten().find(is_wanted).copied()
+/// Finds the behavior of a kind by its group (empty for the core group) and its name.
+pub fn kind(group: &str, kind: &str) -> Option<&'static KindBehavior> {
+    let mut kinds = GROUPS.iter().copied().flatten().copied();
+    kinds.find(|k| k.facts.group == group && k.facts.kind == kind)
 }

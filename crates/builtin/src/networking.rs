@@ -6,16 +6,16 @@ mod ip_address;
 mod network_policy;
 mod service_cidr;
 
-use crate::BuiltinKind;
+use crate::KindBehavior;
 
 /// The name of the group.
 const GROUP: &str = "networking.k8s.io";
 
 /// The kinds of this group.
-pub(crate) const KINDS: &[&dyn BuiltinKind] = &[
-    &ingress::Ingress,
-    &ingress_class::IngressClass,
-    &ip_address::IPAddress,
-    &network_policy::NetworkPolicy,
-    &service_cidr::ServiceCIDR,
+pub(crate) const KINDS: &[&KindBehavior] = &[
+    &ingress::KIND,
+    &ingress_class::KIND,
+    &ip_address::KIND,
+    &network_policy::KIND,
+    &service_cidr::KIND,
 ];

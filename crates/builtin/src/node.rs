@@ -2,7 +2,7 @@
 
 mod runtime_class;
 
-use crate::BuiltinKind;
+use crate::KindBehavior;
 
 /// The kinds of this group.
-pub(crate) const KINDS: &[&dyn BuiltinKind] = &[&runtime_class::RuntimeClass];
+pub(crate) const KINDS: &[&KindBehavior] = &[&runtime_class::KIND];

@@ -2,7 +2,7 @@
 
 mod pod_disruption_budget;
 
-use crate::BuiltinKind;
+use crate::KindBehavior;
 
 /// The kinds of this group.
-pub(crate) const KINDS: &[&dyn BuiltinKind] = &[&pod_disruption_budget::PodDisruptionBudget];
+pub(crate) const KINDS: &[&KindBehavior] = &[&pod_disruption_budget::KIND];

@@ -3,15 +3,15 @@
 mod binding;
 mod role;
 
-use crate::BuiltinKind;
+use crate::KindBehavior;
 
 /// The group, which role references and subjects name.
 const GROUP: &str = "rbac.authorization.k8s.io";
 
 /// The kinds of this group.
-pub(crate) const KINDS: &[&dyn BuiltinKind] = &[
-    &role::Role,
-    &role::ClusterRole,
-    &binding::RoleBinding,
-    &binding::ClusterRoleBinding,
+pub(crate) const KINDS: &[&KindBehavior] = &[
+    &role::ROLE,
+    &role::CLUSTER_ROLE,
+    &binding::ROLE_BINDING,
+    &binding::CLUSTER_ROLE_BINDING,
 ];

@@ -11,16 +11,16 @@ mod resource_slice;
 mod selector;
 mod taint;
 
-use crate::BuiltinKind;
+use crate::KindBehavior;
 
 /// The group.
 const GROUP: &str = "resource.k8s.io";
 
 /// The kinds of this group.
-pub(crate) const KINDS: &[&dyn BuiltinKind] = &[
-    &device_class::DeviceClass,
-    &device_taint_rule::DeviceTaintRule,
-    &resource_claim::ResourceClaim,
-    &resource_claim::ResourceClaimTemplate,
-    &resource_slice::ResourceSlice,
+pub(crate) const KINDS: &[&KindBehavior] = &[
+    &device_class::KIND,
+    &device_taint_rule::KIND,
+    &resource_claim::RESOURCE_CLAIM,
+    &resource_claim::RESOURCE_CLAIM_TEMPLATE,
+    &resource_slice::KIND,
 ];

@@ -2,7 +2,7 @@
 
 mod priority_class;
 
-use crate::BuiltinKind;
+use crate::KindBehavior;
 
 /// The kinds of this group.
-pub(crate) const KINDS: &[&dyn BuiltinKind] = &[&priority_class::PriorityClass];
+pub(crate) const KINDS: &[&KindBehavior] = &[&priority_class::KIND];

@@ -8,20 +8,20 @@ mod volume_attachment;
 mod volume_attributes_class;
 
 use crate::checks::{Report, names};
-use crate::{BuiltinKind, Cursor};
+use crate::{Cursor, KindBehavior};
 use scantling_value::{ErrorList, FieldError, Str, Value};
 
 /// The name of the group.
 const GROUP: &str = "storage.k8s.io";
 
 /// The kinds of this group.
-pub(crate) const KINDS: &[&dyn BuiltinKind] = &[
-    &csi_driver::CSIDriver,
-    &csi_node::CSINode,
-    &csi_storage_capacity::CSIStorageCapacity,
-    &storage_class::StorageClass,
-    &volume_attachment::VolumeAttachment,
-    &volume_attributes_class::VolumeAttributesClass,
+pub(crate) const KINDS: &[&KindBehavior] = &[
+    &csi_driver::KIND,
+    &csi_node::KIND,
+    &csi_storage_capacity::KIND,
+    &storage_class::KIND,
+    &volume_attachment::KIND,
+    &volume_attributes_class::KIND,
 ];
 
 /// Checks the name of the provisioner or driver of a class.

@@ -2,7 +2,7 @@
 
 mod storage_version_migration;
 
-use crate::BuiltinKind;
+use crate::KindBehavior;
 
 /// The kinds of this group.
-pub(crate) const KINDS: &[&dyn BuiltinKind] = &[&storage_version_migration::StorageVersionMigration];
+pub(crate) const KINDS: &[&KindBehavior] = &[&storage_version_migration::KIND];

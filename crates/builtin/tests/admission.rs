@@ -52,24 +52,22 @@ fn create(resource: &str, object: &str, world: &[&str]) -> String {
         PLUGINS
             .iter()
             .chain(LAST_PLUGINS)
-            .filter(move |p| p.is_on_by_default() && p.handles(request))
+            .filter(move |p| p.is_on_by_default && (p.handles)(request))
     };
     let [mutating, validating] = [Phase::Mutating, Phase::Validating].map(request);
     for plugin in plugins(&mutating) {
-        let lookups = plugin.lookups(&Value::Object(object.clone()), &mutating);
+        let lookups = (plugin.lookups)(&Value::Object(object.clone()), &mutating);
         let found: Vec<Vec<Arc<Value>>> = lookups.iter().map(find).collect();
-        if let Err(denial) = plugin.mutate(&mut object, &mutating, &Found::new(&found)) {
-            return format!("{}: {} {}", plugin.name(), denial.code, denial.message);
+        if let Err(denial) = (plugin.mutate)(&mut object, &mutating, &Found::new(&found)) {
+            return format!("{}: {} {}", plugin.name, denial.code, denial.message);
         }
     }
     let object = Value::Object(object);
     let mut effects = Effects::default();
     for plugin in plugins(&validating) {
-        let found: Vec<Vec<Arc<Value>>> = plugin.lookups(&object, &validating).iter().map(find).collect();
-        if let Err(denial) =
-            plugin.check_with_effects(&object, &validating, &Found::new(&found), &mut effects)
-        {
-            return format!("{}: {} {}", plugin.name(), denial.code, denial.message);
+        let found: Vec<Vec<Arc<Value>>> = (plugin.lookups)(&object, &validating).iter().map(find).collect();
+        if let Err(denial) = (plugin.check)(&object, &validating, &Found::new(&found), &mut effects) {
+            return format!("{}: {} {}", plugin.name, denial.code, denial.message);
         }
     }
     let warnings: String = effects

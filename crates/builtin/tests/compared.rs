@@ -3,8 +3,8 @@
 //! Each line of `data/compared.jsonl` is a create, an update or an update of the status: the object that was sent, the stored
 //! object, and either the causes of the refusal or the object and warnings that were returned.
 
-use scantling_apitypes::{Extensions, TypeTable};
-use scantling_builtin::{Context, Operation, Subresource, User, Write, kind};
+use scantling_apitypes::{ApiResource, Extensions, TypeTable};
+use scantling_builtin::{Context, KindBehavior, Operation, Subresource, User, Write, kind};
 use scantling_schema::gates;
 use scantling_schema::meta::{self, Scope};
 use scantling_value::{Limits, Map, Path, Value, json};
@@ -15,6 +15,16 @@ const NAMESPACE: &str = "wl-cmp";
 
 /// Metadata that the server sets, which recordings leave out.
 const SYSTEM_METADATA: [&str; 3] = ["uid", "creationTimestamp", "resourceVersion"];
+
+/// The scope of a kind.
+fn scope(kind: &KindBehavior) -> Scope {
+    let mut resources = TypeTable::latest().resources().iter();
+    let resource = resources.find(|r| r.group == kind.facts.group && r.kind() == kind.facts.kind);
+    match resource.map(ApiResource::scope) {
+        Some(scantling_apitypes::Scope::Cluster) => Scope::Cluster,
+        _ => Scope::Namespaced,
+    }
+}
 
 /// The result of a write, in the format of the recording.
 fn answer(case: &Value) -> Result<Map, String> {
@@ -33,13 +43,13 @@ fn answer(case: &Value) -> Result<Map, String> {
         };
         let decoded = table.decode(definition, value.clone(), Extensions::NONE);
         let mut members = decoded.map_err(|e| e.to_string())?.members;
-        behaviour.default(&mut members, &context);
+        (behaviour.default)(&mut members, &context);
         let metadata = members.get_or_insert_with("metadata", || Map::new().into());
         let metadata = metadata.as_object_mut().ok_or("no metadata")?;
         metadata.insert("uid", UID.into());
         metadata.insert("creationTimestamp", "2026-11-18T00:00:00Z".into());
         metadata.insert("resourceVersion", "1".into());
-        if behaviour.facts().scope == Scope::Namespaced {
+        if scope(behaviour) == Scope::Namespaced {
             metadata.insert("namespace", NAMESPACE.into());
         }
         Ok(Some(members))
@@ -54,15 +64,15 @@ fn answer(case: &Value) -> Result<Map, String> {
         },
         context,
     };
-    behaviour.prepare(&mut object, &write);
+    (behaviour.prepare)(&mut object, &write);
     let object = Value::Object(object);
     let at = Path::ROOT.field("metadata");
-    let facts = behaviour.facts();
+    let facts = &behaviour.facts;
     let mut errors = match &old {
-        None => meta::check_new(object.get("metadata"), facts.scope, facts.names, &at),
+        None => meta::check_new(object.get("metadata"), scope(behaviour), facts.names, &at),
         Some(old) => meta::check_update(object.get("metadata"), old.get("metadata"), &at),
     };
-    behaviour.validate(&object, &write, &mut errors);
+    (behaviour.validate)(&object, &write, &mut errors);
     let mut causes: Vec<String> = errors.iter().map(ToString::to_string).collect();
     if !causes.is_empty() {
         causes.sort();
@@ -70,7 +80,7 @@ fn answer(case: &Value) -> Result<Map, String> {
         return Ok(Map::from_iter([("causes", causes.into())]));
     }
     let mut warnings = Vec::new();
-    behaviour.warn(&object, &write, &mut warnings);
+    (behaviour.warn)(&object, &write, &mut warnings);
     let mut members = table.canonical(definition, object.into_object().unwrap_or_default());
     if let Some(metadata) = members.get_mut("metadata").and_then(Value::as_object_mut) {
         SYSTEM_METADATA

@@ -10,8 +10,9 @@
 )]
 
 use scantling_apitypes::{ApiResource, Extensions, TypeDef, TypeTable};
-use scantling_builtin::{BuiltinKind, Context, Operation, Subresource, User, Write, kind};
-use scantling_schema::{gates, meta};
+use scantling_builtin::{Context, KindBehavior, Operation, Subresource, User, Write, kind};
+use scantling_schema::gates;
+use scantling_schema::meta::{self, Scope};
 use scantling_value::{ErrorList, FieldError, Limits, Map, Path, Value, json, yaml};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -30,7 +31,7 @@ struct Step<'s> {
     method: &'s str,
     path: &'s str,
     subresource: &'s str,
-    kind: &'static dyn BuiltinKind,
+    kind: &'static KindBehavior,
     definition: &'static TypeDef,
     namespace: &'s str,
     body: &'s Value,
@@ -117,12 +118,12 @@ fn run(step: &Step<'_>, old: Option<&Value>) -> Option<Verdict> {
     let old = old.map(|old| {
         let mut old = old.as_object().cloned().unwrap_or_default();
         set_metadata(&mut old, "resourceVersion", "1");
-        step.kind.default(&mut old, &context);
+        (step.kind.default)(&mut old, &context);
         Value::Object(old)
     });
-    step.kind.default(&mut object, &context);
+    (step.kind.default)(&mut object, &context);
     let once = object.clone();
-    step.kind.default(&mut object, &context);
+    (step.kind.default)(&mut object, &context);
     assert!(
         once == object,
         "{}: defaulting twice differs from defaulting once",
@@ -161,11 +162,11 @@ fn run(step: &Step<'_>, old: Option<&Value>) -> Option<Verdict> {
             keep_absent(&mut object, old, path);
         }
     }
-    step.kind.prepare(&mut object, &write);
+    (step.kind.prepare)(&mut object, &write);
     let object = Value::Object(object);
     let mut errors = check_metadata(step, &object, old.as_ref());
     check_finalizers(step, &object, &mut errors);
-    step.kind.validate(&object, &write, &mut errors);
+    (step.kind.validate)(&object, &write, &mut errors);
     let mut verdict = Verdict::default();
     for error in &errors {
         let cause = format!("{} {} {}", error.reason(), error.field(), error.message());
@@ -173,7 +174,7 @@ fn run(step: &Step<'_>, old: Option<&Value>) -> Option<Verdict> {
     }
     if verdict.causes.is_empty() {
         let mut warnings = Vec::new();
-        step.kind.warn(&object, &write, &mut warnings);
+        (step.kind.warn)(&object, &write, &mut warnings);
         verdict.warnings = warnings.into_iter().collect();
         verdict.object = Some(comparable(step, &object));
     }
@@ -187,7 +188,7 @@ fn set_metadata(object: &mut Map, field: &str, value: &str) {
 
 /// The checks of metadata that the caller of a kind does.
 fn check_metadata(step: &Step<'_>, object: &Value, old: Option<&Value>) -> ErrorList {
-    let facts = step.kind.facts();
+    let facts = &step.kind.facts;
     let at = Path::ROOT.field("metadata");
     let mut metadata = object.get("metadata").cloned().unwrap_or_default();
     if let (Some(metadata), Some(old)) = (metadata.as_object_mut(), old) {
@@ -205,7 +206,7 @@ fn check_metadata(step: &Step<'_>, object: &Value, old: Option<&Value>) -> Error
         }
     }
     match old {
-        None => meta::check_new(Some(&metadata), facts.scope, facts.names, &at),
+        None => meta::check_new(Some(&metadata), scope(step.kind), facts.names, &at),
         Some(old) => meta::check_update(Some(&metadata), old.get("metadata"), &at),
     }
 }
@@ -217,7 +218,7 @@ fn check_finalizers(step: &Step<'_>, object: &Value, errors: &mut ErrorList) {
     for (i, finalizer) in object.list_at(["metadata", "finalizers"]).iter().enumerate() {
         let name = finalizer.as_str().unwrap();
         let is_standard = matches!(name, "kubernetes" | "orphan" | "foregroundDeletion");
-        if step.kind.facts().qualifies_finalizers && !is_standard && !name.contains('/') {
+        if step.kind.facts.qualifies_finalizers && !is_standard && !name.contains('/') {
             let why = "name is neither a standard finalizer name nor is it fully qualified";
             errors.push(FieldError::invalid(&at.index(i), name, why));
         }
@@ -241,8 +242,18 @@ fn comparable(step: &Step<'_>, object: &Value) -> Value {
     object
 }
 
-fn set_by_others(kind: &dyn BuiltinKind) -> &'static [&'static [&'static str]] {
-    let of_kind = SET_BY_OTHERS.iter().find(|(name, _)| *name == kind.facts().kind);
+/// The scope of a kind.
+fn scope(kind: &KindBehavior) -> Scope {
+    let mut resources = TypeTable::latest().resources().iter();
+    let resource = resources.find(|r| r.group == kind.facts.group && r.kind() == kind.facts.kind);
+    match resource.map(ApiResource::scope) {
+        Some(scantling_apitypes::Scope::Cluster) => Scope::Cluster,
+        _ => Scope::Namespaced,
+    }
+}
+
+fn set_by_others(kind: &KindBehavior) -> &'static [&'static [&'static str]] {
+    let of_kind = SET_BY_OTHERS.iter().find(|(name, _)| *name == kind.facts.kind);
     of_kind.map_or(&[], |(_, paths)| paths)
 }
 
@@ -426,7 +437,7 @@ fn writes_match_the_recordings() {
                 scenario.list("steps"),
                 golden.as_array().unwrap(),
                 &mut |step, old| {
-                    let kind = step.kind.facts().kind;
+                    let kind = step.kind.facts.kind;
                     if wanted.as_deref().is_some_and(|wanted| wanted != kind) {
                         return;
                     }

@@ -92,7 +92,7 @@ pub(crate) struct Api {
     /// Objects that writes of other objects depend on.
     pub(crate) related_objects: crate::rest::related_objects_cache::RelatedObjectsCache,
     /// The admission plugins that are enabled, in their order.
-    pub(crate) plugins: Vec<&'static dyn scantling_builtin::admission::Plugin>,
+    pub(crate) plugins: Vec<&'static scantling_builtin::admission::Plugin>,
     /// Held while a write is counted against quotas.
     pub(crate) usage: crate::rest::admission::UsageLocks,
     /// Held while a Service takes addresses and ports.

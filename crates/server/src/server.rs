@@ -186,7 +186,7 @@ impl Server {
         if !config.crds_only {
             tasks.push(tokio::spawn(service_addresses::run(Arc::clone(&api))));
         }
-        if api.plugins.iter().any(|plugin| plugin.name() == "ServiceAccount") {
+        if api.plugins.iter().any(|plugin| plugin.name == "ServiceAccount") {
             tasks.push(tokio::spawn(service_accounts::run(Arc::clone(&api))));
         }
         Ok(Server {

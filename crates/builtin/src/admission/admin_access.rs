@@ -1,68 +1,67 @@
 //! Admin access to devices: only claims in labelled namespaces may request it.
 
-use super::{Action, Cause, Denial, Found, Lookup, Plugin, Request, RequestSubresource, Verdict};
+use super::{
+    Action, Cause, Denial, Effects, Found, Lookup, Plugin, PluginVerdict, Request, RequestSubresource,
+};
 use crate::Subresource;
 use scantling_value::{Value, go};
 
 /// The check.
-#[derive(Debug)]
-pub(super) struct AdminAccess;
+pub(super) const PLUGIN: Plugin = Plugin {
+    lookups,
+    check,
+    ..Plugin::new("AdminAccess", handles)
+};
 
 const GROUP: &str = "resource.k8s.io";
 const LABEL: &str = "resource.kubernetes.io/admin-access";
 const CLAIMS: &str = "resourceclaims";
 const TEMPLATES: &str = "resourceclaimtemplates";
 
-impl Plugin for AdminAccess {
-    fn name(&self) -> &'static str {
-        "AdminAccess"
-    }
+fn handles(request: &Request<'_>) -> bool {
+    let is_status = request.is_resource(GROUP, CLAIMS)
+        && request.subresource == RequestSubresource::Of(Subresource::Status);
+    let is_whole = request.is_for(GROUP, CLAIMS) || request.is_for(GROUP, TEMPLATES);
+    // The spec is immutable.
+    request.is_validating() && (is_status || (is_whole && request.action == Action::Create))
+}
 
-    fn handles(&self, request: &Request<'_>) -> bool {
-        let is_status = request.is_resource(GROUP, CLAIMS)
-            && request.subresource == RequestSubresource::Of(Subresource::Status);
-        let is_whole = request.is_for(GROUP, CLAIMS) || request.is_for(GROUP, TEMPLATES);
-        // The spec is immutable.
-        request.is_validating() && (is_status || (is_whole && request.action == Action::Create))
+fn lookups(object: &Value, request: &Request<'_>) -> Vec<Lookup> {
+    match field(object, request) {
+        Some(_) => vec![Lookup::one("", "namespaces", request.namespace)],
+        None => Vec::new(),
     }
+}
 
-    fn lookups(&self, object: &Value, request: &Request<'_>) -> Vec<Lookup> {
-        match field(object, request) {
-            Some(_) => vec![Lookup::one("", "namespaces", request.namespace)],
-            None => Vec::new(),
-        }
+fn check(object: &Value, request: &Request<'_>, found: &Found<'_>, _: &mut Effects) -> PluginVerdict {
+    let Some(field) = field(object, request) else {
+        return Ok(());
+    };
+    let namespace = found.one();
+    if namespace.is_some_and(|ns| ns.str_at(["metadata", "labels", LABEL]) == "true") {
+        return Ok(());
     }
-
-    fn check(&self, object: &Value, request: &Request<'_>, found: &Found<'_>) -> Verdict {
-        let Some(field) = field(object, request) else {
-            return Ok(());
-        };
-        let namespace = found.one();
-        if namespace.is_some_and(|ns| ns.str_at(["metadata", "labels", LABEL]) == "true") {
-            return Ok(());
-        }
-        let kind = match request.resource {
-            CLAIMS => "ResourceClaim",
-            _ => "ResourceClaimTemplate",
-        };
-        let name = object.str_at(["metadata", "name"]);
-        let why = format!(
-            "Forbidden: admin access to devices requires the `{LABEL}: true` label on the containing namespace"
-        );
-        Err(Box::new(Denial {
-            code: 422,
-            reason: "Invalid",
-            message: format!("{kind}.{GROUP} {} is invalid: {field}: {why}", go::quote(name)),
-            group: GROUP.to_owned(),
-            kind: kind.to_owned(),
-            name: name.to_owned(),
-            causes: vec![Cause {
-                reason: "FieldValueForbidden",
-                message: why,
-                field,
-            }],
-        }))
-    }
+    let kind = match request.resource {
+        CLAIMS => "ResourceClaim",
+        _ => "ResourceClaimTemplate",
+    };
+    let name = object.str_at(["metadata", "name"]);
+    let why = format!(
+        "Forbidden: admin access to devices requires the `{LABEL}: true` label on the containing namespace"
+    );
+    Err(Box::new(Denial {
+        code: 422,
+        reason: "Invalid",
+        message: format!("{kind}.{GROUP} {} is invalid: {field}: {why}", go::quote(name)),
+        group: GROUP.to_owned(),
+        kind: kind.to_owned(),
+        name: name.to_owned(),
+        causes: vec![Cause {
+            reason: "FieldValueForbidden",
+            message: why,
+            field,
+        }],
+    }))
 }
 
 /// The field that asks for admin access, as errors show it.

@@ -1,6 +1,6 @@
 //! `CertificateSubjectRestriction`: no certificate for clients of the API server names the group `system:masters`.
 
-use super::{Action, Found, Plugin, Request, Verdict};
+use super::{Action, Effects, Found, Plugin, PluginVerdict, Request};
 use scantling_notation::base64;
 use scantling_value::Value;
 use x509_parser::asn1_rs::{Any, Tag};
@@ -9,36 +9,32 @@ use x509_parser::pem::Pem;
 use x509_parser::prelude::FromDer;
 
 /// The plugin.
-#[derive(Debug)]
-pub(super) struct CertificateSubjectRestriction;
+pub(super) const PLUGIN: Plugin = Plugin {
+    check,
+    ..Plugin::new("CertificateSubjectRestriction", handles)
+};
 
 const SIGNER: &str = "kubernetes.io/kube-apiserver-client";
 const MASTERS: &str = "system:masters";
 
-impl Plugin for CertificateSubjectRestriction {
-    fn name(&self) -> &'static str {
-        "CertificateSubjectRestriction"
-    }
+fn handles(request: &Request<'_>) -> bool {
+    request.is_for("certificates.k8s.io", "certificatesigningrequests")
+        && request.action == Action::Create
+        && request.is_validating()
+}
 
-    fn handles(&self, request: &Request<'_>) -> bool {
-        request.is_for("certificates.k8s.io", "certificatesigningrequests")
-            && request.action == Action::Create
-            && request.is_validating()
+fn check(object: &Value, request: &Request<'_>, _: &Found<'_>, _: &mut Effects) -> PluginVerdict {
+    if object.str_at(["spec", "signerName"]) != SIGNER {
+        return Ok(());
     }
-
-    fn check(&self, object: &Value, request: &Request<'_>, _found: &Found<'_>) -> Verdict {
-        if object.str_at(["spec", "signerName"]) != SIGNER {
-            return Ok(());
+    let why = match organizations(object.str_at(["spec", "request"])) {
+        Ok(groups) if groups.iter().any(|group| group == MASTERS) => {
+            format!("use of {SIGNER} signer with {MASTERS} group is not allowed")
         }
-        let why = match organizations(object.str_at(["spec", "request"])) {
-            Ok(groups) if groups.iter().any(|group| group == MASTERS) => {
-                format!("use of {SIGNER} signer with {MASTERS} group is not allowed")
-            }
-            Ok(_) => return Ok(()),
-            Err(why) => format!("failed to parse CSR: {why}"),
-        };
-        Err(request.forbidden(object, why))
-    }
+        Ok(_) => return Ok(()),
+        Err(why) => format!("failed to parse CSR: {why}"),
+    };
+    Err(request.forbidden(object, why))
 }
 
 /// The organizations in the subject of an encoded request for a certificate.

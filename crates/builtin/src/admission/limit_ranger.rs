@@ -1,7 +1,7 @@
 //! `LimitRanger`: containers get default amounts of resources; pods and claims stay within bounds.
 
 use super::pod_resources::{AmountList, Amounts, amounts, of_containers};
-use super::{Action, Denial, Found, Lookup, Plugin, Request, RequestSubresource, Verdict};
+use super::{Action, Denial, Effects, Found, Lookup, Plugin, PluginVerdict, Request, RequestSubresource};
 use crate::Subresource;
 use crate::prepare::{object_in, objects_in};
 use scantling_notation::quantity::Quantity;
@@ -10,69 +10,67 @@ use std::cell::LazyCell;
 use std::collections::BTreeSet;
 
 /// The plugin.
-#[derive(Debug)]
-pub(super) struct LimitRanger;
+pub(super) const PLUGIN: Plugin = Plugin {
+    lookups,
+    mutate,
+    check,
+    ..Plugin::new("LimitRanger", handles)
+};
 
 const ANNOTATION: &str = "kubernetes.io/limit-ranger";
 
-impl Plugin for LimitRanger {
-    fn name(&self) -> &'static str {
-        "LimitRanger"
-    }
-
-    fn handles(&self, request: &Request<'_>) -> bool {
-        let resizes = request.subresource == RequestSubresource::Of(Subresource::Resize);
-        let is_handled = match request.action {
-            Action::Create => request.is_for("", "pods") || request.is_for("", "persistentvolumeclaims"),
-            Action::Update => {
-                request.is_for("", "persistentvolumeclaims") || (request.is_resource("", "pods") && resizes)
-            }
-            Action::Delete => false,
-        };
-        let is_deleted = |old: &Value| old.at(["metadata", "deletionTimestamp"]).is_some();
-        is_handled && !request.old.is_some_and(is_deleted)
-    }
-
-    fn lookups(&self, _object: &Value, request: &Request<'_>) -> Vec<Lookup> {
-        // kube-apiserver leaves objects alone that are marked for deletion.
-        vec![Lookup::all("", "limitranges").within(request.namespace)]
-    }
-
-    fn mutate(&self, object: &mut Map, request: &Request<'_>, found: &Found<'_>) -> Verdict {
-        if request.is_resource("", "pods") {
-            // The bound is on what all limit ranges add together.
-            let mut left = MAX_ADDED;
-            for range in found.all() {
-                set_defaults(object, range, &mut left).map_err(|TooLarge| too_large())?;
-            }
+fn handles(request: &Request<'_>) -> bool {
+    let resizes = request.subresource == RequestSubresource::Of(Subresource::Resize);
+    let is_handled = match request.action {
+        Action::Create => request.is_for("", "pods") || request.is_for("", "persistentvolumeclaims"),
+        Action::Update => {
+            request.is_for("", "persistentvolumeclaims") || (request.is_resource("", "pods") && resizes)
         }
-        Ok(())
-    }
+        Action::Delete => false,
+    };
+    let is_deleted = |old: &Value| old.at(["metadata", "deletionTimestamp"]).is_some();
+    is_handled && !request.old.is_some_and(is_deleted)
+}
 
-    fn check(&self, object: &Value, request: &Request<'_>, found: &Found<'_>) -> Verdict {
-        // Computed once for all limits, and only if one of them needs it.
-        let of_pod =
-            LazyCell::new(|| [AmountList::Requests, AmountList::Limits].map(|b| of_containers(object, b)));
-        let of_each = LazyCell::new(|| of_each_container(object));
+fn lookups(_: &Value, request: &Request<'_>) -> Vec<Lookup> {
+    // kube-apiserver leaves objects alone that are marked for deletion.
+    vec![Lookup::all("", "limitranges").within(request.namespace)]
+}
+
+fn mutate(object: &mut Map, request: &Request<'_>, found: &Found<'_>) -> PluginVerdict {
+    if request.is_resource("", "pods") {
+        // The bound is on what all limit ranges add together.
+        let mut left = MAX_ADDED;
         for range in found.all() {
-            let mut errors = Errors::default();
-            for limit in range.list_at(["spec", "limits"]) {
-                match (request.resource, limit.get_str("type")) {
-                    ("pods", "Container") => check_bounds(limit, &of_each, &mut errors),
-                    ("pods", "Pod") => check_bounds(limit, std::slice::from_ref(&*of_pod), &mut errors),
-                    ("persistentvolumeclaims", "PersistentVolumeClaim") => {
-                        check_claim(object, limit, &mut errors);
-                    }
-                    _ => {}
+            set_defaults(object, range, &mut left).map_err(|TooLarge| too_large())?;
+        }
+    }
+    Ok(())
+}
+
+fn check(object: &Value, request: &Request<'_>, found: &Found<'_>, _: &mut Effects) -> PluginVerdict {
+    // Computed once for all limits, and only if one of them needs it.
+    let of_pod =
+        LazyCell::new(|| [AmountList::Requests, AmountList::Limits].map(|b| of_containers(object, b)));
+    let of_each = LazyCell::new(|| of_each_container(object));
+    for range in found.all() {
+        let mut errors = Errors::default();
+        for limit in range.list_at(["spec", "limits"]) {
+            match (request.resource, limit.get_str("type")) {
+                ("pods", "Container") => check_bounds(limit, &of_each, &mut errors),
+                ("pods", "Pod") => check_bounds(limit, std::slice::from_ref(&*of_pod), &mut errors),
+                ("persistentvolumeclaims", "PersistentVolumeClaim") => {
+                    check_claim(object, limit, &mut errors);
                 }
-            }
-            // The first limit range with errors decides; its errors are all reported.
-            if !errors.seen.is_empty() {
-                return Err(request.forbidden(object, aggregate(errors.list.into_vec())));
+                _ => {}
             }
         }
-        Ok(())
+        // The first limit range with errors decides; its errors are all reported.
+        if !errors.seen.is_empty() {
+            return Err(request.forbidden(object, aggregate(errors.list.into_vec())));
+        }
     }
+    Ok(())
 }
 
 /// The maximum size of text that the defaults of limit ranges may add to a pod: the size limit of a request. Otherwise

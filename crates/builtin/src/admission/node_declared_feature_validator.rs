@@ -1,14 +1,17 @@
 //! `NodeDeclaredFeatureValidator`: an update of a pod on a node only uses features that the node declares.
 
-use super::{Action, Denial, Effects, Found, Lookup, Plugin, Request, RequestSubresource};
+use super::{Action, Effects, Found, Lookup, Plugin, PluginVerdict, Request, RequestSubresource};
 use crate::Subresource;
 use crate::checks::update::same_of;
 use scantling_notation::quantity::Quantity;
 use scantling_value::Value;
 
 /// The plugin.
-#[derive(Debug)]
-pub(super) struct NodeDeclaredFeatureValidator;
+pub(super) const PLUGIN: Plugin = Plugin {
+    lookups,
+    check,
+    ..Plugin::new("NodeDeclaredFeatureValidator", handles)
+};
 
 /// A feature that an update may need: its name, and whether an update from the first pod to the second needs it.
 type Feature = (&'static str, fn(&Value, &Value) -> bool);
@@ -23,49 +26,37 @@ const FEATURES: &[Feature] = &[
     ),
 ];
 
-impl Plugin for NodeDeclaredFeatureValidator {
-    fn name(&self) -> &'static str {
-        "NodeDeclaredFeatureValidator"
-    }
+fn handles(request: &Request<'_>) -> bool {
+    let is_spec = request.is_for("", "pods")
+        || request.is_resource("", "pods")
+            && request.subresource == RequestSubresource::Of(Subresource::Resize);
+    request.is_validating() && request.action == Action::Update && is_spec
+}
 
-    fn handles(&self, request: &Request<'_>) -> bool {
-        let is_spec = request.is_for("", "pods")
-            || request.is_resource("", "pods")
-                && request.subresource == RequestSubresource::Of(Subresource::Resize);
-        request.action == Action::Update && is_spec
+fn lookups(object: &Value, request: &Request<'_>) -> Vec<Lookup> {
+    match needed(object, request) {
+        needed if needed.is_empty() => Vec::new(),
+        _ => vec![Lookup::one("", "nodes", object.str_at(["spec", "nodeName"]))],
     }
+}
 
-    fn lookups(&self, object: &Value, request: &Request<'_>) -> Vec<Lookup> {
-        match needed(object, request) {
-            needed if needed.is_empty() => Vec::new(),
-            _ => vec![Lookup::one("", "Node", object.str_at(["spec", "nodeName"]))],
-        }
+fn check(object: &Value, request: &Request<'_>, found: &Found<'_>, _: &mut Effects) -> PluginVerdict {
+    let mut needed = needed(object, request);
+    if needed.is_empty() {
+        return Ok(());
     }
-
-    fn check(
-        &self,
-        object: &Value,
-        request: &Request<'_>,
-        found: &Found<'_>,
-        _effects: &mut Effects,
-    ) -> Result<(), Box<Denial>> {
-        let mut needed = needed(object, request);
-        if needed.is_empty() {
-            return Ok(());
-        }
-        let name = object.str_at(["spec", "nodeName"]);
-        let Some(node) = found.one() else {
-            return Err(request.forbidden(object, format!("node \"{name}\" not found")));
-        };
-        let declared = node.list_at(["status", "declaredFeatures"]);
-        needed.retain(|feature| !declared.iter().any(|d| d.as_str() == Some(feature)));
-        if needed.is_empty() {
-            return Ok(());
-        }
-        let needed = needed.join(", ");
-        let why = format!("pod update requires features {needed} which are not available on node \"{name}\"");
-        Err(request.forbidden(object, why))
+    let name = object.str_at(["spec", "nodeName"]);
+    let Some(node) = found.one() else {
+        return Err(request.forbidden(object, format!("node \"{name}\" not found")));
+    };
+    let declared = node.list_at(["status", "declaredFeatures"]);
+    needed.retain(|feature| !declared.iter().any(|d| d.as_str() == Some(feature)));
+    if needed.is_empty() {
+        return Ok(());
     }
+    let needed = needed.join(", ");
+    let why = format!("pod update requires features {needed} which are not available on node \"{name}\"");
+    Err(request.forbidden(object, why))
 }
 
 /// The features that an update of a pod needs.

@@ -1,65 +1,64 @@
 //! `PodResizeValidator`: a pod on a node is only resized to what the node can hold.
 
 use super::pod_resources::{AmountList, amounts, with_overhead};
-use super::{Action, Cause, Denial, Found, Lookup, Plugin, Request, RequestSubresource, Verdict};
+use super::{
+    Action, Cause, Denial, Effects, Found, Lookup, Plugin, PluginVerdict, Request, RequestSubresource,
+};
 use crate::Subresource;
 use scantling_notation::quantity::Quantity;
 use scantling_value::Value;
 
 /// The plugin.
-#[derive(Debug)]
-pub(super) struct PodResizeValidator;
+pub(super) const PLUGIN: Plugin = Plugin {
+    lookups,
+    check,
+    ..Plugin::new("PodResizeValidator", handles)
+};
 
 const SYSTEM_LABEL: &str = "kubernetes.io/os";
 
-impl Plugin for PodResizeValidator {
-    fn name(&self) -> &'static str {
-        "PodResizeValidator"
-    }
+fn handles(request: &Request<'_>) -> bool {
+    request.is_validating()
+        && request.action == Action::Update
+        && request.is_resource("", "pods")
+        && request.subresource == RequestSubresource::Of(Subresource::Resize)
+}
 
-    fn handles(&self, request: &Request<'_>) -> bool {
-        request.is_validating()
-            && request.action == Action::Update
-            && request.is_resource("", "pods")
-            && request.subresource == RequestSubresource::Of(Subresource::Resize)
+fn lookups(object: &Value, _: &Request<'_>) -> Vec<Lookup> {
+    match object.str_at(["spec", "nodeName"]) {
+        "" => Vec::new(),
+        node => vec![Lookup::one("", "nodes", node)],
     }
+}
 
-    fn lookups(&self, object: &Value, _request: &Request<'_>) -> Vec<Lookup> {
-        match object.str_at(["spec", "nodeName"]) {
-            "" => Vec::new(),
-            node => vec![Lookup::one("", "nodes", node)],
-        }
+fn check(object: &Value, request: &Request<'_>, found: &Found<'_>, _: &mut Effects) -> PluginVerdict {
+    let name = object.str_at(["spec", "nodeName"]);
+    let generation = |pod: &Value| pod.at(["metadata", "generation"]).and_then(Value::as_int);
+    // The preparation of the write increments the generation exactly if the spec changes.
+    let is_unchanged = request
+        .old
+        .is_some_and(|old| generation(old) == generation(object));
+    if name.is_empty() || is_unchanged {
+        return Ok(());
     }
-
-    fn check(&self, object: &Value, request: &Request<'_>, found: &Found<'_>) -> Verdict {
-        let name = object.str_at(["spec", "nodeName"]);
-        let generation = |pod: &Value| pod.at(["metadata", "generation"]).and_then(Value::as_int);
-        // The preparation of the write increments the generation exactly if the spec changes.
-        let is_unchanged = request
-            .old
-            .is_some_and(|old| generation(old) == generation(object));
-        if name.is_empty() || is_unchanged {
-            return Ok(());
-        }
-        let Some(node) = found.one() else {
-            return Err(request.forbidden(object, format!("node \"{name}\" not found")));
-        };
-        let system = node
-            .at(["metadata", "labels", SYSTEM_LABEL])
-            .and_then(Value::as_str);
-        if let Some(system) = system.filter(|s| *s != "linux") {
-            let why = format!("pod resize is only supported on linux nodes, node \"{name}\" is \"{system}\"");
-            return Err(refuse(object, request, &why, "UnsupportedPlatform"));
-        }
-        match lacking(object, node) {
-            lacking if lacking.is_empty() => Ok(()),
-            lacking => {
-                let why = format!(
-                    "node didn't have enough allocatable resources: {}",
-                    lacking.join("; ")
-                );
-                Err(refuse(object, request, &why, "NodeCapacity"))
-            }
+    let Some(node) = found.one() else {
+        return Err(request.forbidden(object, format!("node \"{name}\" not found")));
+    };
+    let system = node
+        .at(["metadata", "labels", SYSTEM_LABEL])
+        .and_then(Value::as_str);
+    if let Some(system) = system.filter(|s| *s != "linux") {
+        let why = format!("pod resize is only supported on linux nodes, node \"{name}\" is \"{system}\"");
+        return Err(refuse(object, request, &why, "UnsupportedPlatform"));
+    }
+    match lacking(object, node) {
+        lacking if lacking.is_empty() => Ok(()),
+        lacking => {
+            let why = format!(
+                "node didn't have enough allocatable resources: {}",
+                lacking.join("; ")
+            );
+            Err(refuse(object, request, &why, "NodeCapacity"))
         }
     }
 }

@@ -5,7 +5,9 @@
 
 mod standards;
 
-use super::{Action, Cause, Denial, Effects, Found, Lookup, Plugin, Request, RequestSubresource, Verdict};
+use super::{
+    Action, Cause, Denial, Effects, Found, Lookup, Plugin, PluginVerdict, Request, RequestSubresource,
+};
 use crate::Subresource;
 use scantling_value::{ErrorList, FieldError, Path, Value, aggregate, go};
 use standards::{Violations, evaluate};
@@ -13,8 +15,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 /// The plugin.
-#[derive(Debug)]
-pub(super) struct PodSecurity;
+pub(super) const PLUGIN: Plugin = Plugin {
+    lookups,
+    check,
+    ..Plugin::new("PodSecurity", handles)
+};
 
 /// The most pods of a namespace that are checked when its labels change.
 const MAX_PODS: usize = 3000;
@@ -47,70 +52,58 @@ fn writes_pod(request: &Request<'_>) -> bool {
     request.is_resource("", "pods") && writes_spec
 }
 
-impl Plugin for PodSecurity {
-    fn name(&self) -> &'static str {
-        "PodSecurity"
-    }
+fn handles(request: &Request<'_>) -> bool {
+    let is_handled =
+        writes_pod(request) || request.is_for("", "namespaces") || template_path(request).is_some();
+    is_handled && request.action != Action::Delete && request.is_validating()
+}
 
-    fn handles(&self, request: &Request<'_>) -> bool {
-        let is_handled =
-            writes_pod(request) || request.is_for("", "namespaces") || template_path(request).is_some();
-        is_handled && request.action != Action::Delete && request.is_validating()
+fn lookups(object: &Value, request: &Request<'_>) -> Vec<Lookup> {
+    if !request.is_for("", "namespaces") {
+        return vec![Lookup::one("", "namespaces", request.namespace)];
     }
+    match request.old {
+        Some(old)
+            if NamespacePolicy::of_namespace(object)
+                .0
+                .tightens(&NamespacePolicy::of_namespace(old).0) =>
+        {
+            vec![Lookup::all("", "pods").within(object.str_at(["metadata", "name"]))]
+        }
+        _ => Vec::new(),
+    }
+}
 
-    fn lookups(&self, object: &Value, request: &Request<'_>) -> Vec<Lookup> {
-        if !request.is_for("", "namespaces") {
-            return vec![Lookup::one("", "namespaces", request.namespace)];
-        }
-        match request.old {
-            Some(old)
-                if NamespacePolicy::of_namespace(object)
-                    .0
-                    .tightens(&NamespacePolicy::of_namespace(old).0) =>
-            {
-                vec![Lookup::all("", "pods").within(object.str_at(["metadata", "name"]))]
-            }
-            _ => Vec::new(),
-        }
+fn check(object: &Value, request: &Request<'_>, found: &Found<'_>, effects: &mut Effects) -> PluginVerdict {
+    if request.is_for("", "namespaces") {
+        return check_namespace(object, request, found, effects);
     }
-
-    fn check_with_effects(
-        &self,
-        object: &Value,
-        request: &Request<'_>,
-        found: &Found<'_>,
-        effects: &mut Effects,
-    ) -> Verdict {
-        if request.is_for("", "namespaces") {
-            return check_namespace(object, request, found, effects);
+    let Some(namespace) = found.one() else {
+        return Ok(());
+    };
+    let (policy, _) = NamespacePolicy::of_namespace(namespace);
+    if let Some(path) = template_path(request) {
+        // Workloads only get warnings: the standard is enforced on the pods that they create.
+        if let Some(template) = object.at(path.iter().copied()).filter(|t| !t.is_null()) {
+            warn(template, policy.warn, effects);
         }
-        let Some(namespace) = found.one() else {
-            return Ok(());
-        };
-        let (policy, _) = NamespacePolicy::of_namespace(namespace);
-        if let Some(path) = template_path(request) {
-            // Workloads only get warnings: the standard is enforced on the pods that they create.
-            if let Some(template) = object.at(path.iter().copied()).filter(|t| !t.is_null()) {
-                warn(template, policy.warn, effects);
-            }
-            return Ok(());
-        }
-        // A policy that became stricter does not block updates of existing pods that keep their images.
-        if request.old.is_some_and(|old| !changes_images(object, old)) {
-            return Ok(());
-        }
-        let violations = evaluate(object, policy.enforce);
-        if !violations.is_empty() {
-            let why = format!(
-                "violates PodSecurity \"{}\": {}",
-                policy.enforce,
-                violations.details()
-            );
-            return Err(refuse(object, request, &why));
-        }
-        warn(object, policy.warn, effects);
-        Ok(())
+        return Ok(());
     }
+    // A policy that became stricter does not block updates of existing pods that keep their images.
+    if request.old.is_some_and(|old| !changes_images(object, old)) {
+        return Ok(());
+    }
+    let violations = evaluate(object, policy.enforce);
+    if !violations.is_empty() {
+        let why = format!(
+            "violates PodSecurity \"{}\": {}",
+            policy.enforce,
+            violations.details()
+        );
+        return Err(refuse(object, request, &why));
+    }
+    warn(object, policy.warn, effects);
+    Ok(())
 }
 
 /// The refusal of a pod. A name that is still to be generated is left out.
@@ -156,7 +149,7 @@ fn check_namespace(
     request: &Request<'_>,
     found: &Found<'_>,
     effects: &mut Effects,
-) -> Verdict {
+) -> PluginVerdict {
     let (policy, errors) = NamespacePolicy::of_namespace(namespace);
     let stored = request.old.map(NamespacePolicy::of_namespace);
     // Labels that were invalid already do not block other changes of the namespace.

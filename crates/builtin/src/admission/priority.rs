@@ -1,64 +1,61 @@
 //! `Priority`: pods get the priority of their class; at most one class is the default.
 
-use super::{Action, Found, Lookup, Phase, Plugin, Request, Verdict};
+use super::{Action, Effects, Found, Lookup, Phase, Plugin, PluginVerdict, Request};
 use crate::prepare::object_in;
 use scantling_value::{Map, Value};
 
 /// The plugin.
-#[derive(Debug)]
-pub(super) struct Priority;
+pub(super) const PLUGIN: Plugin = Plugin {
+    lookups,
+    mutate,
+    check,
+    ..Plugin::new("Priority", handles)
+};
 
 const GROUP: &str = "scheduling.k8s.io";
 const RESOURCE: &str = "priorityclasses";
 
-impl Plugin for Priority {
-    fn name(&self) -> &'static str {
-        "Priority"
-    }
+fn handles(request: &Request<'_>) -> bool {
+    let is_handled = match request.phase {
+        Phase::Mutating => request.is_for("", "pods"),
+        Phase::Validating => request.is_for(GROUP, RESOURCE),
+    };
+    is_handled && request.action != Action::Delete
+}
 
-    fn handles(&self, request: &Request<'_>) -> bool {
-        let is_handled = match request.phase {
-            Phase::Mutating => request.is_for("", "pods"),
-            Phase::Validating => request.is_for(GROUP, RESOURCE),
-        };
-        is_handled && request.action != Action::Delete
+fn lookups(object: &Value, request: &Request<'_>) -> Vec<Lookup> {
+    let is_pod = request.is_for("", "pods");
+    let class = object.str_at(["spec", "priorityClassName"]);
+    let is_default = object.get("globalDefault").and_then(Value::as_bool) == Some(true);
+    match request.action {
+        Action::Create if is_pod && !class.is_empty() => vec![Lookup::one(GROUP, RESOURCE, class)],
+        // Any class may be the default.
+        Action::Create if is_pod => vec![Lookup::all(GROUP, RESOURCE)],
+        _ if !is_pod && is_default => vec![Lookup::all(GROUP, RESOURCE)],
+        _ => Vec::new(),
     }
+}
 
-    fn lookups(&self, object: &Value, request: &Request<'_>) -> Vec<Lookup> {
-        let is_pod = request.is_for("", "pods");
-        let class = object.str_at(["spec", "priorityClassName"]);
-        let is_default = object.get("globalDefault").and_then(Value::as_bool) == Some(true);
-        match request.action {
-            Action::Create if is_pod && !class.is_empty() => vec![Lookup::one(GROUP, RESOURCE, class)],
-            // Any class may be the default.
-            Action::Create if is_pod => vec![Lookup::all(GROUP, RESOURCE)],
-            _ if !is_pod && is_default => vec![Lookup::all(GROUP, RESOURCE)],
-            _ => Vec::new(),
+fn mutate(object: &mut Map, request: &Request<'_>, found: &Found<'_>) -> PluginVerdict {
+    match request.old {
+        Some(old) => {
+            keep_priority(object, old);
+            Ok(())
         }
+        None => set_priority(object, request, found),
     }
+}
 
-    fn mutate(&self, object: &mut Map, request: &Request<'_>, found: &Found<'_>) -> Verdict {
-        match request.old {
-            Some(old) => {
-                keep_priority(object, old);
-                Ok(())
-            }
-            None => set_priority(object, request, found),
-        }
+fn check(object: &Value, request: &Request<'_>, found: &Found<'_>, _: &mut Effects) -> PluginVerdict {
+    let Some(default) = global_default(found.all()) else {
+        return Ok(());
+    };
+    let name = default.str_at(["metadata", "name"]);
+    if request.action == Action::Create || name != object.str_at(["metadata", "name"]) {
+        let why = format!("PriorityClass {name} is already marked as default. Only one default can exist");
+        return Err(request.forbidden(object, why));
     }
-
-    fn check(&self, object: &Value, request: &Request<'_>, found: &Found<'_>) -> Verdict {
-        let Some(default) = global_default(found.all()) else {
-            return Ok(());
-        };
-        let name = default.str_at(["metadata", "name"]);
-        if request.action == Action::Create || name != object.str_at(["metadata", "name"]) {
-            let why =
-                format!("PriorityClass {name} is already marked as default. Only one default can exist");
-            return Err(request.forbidden(object, why));
-        }
-        Ok(())
-    }
+    Ok(())
 }
 
 /// The class that is marked as the default; of several, the one with the lowest value.
@@ -85,7 +82,7 @@ fn keep_priority(pod: &mut Map, old: &Value) {
     }
 }
 
-fn set_priority(pod: &mut Map, request: &Request<'_>, found: &Found<'_>) -> Verdict {
+fn set_priority(pod: &mut Map, request: &Request<'_>, found: &Found<'_>) -> PluginVerdict {
     let as_value = Value::Object(pod.clone());
     let refuse = |why: String| Err(request.forbidden(&as_value, why));
     let asked = as_value.str_at(["spec", "priorityClassName"]);

@@ -4,7 +4,7 @@
 //! used. The plugin adds to `used`; only a controller subtracts.
 
 use super::pod_resources::{AmountList, Amounts, amounts, in_use};
-use super::{Action, Effects, Found, Lookup, Plugin, Request, RequestSubresource, Verdict};
+use super::{Action, Effects, Found, Lookup, Plugin, PluginVerdict, Request, RequestSubresource};
 use crate::Subresource;
 use crate::checks::resources::{is_huge_pages, is_native, quantity, sum};
 use crate::core::persistent_volume_claim::class_name;
@@ -16,8 +16,11 @@ use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The plugin.
-#[derive(Debug)]
-pub(super) struct ResourceQuota;
+pub(super) const PLUGIN: Plugin = Plugin {
+    lookups: |_, request| vec![Lookup::all("", "resourcequotas").within(request.namespace)],
+    check,
+    ..Plugin::new("ResourceQuota", handles)
+};
 
 /// Resources that no quota counts: they are not stored, or never were counted.
 const IGNORED: &[(&str, &str)] = &[
@@ -46,105 +49,89 @@ const OF_CLASS: &str = ".storageclass.storage.k8s.io/";
 
 const CLAIM_RESOURCES: [&str; 2] = ["persistentvolumeclaims", "requests.storage"];
 
-impl Plugin for ResourceQuota {
-    fn name(&self) -> &'static str {
-        "ResourceQuota"
+fn handles(request: &Request<'_>) -> bool {
+    // The namespace of a request about a Namespace is that object itself, which quotas within it do not count.
+    if request.is_mutating() || request.namespace.is_empty() || request.is_resource("", "namespaces") {
+        return false;
     }
-
-    fn handles(&self, request: &Request<'_>) -> bool {
-        // The namespace of a request about a Namespace is that object itself, which quotas within it do not count.
-        if request.is_mutating() || request.namespace.is_empty() || request.is_resource("", "namespaces") {
-            return false;
+    if IGNORED
+        .iter()
+        .any(|(group, resource)| request.is_resource(group, resource))
+    {
+        return false;
+    }
+    let is_object = request.subresource == RequestSubresource::Of(Subresource::None);
+    match (request.group, request.resource) {
+        ("", "pods") => {
+            let resizes = request.subresource == RequestSubresource::Of(Subresource::Resize);
+            match request.action {
+                Action::Create => is_object,
+                Action::Update => is_object || resizes,
+                Action::Delete => false,
+            }
         }
-        if IGNORED
-            .iter()
-            .any(|(group, resource)| request.is_resource(group, resource))
+        ("", "services") => is_object && request.action != Action::Delete,
+        ("", "persistentvolumeclaims") => {
+            let is_status = request.subresource == RequestSubresource::Of(Subresource::Status);
+            match request.action {
+                Action::Create => is_object,
+                // The status says how large a claim is while it grows, and which class it has.
+                Action::Update => is_object || is_status,
+                Action::Delete => false,
+            }
+        }
+        _ => is_object && request.action == Action::Create,
+    }
+}
+
+fn check(object: &Value, request: &Request<'_>, found: &Found<'_>, effects: &mut Effects) -> PluginVerdict {
+    let is_pod = request.is_resource("", "pods");
+    let is_plain_update = request.is_for("", "pods") && request.action == Action::Update;
+    // An update of a pod only counts if it moves the pod to other quotas.
+    if is_plain_update
+        && request
+            .old
+            .is_some_and(|old| is_terminating(old) == is_terminating(object))
+    {
+        return Ok(());
+    }
+    let usage = usage(object, request);
+    for quota in found.all() {
+        let hard = amounts(quota.at(["status", "hard"]));
+        let restricted: BTreeSet<&str> = hard
+            .keys()
+            .map(String::as_str)
+            .filter(|name| counts(name, request))
+            .collect();
+        if restricted.is_empty() || !matches_scopes(quota, object, request) {
+            continue;
+        }
+        let name = quota.str_at(["metadata", "name"]);
+        if is_pod && let Some(why) = missing_amounts(object, &restricted) {
+            return Err(request.forbidden(object, format!("failed quota: {name}: {why}")));
+        }
+        let used = amounts(quota.at(["status", "used"]));
+        // Until a controller has counted the existing objects, the server cannot know whether there is room.
+        if !restricted.iter().all(|resource| used.contains_key(*resource)) {
+            let resources: Vec<&str> = restricted.into_iter().collect();
+            let resources = resources.join(",");
+            let why = format!("status unknown for quota: {name}, resources: {resources}");
+            return Err(request.forbidden(object, why));
+        }
+        let mut added = usage.clone();
+        // An object that was outside the scopes of this quota before counts in full.
+        if let Some(old) = request.old.filter(|old| matches_scopes(quota, old, request)) {
+            subtract(&mut added, &self::usage(old, request));
+        }
+        // A quota whose usage does not change is not written.
+        added.retain(|name, amount| hard.contains_key(name) && amount.sign() != Ordering::Equal);
+        if let Some(new) =
+            charge(quota, &added, &used, &hard).map_err(|why| request.forbidden(object, why))?
         {
-            return false;
-        }
-        let is_object = request.subresource == RequestSubresource::Of(Subresource::None);
-        match (request.group, request.resource) {
-            ("", "pods") => {
-                let resizes = request.subresource == RequestSubresource::Of(Subresource::Resize);
-                match request.action {
-                    Action::Create => is_object,
-                    Action::Update => is_object || resizes,
-                    Action::Delete => false,
-                }
-            }
-            ("", "services") => is_object && request.action != Action::Delete,
-            ("", "persistentvolumeclaims") => {
-                let is_status = request.subresource == RequestSubresource::Of(Subresource::Status);
-                match request.action {
-                    Action::Create => is_object,
-                    // The status says how large a claim is while it grows, and which class it has.
-                    Action::Update => is_object || is_status,
-                    Action::Delete => false,
-                }
-            }
-            _ => is_object && request.action == Action::Create,
+            effects.updates.push(new);
         }
     }
-
-    fn lookups(&self, _object: &Value, request: &Request<'_>) -> Vec<Lookup> {
-        vec![Lookup::all("", "resourcequotas").within(request.namespace)]
-    }
-
-    fn check_with_effects(
-        &self,
-        object: &Value,
-        request: &Request<'_>,
-        found: &Found<'_>,
-        effects: &mut Effects,
-    ) -> Verdict {
-        let is_pod = request.is_resource("", "pods");
-        let is_plain_update = request.is_for("", "pods") && request.action == Action::Update;
-        // An update of a pod only counts if it moves the pod to other quotas.
-        if is_plain_update
-            && request
-                .old
-                .is_some_and(|old| is_terminating(old) == is_terminating(object))
-        {
-            return Ok(());
-        }
-        let usage = usage(object, request);
-        for quota in found.all() {
-            let hard = amounts(quota.at(["status", "hard"]));
-            let restricted: BTreeSet<&str> = hard
-                .keys()
-                .map(String::as_str)
-                .filter(|name| counts(name, request))
-                .collect();
-            if restricted.is_empty() || !matches_scopes(quota, object, request) {
-                continue;
-            }
-            let name = quota.str_at(["metadata", "name"]);
-            if is_pod && let Some(why) = missing_amounts(object, &restricted) {
-                return Err(request.forbidden(object, format!("failed quota: {name}: {why}")));
-            }
-            let used = amounts(quota.at(["status", "used"]));
-            // Until a controller has counted the existing objects, the server cannot know whether there is room.
-            if !restricted.iter().all(|resource| used.contains_key(*resource)) {
-                let resources: Vec<&str> = restricted.into_iter().collect();
-                let resources = resources.join(",");
-                let why = format!("status unknown for quota: {name}, resources: {resources}");
-                return Err(request.forbidden(object, why));
-            }
-            let mut added = usage.clone();
-            // An object that was outside the scopes of this quota before counts in full.
-            if let Some(old) = request.old.filter(|old| matches_scopes(quota, old, request)) {
-                subtract(&mut added, &self::usage(old, request));
-            }
-            // A quota whose usage does not change is not written.
-            added.retain(|name, amount| hard.contains_key(name) && amount.sign() != Ordering::Equal);
-            if let Some(new) =
-                charge(quota, &added, &used, &hard).map_err(|why| request.forbidden(object, why))?
-            {
-                effects.updates.push(new);
-            }
-        }
-        Ok(())
-    }
+    Ok(())
 }
 
 /// The quota with added usage, if there is any; an error if it is exceeded.

@@ -1,53 +1,49 @@
 //! `RuntimeClass`: pods get the overhead, node selector and tolerations of their runtime class.
 
-use super::{Action, Denial, Found, Lookup, Plugin, Request, Verdict};
+use super::{Action, Denial, Effects, Found, Lookup, Plugin, PluginVerdict, Request};
 use crate::prepare::object_in;
 use scantling_schema::meta::NameRule;
 use scantling_value::{Map, Value, deadline, go};
 
 /// The plugin.
-#[derive(Debug)]
-pub(super) struct RuntimeClass;
+pub(super) const PLUGIN: Plugin = Plugin {
+    lookups,
+    mutate,
+    check,
+    ..Plugin::new("RuntimeClass", |request| {
+        request.is_for("", "pods") && request.action == Action::Create
+    })
+};
 
 const OVERHEAD: [&str; 2] = ["overhead", "podFixed"];
 
-impl Plugin for RuntimeClass {
-    fn name(&self) -> &'static str {
-        "RuntimeClass"
+fn lookups(object: &Value, _: &Request<'_>) -> Vec<Lookup> {
+    match class_name(object) {
+        None => Vec::new(),
+        Some(name) => vec![Lookup::one("node.k8s.io", "runtimeclasses", name)],
     }
+}
 
-    fn handles(&self, request: &Request<'_>) -> bool {
-        request.is_for("", "pods") && request.action == Action::Create
-    }
+fn mutate(object: &mut Map, request: &Request<'_>, found: &Found<'_>) -> PluginVerdict {
+    let pod = Value::Object(object.clone());
+    let (Some(class), Some(spec)) = (find(&pod, request, found)?, object_in(object, "spec")) else {
+        return Ok(());
+    };
+    set_overhead(spec, class, &pod, request)?;
+    set_scheduling(spec, class, &pod, request)
+}
 
-    fn lookups(&self, object: &Value, _request: &Request<'_>) -> Vec<Lookup> {
-        match class_name(object) {
-            None => Vec::new(),
-            Some(name) => vec![Lookup::one("node.k8s.io", "runtimeclasses", name)],
-        }
-    }
-
-    fn mutate(&self, object: &mut Map, request: &Request<'_>, found: &Found<'_>) -> Verdict {
-        let pod = Value::Object(object.clone());
-        let (Some(class), Some(spec)) = (find(&pod, request, found)?, object_in(object, "spec")) else {
-            return Ok(());
-        };
-        set_overhead(spec, class, &pod, request)?;
-        set_scheduling(spec, class, &pod, request)
-    }
-
-    fn check(&self, object: &Value, request: &Request<'_>, found: &Found<'_>) -> Verdict {
-        let class = find(object, request, found)?;
-        // The mutating phase has set the overhead, but a webhook may have changed it since.
-        let given = object.at(["spec", "overhead"]).filter(|v| !v.is_null());
-        let why = match class.and_then(|c| c.at(OVERHEAD)).filter(|v| !v.is_null()) {
-            Some(defined) if Some(defined) == given => return Ok(()),
-            Some(_) => "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead",
-            None if given.is_none() => return Ok(()),
-            None => "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead",
-        };
-        Err(request.forbidden(object, why))
-    }
+fn check(object: &Value, request: &Request<'_>, found: &Found<'_>, _: &mut Effects) -> PluginVerdict {
+    let class = find(object, request, found)?;
+    // The mutating phase has set the overhead, but a webhook may have changed it since.
+    let given = object.at(["spec", "overhead"]).filter(|v| !v.is_null());
+    let why = match class.and_then(|c| c.at(OVERHEAD)).filter(|v| !v.is_null()) {
+        Some(defined) if Some(defined) == given => return Ok(()),
+        Some(_) => "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead",
+        None if given.is_none() => return Ok(()),
+        None => "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead",
+    };
+    Err(request.forbidden(object, why))
 }
 
 fn class_name(pod: &Value) -> Option<&str> {
@@ -80,7 +76,7 @@ fn find<'f>(pod: &Value, request: &Request<'_>, found: &Found<'f>) -> Result<Opt
     }
 }
 
-fn set_overhead(spec: &mut Map, class: &Value, pod: &Value, request: &Request<'_>) -> Verdict {
+fn set_overhead(spec: &mut Map, class: &Value, pod: &Value, request: &Request<'_>) -> PluginVerdict {
     let Some(defined) = class.at(OVERHEAD).filter(|v| !v.is_null()) else {
         return Ok(());
     };
@@ -95,7 +91,7 @@ fn set_overhead(spec: &mut Map, class: &Value, pod: &Value, request: &Request<'_
 
 /// Adds the node selector and the tolerations of a class to a pod. A selector that contradicts the pod's own is
 /// refused.
-fn set_scheduling(spec: &mut Map, class: &Value, pod: &Value, request: &Request<'_>) -> Verdict {
+fn set_scheduling(spec: &mut Map, class: &Value, pod: &Value, request: &Request<'_>) -> PluginVerdict {
     let Some(scheduling) = class.get("scheduling").filter(|v| !v.is_null()) else {
         return Ok(());
     };

@@ -2,15 +2,20 @@
 //!
 //! Off unless enabled: it refuses pods in namespaces without a `default` service account, which a controller creates.
 
-use super::{Action, Denial, Found, Lookup, Plugin, Request, RequestSubresource, Verdict};
+use super::{Action, Denial, Effects, Found, Lookup, Plugin, PluginVerdict, Request, RequestSubresource};
 use crate::Subresource;
 use crate::prepare::{append, object_in, objects_in};
 use scantling_value::{Map, Value};
 use std::collections::BTreeSet;
 
 /// The plugin.
-#[derive(Debug)]
-pub(super) struct ServiceAccount;
+pub(super) const PLUGIN: Plugin = Plugin {
+    is_on_by_default: false,
+    lookups,
+    mutate,
+    check,
+    ..Plugin::new("ServiceAccount", handles)
+};
 
 const DEFAULT: &str = "default";
 const MIRROR: &str = "kubernetes.io/config.mirror";
@@ -21,88 +26,78 @@ const VOLUME_PREFIX: &str = "kube-api-access-";
 const TOKEN_SECONDS: i64 = 3607;
 const FILE_MODE: i64 = 0o644;
 
-impl Plugin for ServiceAccount {
-    fn name(&self) -> &'static str {
-        "ServiceAccount"
+fn handles(request: &Request<'_>) -> bool {
+    let debugs = request.subresource == RequestSubresource::Of(Subresource::EphemeralContainers);
+    match request.action {
+        Action::Create => request.is_for("", "pods"),
+        Action::Update => request.is_resource("", "pods") && debugs,
+        Action::Delete => false,
     }
+}
 
-    fn is_on_by_default(&self) -> bool {
-        false
+fn lookups(object: &Value, request: &Request<'_>) -> Vec<Lookup> {
+    if is_mirror(object) {
+        return Vec::new();
     }
+    let account = account_name(object, request.action);
+    vec![Lookup::one("", "serviceaccounts", account).within(request.namespace)]
+}
 
-    fn handles(&self, request: &Request<'_>) -> bool {
-        let debugs = request.subresource == RequestSubresource::Of(Subresource::EphemeralContainers);
-        match request.action {
-            Action::Create => request.is_for("", "pods"),
-            Action::Update => request.is_resource("", "pods") && debugs,
-            Action::Delete => false,
+fn mutate(object: &mut Map, request: &Request<'_>, found: &Found<'_>) -> PluginVerdict {
+    let pod = Value::Object(object.clone());
+    if request.action != Action::Create || is_mirror(&pod) {
+        return Ok(());
+    }
+    let name = account_name(&pod, request.action).to_owned();
+    let account = find(&pod, &name, request, found)?;
+    let Some(spec) = object_in(object, "spec") else {
+        return Ok(());
+    };
+    for field in ["serviceAccountName", "serviceAccount"] {
+        spec.insert(field, name.as_str().into());
+    }
+    let automounts = pod
+        .at(["spec", "automountServiceAccountToken"])
+        .and_then(Value::as_bool);
+    let automounts = automounts.or_else(|| {
+        account
+            .get("automountServiceAccountToken")
+            .and_then(Value::as_bool)
+    });
+    if automounts.unwrap_or(true) {
+        mount_token(spec, &pod, request);
+    }
+    // The account's secrets are only for pods that name none.
+    if pod.list_at(["spec", "imagePullSecrets"]).is_empty() {
+        for secret in account.list("imagePullSecrets") {
+            let reference = Map::from_iter([("name", Value::from(secret.get_str("name")))]);
+            append(spec, "imagePullSecrets", reference);
         }
     }
+    Ok(())
+}
 
-    fn lookups(&self, object: &Value, request: &Request<'_>) -> Vec<Lookup> {
-        if is_mirror(object) {
-            return Vec::new();
-        }
-        let account = account_name(object, request.action);
-        vec![Lookup::one("", "serviceaccounts", account).within(request.namespace)]
+fn check(object: &Value, request: &Request<'_>, found: &Found<'_>, _: &mut Effects) -> PluginVerdict {
+    if is_mirror(object) {
+        return check_mirror(object, request);
     }
-
-    fn mutate(&self, object: &mut Map, request: &Request<'_>, found: &Found<'_>) -> Verdict {
-        let pod = Value::Object(object.clone());
-        if request.action != Action::Create || is_mirror(&pod) {
-            return Ok(());
-        }
-        let name = account_name(&pod, request.action).to_owned();
-        let account = find(&pod, &name, request, found)?;
-        let Some(spec) = object_in(object, "spec") else {
-            return Ok(());
-        };
-        for field in ["serviceAccountName", "serviceAccount"] {
-            spec.insert(field, name.as_str().into());
-        }
-        let automounts = pod
-            .at(["spec", "automountServiceAccountToken"])
-            .and_then(Value::as_bool);
-        let automounts = automounts.or_else(|| {
-            account
-                .get("automountServiceAccountToken")
-                .and_then(Value::as_bool)
-        });
-        if automounts.unwrap_or(true) {
-            mount_token(spec, &pod, request);
-        }
-        // The account's secrets are only for pods that name none.
-        if pod.list_at(["spec", "imagePullSecrets"]).is_empty() {
-            for secret in account.list("imagePullSecrets") {
-                let reference = Map::from_iter([("name", Value::from(secret.get_str("name")))]);
-                append(spec, "imagePullSecrets", reference);
-            }
-        }
-        Ok(())
+    let name = object.str_at(["spec", "serviceAccountName"]);
+    // The mutating phase sets the name. In kube-apiserver a webhook may then remove it.
+    if name.is_empty() {
+        let pod = object.str_at(["metadata", "name"]);
+        let why = format!("no service account specified for pod {}/{pod}", request.namespace);
+        return Err(request.forbidden(object, why));
     }
-
-    fn check(&self, object: &Value, request: &Request<'_>, found: &Found<'_>) -> Verdict {
-        if is_mirror(object) {
-            return check_mirror(object, request);
-        }
-        let name = object.str_at(["spec", "serviceAccountName"]);
-        // The mutating phase sets the name. In kube-apiserver a webhook may then remove it.
-        if name.is_empty() {
-            let pod = object.str_at(["metadata", "name"]);
-            let why = format!("no service account specified for pod {}/{pod}", request.namespace);
-            return Err(request.forbidden(object, why));
-        }
-        let account = find(object, name, request, found)?;
-        let enforced = account.str_at(["metadata", "annotations", ENFORCE_SECRETS]);
-        // The values that Go reads as true.
-        let is_enforced = matches!(enforced, "1" | "t" | "T" | "true" | "TRUE" | "True");
-        match is_enforced
-            .then(|| unreferenced_secret(object, account, request.action))
-            .flatten()
-        {
-            Some(why) => Err(request.forbidden(object, why)),
-            None => Ok(()),
-        }
+    let account = find(object, name, request, found)?;
+    let enforced = account.str_at(["metadata", "annotations", ENFORCE_SECRETS]);
+    // The values that Go reads as true.
+    let is_enforced = matches!(enforced, "1" | "t" | "T" | "true" | "TRUE" | "True");
+    match is_enforced
+        .then(|| unreferenced_secret(object, account, request.action))
+        .flatten()
+    {
+        Some(why) => Err(request.forbidden(object, why)),
+        None => Ok(()),
     }
 }
 
@@ -133,7 +128,7 @@ fn find<'f>(
 }
 
 /// A pod that a node runs on its own cannot depend on objects of the cluster.
-fn check_mirror(pod: &Value, request: &Request<'_>) -> Verdict {
+fn check_mirror(pod: &Value, request: &Request<'_>) -> PluginVerdict {
     let volumes = pod.list_at(["spec", "volumes"]);
     let mut projections = volumes.iter().flat_map(|v| v.list_at(["projected", "sources"]));
     let what = if !pod.str_at(["spec", "serviceAccountName"]).is_empty() {

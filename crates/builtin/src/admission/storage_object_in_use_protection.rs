@@ -1,12 +1,14 @@
 //! `StorageObjectInUseProtection`: finalizers keep volumes, claims and classes that are in use.
 
-use super::{Action, Found, Plugin, Request, Verdict};
+use super::{Action, Found, Plugin, PluginVerdict, Request};
 use crate::prepare::{append, object_in};
 use scantling_value::{Map, Value};
 
 /// The plugin.
-#[derive(Debug)]
-pub(super) struct StorageObjectInUseProtection;
+pub(super) const PLUGIN: Plugin = Plugin {
+    mutate,
+    ..Plugin::new("StorageObjectInUseProtection", handles)
+};
 
 /// The protected resources with their finalizers.
 const FINALIZERS: [(&str, &str, &str); 3] = [
@@ -26,26 +28,20 @@ fn finalizer(request: &Request<'_>) -> Option<&'static str> {
     row.map(|(_, _, finalizer)| *finalizer)
 }
 
-impl Plugin for StorageObjectInUseProtection {
-    fn name(&self) -> &'static str {
-        "StorageObjectInUseProtection"
-    }
+fn handles(request: &Request<'_>) -> bool {
+    request.is_mutating() && request.action == Action::Create && finalizer(request).is_some()
+}
 
-    fn handles(&self, request: &Request<'_>) -> bool {
-        request.is_mutating() && request.action == Action::Create && finalizer(request).is_some()
+fn mutate(object: &mut Map, request: &Request<'_>, _: &Found<'_>) -> PluginVerdict {
+    let (Some(finalizer), Some(metadata)) = (finalizer(request), object_in(object, "metadata")) else {
+        return Ok(());
+    };
+    let finalizers = metadata
+        .get("finalizers")
+        .and_then(Value::as_array)
+        .unwrap_or(&[]);
+    if !finalizers.iter().any(|f| f.as_str() == Some(finalizer)) {
+        append(metadata, "finalizers", finalizer);
     }
-
-    fn mutate(&self, object: &mut Map, request: &Request<'_>, _found: &Found<'_>) -> Verdict {
-        let (Some(finalizer), Some(metadata)) = (finalizer(request), object_in(object, "metadata")) else {
-            return Ok(());
-        };
-        let finalizers = metadata
-            .get("finalizers")
-            .and_then(Value::as_array)
-            .unwrap_or(&[]);
-        if !finalizers.iter().any(|f| f.as_str() == Some(finalizer)) {
-            append(metadata, "finalizers", finalizer);
-        }
-        Ok(())
-    }
+    Ok(())
 }

@@ -3,74 +3,45 @@
 use super::{matching, reserved};
 use crate::checks::{Report, Rule, labels, names};
 use crate::prepare::{count_change, is_changed, object_if_set, set_generation};
-use crate::{BuiltinKind, Context, Cursor, KindFacts, Operation, Write};
+use crate::{Cursor, KindBehavior, Operation, Write};
 use scantling_schema::meta::NameRule;
 use scantling_value::{ErrorList, Map, Value};
 use std::collections::BTreeSet;
 
 /// Puts a validating policy into effect.
-#[derive(Debug)]
-pub(super) struct ValidatingAdmissionPolicyBinding;
+pub(super) const VALIDATING_ADMISSION_POLICY_BINDING: KindBehavior = KindBehavior {
+    default: |object, _| default_resources(object),
+    prepare: |object, write| prepare_generation(object, write, "ValidatingAdmissionPolicyBindingSpec"),
+    validate: validate_validating,
+    warn: reserved::warn_name,
+    ..KindBehavior::new(super::facts("ValidatingAdmissionPolicyBinding"))
+};
 
 /// Puts a mutating policy into effect.
-#[derive(Debug)]
-pub(super) struct MutatingAdmissionPolicyBinding;
-
-const VALIDATING: KindFacts = super::facts("ValidatingAdmissionPolicyBinding");
-const MUTATING: KindFacts = super::facts("MutatingAdmissionPolicyBinding");
+pub(super) const MUTATING_ADMISSION_POLICY_BINDING: KindBehavior = KindBehavior {
+    default: |object, _| default_resources(object),
+    prepare: |object, write| prepare_generation(object, write, "MutatingAdmissionPolicyBindingSpec"),
+    validate: validate_mutating,
+    warn: reserved::warn_name,
+    ..KindBehavior::new(super::facts("MutatingAdmissionPolicyBinding"))
+};
 
 const ACTIONS: &[&str] = &["Audit", "Deny", "Warn"];
 
-impl BuiltinKind for ValidatingAdmissionPolicyBinding {
-    fn facts(&self) -> &'static KindFacts {
-        &VALIDATING
-    }
-
-    fn default(&self, object: &mut Map, _context: &Context<'_>) {
-        default_resources(object);
-    }
-
-    fn prepare(&self, object: &mut Map, write: &Write<'_>) {
-        prepare_generation(object, write, "ValidatingAdmissionPolicyBindingSpec");
-    }
-
-    fn validate(&self, object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
-        reserved::check_name(object, write, errors);
-        let root = Cursor::root(object);
-        let spec = root.field("spec");
-        check_spec(&spec, errors);
-        check_actions(&spec.field("validationActions"), errors);
-    }
-
-    fn warn(&self, object: &Value, write: &Write<'_>, warnings: &mut Vec<String>) {
-        reserved::warn_name(object, write, warnings);
-    }
+fn validate_validating(object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
+    reserved::check_name(object, write, errors);
+    let root = Cursor::root(object);
+    let spec = root.field("spec");
+    check_spec(&spec, errors);
+    check_actions(&spec.field("validationActions"), errors);
 }
 
-impl BuiltinKind for MutatingAdmissionPolicyBinding {
-    fn facts(&self) -> &'static KindFacts {
-        &MUTATING
-    }
-
-    fn default(&self, object: &mut Map, _context: &Context<'_>) {
-        default_resources(object);
-    }
-
-    fn prepare(&self, object: &mut Map, write: &Write<'_>) {
-        prepare_generation(object, write, "MutatingAdmissionPolicyBindingSpec");
-    }
-
-    fn validate(&self, object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
-        reserved::check_name(object, write, errors);
-        let root = Cursor::root(object);
-        let spec = root.field("spec");
-        check_spec(&spec, errors);
-        matching::check_mutating_operations(&spec.field("matchResources"), errors);
-    }
-
-    fn warn(&self, object: &Value, write: &Write<'_>, warnings: &mut Vec<String>) {
-        reserved::warn_name(object, write, warnings);
-    }
+fn validate_mutating(object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
+    reserved::check_name(object, write, errors);
+    let root = Cursor::root(object);
+    let spec = root.field("spec");
+    check_spec(&spec, errors);
+    matching::check_mutating_operations(&spec.field("matchResources"), errors);
 }
 
 fn default_resources(object: &mut Map) {

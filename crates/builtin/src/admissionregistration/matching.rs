@@ -173,10 +173,7 @@ pub(super) fn check_conditions(
     stored: &BTreeSet<&str>,
     errors: &mut ErrorList,
 ) {
-    let count = conditions.list().len();
-    if count > MAX_CONDITIONS {
-        errors.push_with(|| FieldError::too_many(conditions.path(), count, MAX_CONDITIONS));
-    }
+    errors.max_items(conditions, MAX_CONDITIONS);
     let compiler = ExpressionCompiler::default();
     let declarations = Declarations {
         has_params,

@@ -4,15 +4,18 @@ use super::expressions::{Declarations, ExpressionCompiler, Result};
 use super::{matching, policy, reserved};
 use crate::checks::{Report, Rule};
 use crate::prepare::{count_change, is_changed, set_generation};
-use crate::{BuiltinKind, Context, Cursor, KindFacts, Operation, Write};
+use crate::{Cursor, KindBehavior, Operation, Write};
 use scantling_value::{ErrorList, Map, Value};
 use std::collections::BTreeSet;
 
 /// Expressions that change objects.
-#[derive(Debug)]
-pub(super) struct MutatingAdmissionPolicy;
-
-const FACTS: KindFacts = super::facts("MutatingAdmissionPolicy");
+pub(super) const KIND: KindBehavior = KindBehavior {
+    default: |object, _| policy::default_spec(object),
+    prepare,
+    validate,
+    warn: reserved::warn_name,
+    ..KindBehavior::new(super::facts("MutatingAdmissionPolicy"))
+};
 
 /// The types of patches with the fields that belong to them.
 const PATCH_TYPES: [(&str, &str); 2] = [
@@ -20,55 +23,41 @@ const PATCH_TYPES: [(&str, &str); 2] = [
     ("JSONPatch", "jsonPatch"),
 ];
 
-impl BuiltinKind for MutatingAdmissionPolicy {
-    fn facts(&self) -> &'static KindFacts {
-        &FACTS
-    }
-
-    fn default(&self, object: &mut Map, _context: &Context<'_>) {
-        policy::default_spec(object);
-    }
-
-    fn prepare(&self, object: &mut Map, write: &Write<'_>) {
-        match write.operation {
-            Operation::Create => set_generation(object, 1),
-            Operation::Update(old) => {
-                let ty = ("admissionregistration/v1", "MutatingAdmissionPolicySpec");
-                let changed = is_changed(object, old, "spec", ty);
-                count_change(object, old, changed);
-            }
+fn prepare(object: &mut Map, write: &Write<'_>) {
+    match write.operation {
+        Operation::Create => set_generation(object, 1),
+        Operation::Update(old) => {
+            let ty = ("admissionregistration/v1", "MutatingAdmissionPolicySpec");
+            let changed = is_changed(object, old, "spec", ty);
+            count_change(object, old, changed);
         }
     }
+}
 
-    fn validate(&self, object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
-        let root = Cursor::root(object);
-        reserved::check_name(object, write, errors);
-        let spec = root.field("spec");
-        policy::check_common(&spec, write, errors);
-        matching::check_mutating_operations(&spec.field("matchConstraints"), errors);
-        let mut compiler = ExpressionCompiler::with_variables();
-        policy::check_variables(&spec, &mut compiler, &BTreeSet::new(), errors);
-        let mutations = spec.field("mutations");
-        Rule::RequiredFor("mutations must contain at least one item").check(&mutations, errors);
-        let old = write
-            .old()
-            .map_or(&[][..], |old| old.list_at(["spec", "mutations"]));
-        // UPSTREAM: JSON patches that are stored get no newer libraries.
-        let applied = old.iter().map(|m| m.str_at(["applyConfiguration", "expression"]));
-        let stored = applied.map(str::trim).collect();
-        let declarations = Declarations {
-            has_patch_types: true,
-            ..policy::declarations(&spec)
-        };
-        for mutation in mutations.items() {
-            check_mutation(&mutation, &compiler, declarations, &stored, errors);
-        }
-        Rule::RequiredOneOf(&["IfNeeded", "Never"]).check(&spec.field("reinvocationPolicy"), errors);
+fn validate(object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
+    let root = Cursor::root(object);
+    reserved::check_name(object, write, errors);
+    let spec = root.field("spec");
+    policy::check_common(&spec, write, errors);
+    matching::check_mutating_operations(&spec.field("matchConstraints"), errors);
+    let mut compiler = ExpressionCompiler::with_variables();
+    policy::check_variables(&spec, &mut compiler, &BTreeSet::new(), errors);
+    let mutations = spec.field("mutations");
+    Rule::RequiredFor("mutations must contain at least one item").check(&mutations, errors);
+    let old = write
+        .old()
+        .map_or(&[][..], |old| old.list_at(["spec", "mutations"]));
+    // UPSTREAM: JSON patches that are stored get no newer libraries.
+    let applied = old.iter().map(|m| m.str_at(["applyConfiguration", "expression"]));
+    let stored = applied.map(str::trim).collect();
+    let declarations = Declarations {
+        has_patch_types: true,
+        ..policy::declarations(&spec)
+    };
+    for mutation in mutations.items() {
+        check_mutation(&mutation, &compiler, declarations, &stored, errors);
     }
-
-    fn warn(&self, object: &Value, write: &Write<'_>, warnings: &mut Vec<String>) {
-        reserved::warn_name(object, write, warnings);
-    }
+    Rule::RequiredOneOf(&["IfNeeded", "Never"]).check(&spec.field("reinvocationPolicy"), errors);
 }
 
 fn check_mutation(

@@ -5,55 +5,45 @@ use super::matching::{self, FAILURE_POLICIES, stored_expressions};
 use super::reserved;
 use crate::checks::{Report, Rule, conditions, go, names, update};
 use crate::prepare::{self, object_if_set, object_in, set_default};
-use crate::{BuiltinKind, Context, Cursor, KindFacts, Subresource, Write};
+use crate::{Cursor, KindBehavior, KindFacts, Subresource, Write};
 use scantling_value::{ErrorList, Map, Value};
 use std::collections::BTreeSet;
 
 /// Expressions that requests must satisfy.
-#[derive(Debug)]
-pub(super) struct ValidatingAdmissionPolicy;
-
-const FACTS: KindFacts = KindFacts {
-    status_keeps: &[&["spec"], &["metadata"]],
-    ..super::facts("ValidatingAdmissionPolicy")
+pub(super) const KIND: KindBehavior = KindBehavior {
+    default: |object, _| default_spec(object),
+    prepare,
+    validate,
+    warn: reserved::warn_name,
+    ..KindBehavior::new(KindFacts {
+        status_keeps: &[&["spec"], &["metadata"]],
+        ..super::facts("ValidatingAdmissionPolicy")
+    })
 };
+
 const SPEC: prepare::StructName = ("admissionregistration/v1", "ValidatingAdmissionPolicySpec");
 
 const MAX_AUDIT_ANNOTATIONS: usize = 20;
 const MAX_VALUE_EXPRESSION: usize = 5 * 1024;
 const REASONS: &[&str] = &["Forbidden", "Invalid", "RequestEntityTooLarge"];
 
-impl BuiltinKind for ValidatingAdmissionPolicy {
-    fn facts(&self) -> &'static KindFacts {
-        &FACTS
+fn prepare(object: &mut Map, write: &Write<'_>) {
+    prepare::spec_and_status(object, write, SPEC);
+    if let (Some(old), Subresource::Status) = (write.old(), write.subresource) {
+        prepare::keep_metadata_of_status(object, old);
     }
+}
 
-    fn default(&self, object: &mut Map, _context: &Context<'_>) {
-        default_spec(object);
+fn validate(object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
+    let root = Cursor::root(object);
+    if write.subresource == Subresource::Status {
+        check_status(&root.field("status"), errors);
+        return;
     }
-
-    fn prepare(&self, object: &mut Map, write: &Write<'_>) {
-        prepare::spec_and_status(object, write, SPEC);
-        if let (Some(old), Subresource::Status) = (write.old(), write.subresource) {
-            prepare::keep_metadata_of_status(object, old);
-        }
-    }
-
-    fn validate(&self, object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
-        let root = Cursor::root(object);
-        if write.subresource == Subresource::Status {
-            check_status(&root.field("status"), errors);
-            return;
-        }
-        reserved::check_name(object, write, errors);
-        let spec = root.field("spec");
-        check_common(&spec, write, errors);
-        check_expressions(object.str_at(["metadata", "name"]), &spec, write, errors);
-    }
-
-    fn warn(&self, object: &Value, write: &Write<'_>, warnings: &mut Vec<String>) {
-        reserved::warn_name(object, write, warnings);
-    }
+    reserved::check_name(object, write, errors);
+    let spec = root.field("spec");
+    check_common(&spec, write, errors);
+    check_expressions(object.str_at(["metadata", "name"]), &spec, write, errors);
 }
 
 /// Fills in the defaults that all policies share.

@@ -4,76 +4,59 @@ use super::matching::{self, FAILURE_POLICIES, MATCH_POLICIES};
 use super::reserved;
 use crate::checks::{Report, Rule, labels, names, update};
 use crate::prepare::{count_change, object_if_set, objects_in, set_default, set_generation};
-use crate::{BuiltinKind, Context, Cursor, KindFacts, Operation, Write};
+use crate::{Context, Cursor, KindBehavior, Operation, Write};
 use scantling_schema::definition::{self, check_webhook_service, check_webhook_url};
 use scantling_value::{ErrorList, Map, Value};
 use std::collections::BTreeSet;
 
 /// Webhooks that check requests.
-#[derive(Debug)]
-pub(super) struct ValidatingWebhookConfiguration;
+pub(super) const VALIDATING_WEBHOOK_CONFIGURATION: KindBehavior = KindBehavior {
+    default: |object, _| objects_in(object, "webhooks").for_each(default_webhook),
+    prepare: prepare_generation,
+    validate: validate_validating_webhook_configuration,
+    warn: warn_validating_webhook_configuration,
+    ..KindBehavior::new(super::facts("ValidatingWebhookConfiguration"))
+};
 
 /// Webhooks that change objects.
-#[derive(Debug)]
-pub(super) struct MutatingWebhookConfiguration;
-
-const VALIDATING: KindFacts = super::facts("ValidatingWebhookConfiguration");
-const MUTATING: KindFacts = super::facts("MutatingWebhookConfiguration");
+pub(super) const MUTATING_WEBHOOK_CONFIGURATION: KindBehavior = KindBehavior {
+    default: default_mutating_webhook_configuration,
+    prepare: prepare_generation,
+    validate: validate_mutating_webhook_configuration,
+    warn: warn_mutating_webhook_configuration,
+    ..KindBehavior::new(super::facts("MutatingWebhookConfiguration"))
+};
 
 /// The versions of reviews that servers send.
 const REVIEW_VERSIONS: [&str; 2] = ["v1", "v1beta1"];
 const ALL_SIDE_EFFECTS: &[&str] = &["None", "NoneOnDryRun", "Some", "Unknown"];
 const NO_SIDE_EFFECTS: &[&str] = &["None", "NoneOnDryRun"];
 
-impl BuiltinKind for ValidatingWebhookConfiguration {
-    fn facts(&self) -> &'static KindFacts {
-        &VALIDATING
-    }
+fn validate_validating_webhook_configuration(object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
+    reserved::check_name(object, write, errors);
+    check_webhooks(object, write, errors);
+}
 
-    fn default(&self, object: &mut Map, _context: &Context<'_>) {
-        objects_in(object, "webhooks").for_each(default_webhook);
-    }
+fn warn_validating_webhook_configuration(object: &Value, write: &Write<'_>, warnings: &mut Vec<String>) {
+    reserved::warn_name(object, write, warnings);
+    reserved::warn_rules(object, write, warnings);
+}
 
-    fn prepare(&self, object: &mut Map, write: &Write<'_>) {
-        prepare_generation(object, write);
-    }
-
-    fn validate(&self, object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
-        reserved::check_name(object, write, errors);
-        check_webhooks(object, write, errors);
-    }
-
-    fn warn(&self, object: &Value, write: &Write<'_>, warnings: &mut Vec<String>) {
-        reserved::warn_name(object, write, warnings);
-        reserved::warn_rules(object, write, warnings);
+fn default_mutating_webhook_configuration(object: &mut Map, _context: &Context<'_>) {
+    for webhook in objects_in(object, "webhooks") {
+        default_webhook(webhook);
+        set_default(webhook, "reinvocationPolicy", "Never");
     }
 }
 
-impl BuiltinKind for MutatingWebhookConfiguration {
-    fn facts(&self) -> &'static KindFacts {
-        &MUTATING
-    }
+fn validate_mutating_webhook_configuration(object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
+    reserved::check_name(object, write, errors);
+    check_webhooks(object, write, errors);
+}
 
-    fn default(&self, object: &mut Map, _context: &Context<'_>) {
-        for webhook in objects_in(object, "webhooks") {
-            default_webhook(webhook);
-            set_default(webhook, "reinvocationPolicy", "Never");
-        }
-    }
-
-    fn prepare(&self, object: &mut Map, write: &Write<'_>) {
-        prepare_generation(object, write);
-    }
-
-    fn validate(&self, object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
-        reserved::check_name(object, write, errors);
-        check_webhooks(object, write, errors);
-    }
-
-    fn warn(&self, object: &Value, write: &Write<'_>, warnings: &mut Vec<String>) {
-        reserved::warn_name(object, write, warnings);
-        reserved::warn_rules(object, write, warnings);
-    }
+fn warn_mutating_webhook_configuration(object: &Value, write: &Write<'_>, warnings: &mut Vec<String>) {
+    reserved::warn_name(object, write, warnings);
+    reserved::warn_rules(object, write, warnings);
 }
 
 fn default_webhook(webhook: &mut Map) {

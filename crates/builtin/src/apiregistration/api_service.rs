@@ -3,72 +3,66 @@
 use crate::checks::update::separate_status;
 use crate::checks::{Report, Rule, names};
 use crate::prepare::{clear_status, keep_metadata_of_status, object_if_set, object_in, set_default};
-use crate::{BuiltinKind, Context, Cursor, KindFacts, Operation, Subresource, Write};
-use scantling_schema::meta::{NameRule, Scope};
+use crate::{Context, Cursor, KindBehavior, KindFacts, Operation, Subresource, Write};
+use scantling_schema::meta::NameRule;
 use scantling_value::{ErrorList, Map, Value, go};
 
 /// A group and version that the server or another one serves.
-#[derive(Debug)]
-pub(super) struct ApiService;
-
-const FACTS: KindFacts = KindFacts {
-    scope: Scope::Cluster,
-    // The name is `VERSION.GROUP`, which `check_name` enforces.
-    names: NameRule::PathSegment,
-    selectable: &["metadata.name"],
-    unconditional_update: false,
-    qualifies_finalizers: false,
-    status_keeps: &[&["spec"], &["metadata"]],
-    ..KindFacts::new("apiregistration.k8s.io", "APIService")
+pub(super) const KIND: KindBehavior = KindBehavior {
+    default,
+    prepare,
+    validate,
+    ..KindBehavior::new(KindFacts {
+        // The name is `VERSION.GROUP`, which `check_name` enforces.
+        names: NameRule::PathSegment,
+        unconditional_update: false,
+        qualifies_finalizers: false,
+        status_keeps: &[&["spec"], &["metadata"]],
+        ..KindFacts::new("apiregistration.k8s.io", "APIService")
+    })
 };
 
 const MAX_GROUP_PRIORITY: i64 = 20_000;
 const MAX_VERSION_PRIORITY: i64 = 1000;
 
-impl BuiltinKind for ApiService {
-    fn facts(&self) -> &'static KindFacts {
-        &FACTS
+fn default(object: &mut Map, _context: &Context<'_>) {
+    let service = object_if_set(object, "spec").and_then(|spec| object_if_set(spec, "service"));
+    if let Some(service) = service {
+        set_default(service, "port", 443_i64);
     }
+}
 
-    fn default(&self, object: &mut Map, _context: &Context<'_>) {
-        let service = object_if_set(object, "spec").and_then(|spec| object_if_set(spec, "service"));
-        if let Some(service) = service {
-            set_default(service, "port", 443_i64);
-        }
-    }
-
-    fn prepare(&self, object: &mut Map, write: &Write<'_>) {
-        separate_status(object, write);
-        match (write.operation, write.subresource) {
-            (Operation::Create, _) => {
-                clear_status(object, ("apiregistration/v1", "APIServiceSpec"));
-                let is_local = object
-                    .get("spec")
-                    .is_none_or(|spec| spec.get("service").is_none());
-                if is_local && let Some(status) = object_in(object, "status") {
-                    status.insert("conditions", vec![local_condition(write.context.now)].into());
-                }
+fn prepare(object: &mut Map, write: &Write<'_>) {
+    separate_status(object, write);
+    match (write.operation, write.subresource) {
+        (Operation::Create, _) => {
+            clear_status(object, ("apiregistration/v1", "APIServiceSpec"));
+            let is_local = object
+                .get("spec")
+                .is_none_or(|spec| spec.get("service").is_none());
+            if is_local && let Some(status) = object_in(object, "status") {
+                status.insert("conditions", vec![local_condition(write.context.now)].into());
             }
-            (Operation::Update(old), Subresource::Status) => keep_metadata_of_status(object, old),
-            (Operation::Update(_), _) => {}
         }
+        (Operation::Update(old), Subresource::Status) => keep_metadata_of_status(object, old),
+        (Operation::Update(_), _) => {}
     }
+}
 
-    fn validate(&self, object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
-        let root = Cursor::root(object);
-        if write.subresource == Subresource::Status {
-            let status = root.field("status");
-            for condition in status.field("conditions").items() {
-                let value = condition.field("status");
-                if !matches!(value.str(), "True" | "False" | "Unknown") {
-                    errors.not_supported(&value, &["True", "False", "Unknown"]);
-                }
+fn validate(object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
+    let root = Cursor::root(object);
+    if write.subresource == Subresource::Status {
+        let status = root.field("status");
+        for condition in status.field("conditions").items() {
+            let value = condition.field("status");
+            if !matches!(value.str(), "True" | "False" | "Unknown") {
+                errors.not_supported(&value, &["True", "False", "Unknown"]);
             }
-            return;
         }
-        check_name(&root, errors);
-        check_spec(&root.field("spec"), errors);
+        return;
     }
+    check_name(&root, errors);
+    check_spec(&root.field("spec"), errors);
 }
 
 /// The condition of a group and version that the server itself serves.

@@ -2,40 +2,34 @@
 
 use super::GROUP;
 use crate::checks::{Report, numbers, update};
-use crate::{BuiltinKind, Cursor, KindFacts, Write};
+use crate::{Cursor, KindBehavior, KindFacts, Write};
 use scantling_value::{ErrorList, Value};
 
 /// A snapshot of a workload's state.
-#[derive(Debug)]
-pub(super) struct ControllerRevision;
-
-const FACTS: KindFacts = KindFacts {
-    validates_name_on_update: true,
-    ..KindFacts::new(GROUP, "ControllerRevision")
+pub(super) const KIND: KindBehavior = KindBehavior {
+    validate,
+    ..KindBehavior::new(KindFacts {
+        validates_name_on_update: true,
+        ..KindFacts::new(GROUP, "ControllerRevision")
+    })
 };
 
-impl BuiltinKind for ControllerRevision {
-    fn facts(&self) -> &'static KindFacts {
-        &FACTS
-    }
-
-    fn validate(&self, object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
-        let root = Cursor::root(object);
-        numbers::non_negative(&root.field("revision"), errors);
-        let data = root.field("data");
-        match write.old() {
-            // The bytes are compared, so that an empty object differs from none.
-            Some(old) if data.value() == old.get("data") => {}
-            Some(_) => errors.invalid_value(
-                &data,
-                data.value().cloned().unwrap_or_default(),
-                update::IMMUTABLE,
-            ),
-            None => match data.value() {
-                None => errors.required(&data, "data is mandatory"),
-                Some(Value::Object(_)) => {}
-                Some(_) => errors.required(&data, "data must be a valid JSON object"),
-            },
-        }
+fn validate(object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
+    let root = Cursor::root(object);
+    numbers::non_negative(&root.field("revision"), errors);
+    let data = root.field("data");
+    match write.old() {
+        // The bytes are compared, so that an empty object differs from none.
+        Some(old) if data.value() == old.get("data") => {}
+        Some(_) => errors.invalid_value(
+            &data,
+            data.value().cloned().unwrap_or_default(),
+            update::IMMUTABLE,
+        ),
+        None => match data.value() {
+            None => errors.required(&data, "data is mandatory"),
+            Some(Value::Object(_)) => {}
+            Some(_) => errors.required(&data, "data must be a valid JSON object"),
+        },
     }
 }

@@ -4,16 +4,19 @@ use super::{GROUP, rolling_update, template};
 use crate::checks::update::{keep, same_of};
 use crate::checks::{Report, Rule, check_fields, labels, numbers};
 use crate::prepare::{self, object_if_set, object_in, set_default, set_default_text};
-use crate::{BuiltinKind, Context, Cursor, KindFacts, Operation, Subresource, Write};
+use crate::{Context, Cursor, KindBehavior, KindFacts, Operation, Subresource, Write};
 use scantling_value::{ErrorList, Map, Value};
 
 /// A pod on every node.
-#[derive(Debug)]
-pub(super) struct DaemonSet;
-
-const FACTS: KindFacts = KindFacts {
-    has_generation: true,
-    ..KindFacts::new(GROUP, "DaemonSet")
+pub(super) const KIND: KindBehavior = KindBehavior {
+    default,
+    prepare,
+    validate,
+    warn,
+    ..KindBehavior::new(KindFacts {
+        has_generation: true,
+        ..KindFacts::new(GROUP, "DaemonSet")
+    })
 };
 
 const SPEC: prepare::StructName = ("apps/v1", "DaemonSetSpec");
@@ -33,79 +36,73 @@ const STATUS_RULES: &[(&str, Rule)] = &[
     ("collisionCount", Rule::NonNegative),
 ];
 
-impl BuiltinKind for DaemonSet {
-    fn facts(&self) -> &'static KindFacts {
-        &FACTS
+fn default(object: &mut Map, context: &Context<'_>) {
+    // kube-apiserver holds the generation of the template in a field of its own, and always writes the annotation.
+    let generation = template_generation(object.get("metadata"));
+    set_template_generation(object, generation);
+    let Some(spec) = object_in(object, "spec") else {
+        return;
+    };
+    default_strategy(spec);
+    set_default(spec, "revisionHistoryLimit", 10_i64);
+    template::default(spec, context);
+    // Every version of the object has the annotation, so that its writer owns it.
+    let metadata = object_in(object, "metadata");
+    if let Some(annotations) = metadata.and_then(|metadata| object_in(metadata, "annotations")) {
+        set_default(annotations, TEMPLATE_GENERATION, "0");
     }
+}
 
-    fn default(&self, object: &mut Map, context: &Context<'_>) {
-        // kube-apiserver holds the generation of the template in a field of its own, and always writes the annotation.
-        let generation = template_generation(object.get("metadata"));
-        set_template_generation(object, generation);
-        let Some(spec) = object_in(object, "spec") else {
-            return;
-        };
-        default_strategy(spec);
-        set_default(spec, "revisionHistoryLimit", 10_i64);
-        template::default(spec, context);
-        // Every version of the object has the annotation, so that its writer owns it.
-        let metadata = object_in(object, "metadata");
-        if let Some(annotations) = metadata.and_then(|metadata| object_in(metadata, "annotations")) {
-            set_default(annotations, TEMPLATE_GENERATION, "0");
+fn prepare(object: &mut Map, write: &Write<'_>) {
+    template::drop_disabled(object, write, &["spec"]);
+    match (write.operation, write.subresource) {
+        (Operation::Create, _) => {
+            prepare::clear_status(object, SPEC);
+            prepare::set_generation(object, 1);
+            let generation = template_generation(object.get("metadata"));
+            set_template_generation(object, generation.max(1));
+        }
+        (Operation::Update(old), Subresource::Status) => {
+            keep(object, old, "spec");
+            set_template_generation(object, template_generation(old.get("metadata")));
+        }
+        (Operation::Update(old), _) => {
+            keep(object, old, "status");
+            let changes_template = !same_of(
+                "core/v1",
+                "PodTemplateSpec",
+                object.get("spec").and_then(|spec| spec.get("template")),
+                old.at(["spec", "template"]),
+            );
+            let generation = template_generation(old.get("metadata"));
+            set_template_generation(object, generation + i64::from(changes_template));
+            let changed = prepare::is_changed(object, old, "spec", SPEC);
+            prepare::count_change(object, old, changed);
         }
     }
+}
 
-    fn prepare(&self, object: &mut Map, write: &Write<'_>) {
-        template::drop_disabled(object, write, &["spec"]);
-        match (write.operation, write.subresource) {
-            (Operation::Create, _) => {
-                prepare::clear_status(object, SPEC);
-                prepare::set_generation(object, 1);
-                let generation = template_generation(object.get("metadata"));
-                set_template_generation(object, generation.max(1));
-            }
-            (Operation::Update(old), Subresource::Status) => {
-                keep(object, old, "spec");
-                set_template_generation(object, template_generation(old.get("metadata")));
-            }
-            (Operation::Update(old), _) => {
-                keep(object, old, "status");
-                let changes_template = !same_of(
-                    "core/v1",
-                    "PodTemplateSpec",
-                    object.get("spec").and_then(|spec| spec.get("template")),
-                    old.at(["spec", "template"]),
-                );
-                let generation = template_generation(old.get("metadata"));
-                set_template_generation(object, generation + i64::from(changes_template));
-                let changed = prepare::is_changed(object, old, "spec", SPEC);
-                prepare::count_change(object, old, changed);
-            }
+fn validate(object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
+    let root = Cursor::root(object);
+    if write.subresource == Subresource::Status {
+        let status = root.field("status");
+        check_fields(STATUS_RULES, &status, errors);
+        if let Some(old) = write.old() {
+            template::check_collision_count(&status, old, errors);
         }
+        return;
     }
+    let spec = root.field("spec");
+    template::check_same_selector(&spec, write, errors);
+    check_spec(&spec, write, errors);
+}
 
-    fn validate(&self, object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
-        let root = Cursor::root(object);
-        if write.subresource == Subresource::Status {
-            let status = root.field("status");
-            check_fields(STATUS_RULES, &status, errors);
-            if let Some(old) = write.old() {
-                template::check_collision_count(&status, old, errors);
-            }
-            return;
-        }
-        let spec = root.field("spec");
-        template::check_same_selector(&spec, write, errors);
-        check_spec(&spec, write, errors);
-    }
-
-    fn warn(&self, object: &Value, write: &Write<'_>, warnings: &mut Vec<String>) {
-        let generation = |object: &Value| template_generation(object.get("metadata"));
-        match write.old() {
-            // The generation of the template tells whether the template has changed.
-            Some(old) if write.subresource != Subresource::None || generation(object) == generation(old) => {}
-            _ => template::warn(object, &write.context, warnings),
-        }
+fn warn(object: &Value, write: &Write<'_>, warnings: &mut Vec<String>) {
+    let generation = |object: &Value| template_generation(object.get("metadata"));
+    match write.old() {
+        // The generation of the template tells whether the template has changed.
+        Some(old) if write.subresource != Subresource::None || generation(object) == generation(old) => {}
+        _ => template::warn(object, &write.context, warnings),
     }
 }
 

@@ -4,17 +4,20 @@ use super::template::{self, MORE_THAN_REPLICAS, StatusLimits};
 use super::{GROUP, rolling_update};
 use crate::checks::{Report, Rule, check_fields, numbers, update};
 use crate::prepare::{self, object_in, set_default, set_default_text};
-use crate::{BuiltinKind, Context, Cursor, KindFacts, Operation, Subresource, Write};
+use crate::{Context, Cursor, KindBehavior, KindFacts, Operation, Subresource, Write};
 use scantling_value::{ErrorList, Map, Value};
 
 /// A replicated workload that is rolled out through ReplicaSets.
-#[derive(Debug)]
-pub(super) struct Deployment;
-
-const FACTS: KindFacts = KindFacts {
-    has_generation: true,
-    status_keeps: &[&["spec"], &["metadata", "labels"]],
-    ..KindFacts::new(GROUP, "Deployment")
+pub(super) const KIND: KindBehavior = KindBehavior {
+    default,
+    prepare,
+    validate,
+    warn: template::warn_replicated,
+    ..KindBehavior::new(KindFacts {
+        has_generation: true,
+        status_keeps: &[&["spec"], &["metadata", "labels"]],
+        ..KindFacts::new(GROUP, "Deployment")
+    })
 };
 
 const SPEC: prepare::StructName = ("apps/v1", "DeploymentSpec");
@@ -41,55 +44,45 @@ const STATUS_LIMITS: StatusLimits = &[
     ),
 ];
 
-impl BuiltinKind for Deployment {
-    fn facts(&self) -> &'static KindFacts {
-        &FACTS
-    }
+fn default(object: &mut Map, context: &Context<'_>) {
+    let Some(spec) = object_in(object, "spec") else {
+        return;
+    };
+    set_default(spec, "replicas", 1_i64);
+    default_strategy(spec);
+    set_default(spec, "revisionHistoryLimit", 10_i64);
+    set_default(spec, "progressDeadlineSeconds", 600_i64);
+    template::default(spec, context);
+}
 
-    fn default(&self, object: &mut Map, context: &Context<'_>) {
-        let Some(spec) = object_in(object, "spec") else {
-            return;
-        };
-        set_default(spec, "replicas", 1_i64);
-        default_strategy(spec);
-        set_default(spec, "revisionHistoryLimit", 10_i64);
-        set_default(spec, "progressDeadlineSeconds", 600_i64);
-        template::default(spec, context);
-    }
-
-    fn prepare(&self, object: &mut Map, write: &Write<'_>) {
-        template::drop_disabled(object, write, &["spec"]);
-        prepare::spec_and_status(object, write, SPEC);
-        match (write.operation, write.subresource) {
-            (Operation::Update(old), Subresource::Status) => prepare::keep_metadata(object, old, "labels"),
-            (Operation::Update(old), _) => {
-                // Annotations are copied to the ReplicaSets, so their changes count like those of the spec.
-                let annotations = |object: Option<&Value>| object.and_then(|m| m.get("annotations")).cloned();
-                let annotated = !update::same(
-                    annotations(object.get("metadata")).as_ref(),
-                    annotations(old.get("metadata")).as_ref(),
-                );
-                let changed = annotated || prepare::is_changed(object, old, "spec", SPEC);
-                prepare::count_change(object, old, changed);
-            }
-            (Operation::Create, _) => {}
+fn prepare(object: &mut Map, write: &Write<'_>) {
+    template::drop_disabled(object, write, &["spec"]);
+    prepare::spec_and_status(object, write, SPEC);
+    match (write.operation, write.subresource) {
+        (Operation::Update(old), Subresource::Status) => prepare::keep_metadata(object, old, "labels"),
+        (Operation::Update(old), _) => {
+            // Annotations are copied to the ReplicaSets, so their changes count like those of the spec.
+            let annotations = |object: Option<&Value>| object.and_then(|m| m.get("annotations")).cloned();
+            let annotated = !update::same(
+                annotations(object.get("metadata")).as_ref(),
+                annotations(old.get("metadata")).as_ref(),
+            );
+            let changed = annotated || prepare::is_changed(object, old, "spec", SPEC);
+            prepare::count_change(object, old, changed);
         }
+        (Operation::Create, _) => {}
     }
+}
 
-    fn validate(&self, object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
-        let root = Cursor::root(object);
-        if write.subresource == Subresource::Status {
-            check_status(&root.field("status"), write, errors);
-            return;
-        }
-        let spec = root.field("spec");
-        check_spec(&spec, write, errors);
-        template::check_same_selector(&spec, write, errors);
+fn validate(object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
+    let root = Cursor::root(object);
+    if write.subresource == Subresource::Status {
+        check_status(&root.field("status"), write, errors);
+        return;
     }
-
-    fn warn(&self, object: &Value, write: &Write<'_>, warnings: &mut Vec<String>) {
-        template::warn_replicated(object, write, warnings);
-    }
+    let spec = root.field("spec");
+    check_spec(&spec, write, errors);
+    template::check_same_selector(&spec, write, errors);
 }
 
 fn default_strategy(spec: &mut Map) {

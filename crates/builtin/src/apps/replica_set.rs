@@ -4,16 +4,19 @@ use super::GROUP;
 use super::template::{self, MORE_THAN_REPLICAS, StatusLimits};
 use crate::checks::{Rule, check_fields, numbers};
 use crate::prepare::{self, object_in, set_default};
-use crate::{BuiltinKind, Context, Cursor, KindFacts, Subresource, Write};
+use crate::{Context, Cursor, KindBehavior, KindFacts, Subresource, Write};
 use scantling_value::{ErrorList, Map, Value};
 
 /// A number of equal pods.
-#[derive(Debug)]
-pub(super) struct ReplicaSet;
-
-const FACTS: KindFacts = KindFacts {
-    has_generation: true,
-    ..KindFacts::new(GROUP, "ReplicaSet")
+pub(super) const KIND: KindBehavior = KindBehavior {
+    default,
+    prepare,
+    validate,
+    warn: template::warn_replicated,
+    ..KindBehavior::new(KindFacts {
+        has_generation: true,
+        ..KindFacts::new(GROUP, "ReplicaSet")
+    })
 };
 
 const STATUS_RULES: &[(&str, Rule)] = &[
@@ -36,36 +39,26 @@ const STATUS_LIMITS: StatusLimits = &[
     ),
 ];
 
-impl BuiltinKind for ReplicaSet {
-    fn facts(&self) -> &'static KindFacts {
-        &FACTS
+fn default(object: &mut Map, context: &Context<'_>) {
+    if let Some(spec) = object_in(object, "spec") {
+        set_default(spec, "replicas", 1_i64);
+        template::default(spec, context);
     }
+}
 
-    fn default(&self, object: &mut Map, context: &Context<'_>) {
-        if let Some(spec) = object_in(object, "spec") {
-            set_default(spec, "replicas", 1_i64);
-            template::default(spec, context);
-        }
-    }
+fn prepare(object: &mut Map, write: &Write<'_>) {
+    template::drop_disabled(object, write, &["spec"]);
+    prepare::spec_and_status(object, write, ("apps/v1", "ReplicaSetSpec"));
+}
 
-    fn prepare(&self, object: &mut Map, write: &Write<'_>) {
-        template::drop_disabled(object, write, &["spec"]);
-        prepare::spec_and_status(object, write, ("apps/v1", "ReplicaSetSpec"));
+fn validate(object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
+    let root = Cursor::root(object);
+    if write.subresource == Subresource::Status {
+        return check_status(&root.field("status"), errors);
     }
-
-    fn validate(&self, object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
-        let root = Cursor::root(object);
-        if write.subresource == Subresource::Status {
-            return check_status(&root.field("status"), errors);
-        }
-        let spec = root.field("spec");
-        check_spec(&spec, write, errors);
-        template::check_same_selector(&spec, write, errors);
-    }
-
-    fn warn(&self, object: &Value, write: &Write<'_>, warnings: &mut Vec<String>) {
-        template::warn_replicated(object, write, warnings);
-    }
+    let spec = root.field("spec");
+    check_spec(&spec, write, errors);
+    template::check_same_selector(&spec, write, errors);
 }
 
 /// Checks the numbers of a status, which ReplicationControllers share.

@@ -2,22 +2,26 @@
 
 use super::template::{self, MORE_THAN_REPLICAS, StatusLimits};
 use super::{GROUP, rolling_update};
+use crate::checks::gates::drop_disabled;
 use crate::checks::{Report, Rule, check_fields, go, labels, names, numbers, update};
 use crate::core::{persistent_volume_claim, pod_template};
 use crate::prepare::{self, object_if_set, object_in, set_default, set_default_text};
-use crate::{BuiltinKind, Context, Cursor, KindFacts, Subresource, Write};
+use crate::{Context, Cursor, KindBehavior, KindFacts, Subresource, Write};
 use scantling_schema::meta::NameRule;
 use scantling_value::{ErrorList, Map, Value};
 
 /// Pods with stable names and volumes.
-#[derive(Debug)]
-pub(super) struct StatefulSet;
-
-const FACTS: KindFacts = KindFacts {
-    // Subdomains were allowed once, but their pods cannot be created. Updates do not check the name again.
-    names: NameRule::Label,
-    has_generation: true,
-    ..KindFacts::new(GROUP, "StatefulSet")
+pub(super) const KIND: KindBehavior = KindBehavior {
+    default,
+    prepare,
+    validate,
+    warn,
+    ..KindBehavior::new(KindFacts {
+        // Subdomains were allowed once, but their pods cannot be created. Updates do not check the name again.
+        names: NameRule::Label,
+        has_generation: true,
+        ..KindFacts::new(GROUP, "StatefulSet")
+    })
 };
 
 const STATUS_RULES: &[(&str, Rule)] = &[
@@ -45,83 +49,81 @@ const STATUS_LIMITS: StatusLimits = &[
 const MAX_UNAVAILABLE_GATE: &str = "MaxUnavailableStatefulSet";
 const RECREATE_GATE: &str = "StatefulSetRecreateStrategy";
 
-impl BuiltinKind for StatefulSet {
-    fn facts(&self) -> &'static KindFacts {
-        &FACTS
+fn default(object: &mut Map, context: &Context<'_>) {
+    let Some(spec) = object_in(object, "spec") else {
+        return;
+    };
+    set_default_text(spec, "podManagementPolicy", "OrderedReady");
+    default_strategy(spec, context);
+    if let Some(policy) = object_in(spec, "persistentVolumeClaimRetentionPolicy") {
+        set_default_text(policy, "whenDeleted", "Retain");
+        set_default_text(policy, "whenScaled", "Retain");
     }
-
-    fn default(&self, object: &mut Map, context: &Context<'_>) {
-        let Some(spec) = object_in(object, "spec") else {
-            return;
-        };
-        set_default_text(spec, "podManagementPolicy", "OrderedReady");
-        default_strategy(spec, context);
-        if let Some(policy) = object_in(spec, "persistentVolumeClaimRetentionPolicy") {
-            set_default_text(policy, "whenDeleted", "Retain");
-            set_default_text(policy, "whenScaled", "Retain");
-        }
-        set_default(spec, "replicas", 1_i64);
-        set_default(spec, "revisionHistoryLimit", 10_i64);
-        template::default(spec, context);
-        for claim in prepare::objects_in(spec, "volumeClaimTemplates") {
-            default_claim(claim);
-        }
+    set_default(spec, "replicas", 1_i64);
+    set_default(spec, "revisionHistoryLimit", 10_i64);
+    template::default(spec, context);
+    for claim in prepare::objects_in(spec, "volumeClaimTemplates") {
+        default_claim(claim);
     }
+}
 
-    fn prepare(&self, object: &mut Map, write: &Write<'_>) {
-        if !(write.context.enabled)(MAX_UNAVAILABLE_GATE)
-            && !write.old().is_some_and(uses_max_unavailable)
-            && let Some(rolling) = object_if_set(object, "spec")
-                .and_then(|spec| object_if_set(spec, "updateStrategy"))
-                .and_then(|strategy| object_if_set(strategy, "rollingUpdate"))
-        {
-            rolling.remove("maxUnavailable");
-        }
-        template::drop_disabled(object, write, &["spec"]);
-        prepare::spec_and_status(object, write, ("apps/v1", "StatefulSetSpec"));
+fn prepare(object: &mut Map, write: &Write<'_>) {
+    if let Some(spec) = object_if_set(object, "spec")
+        && let Some(strategy) = object_if_set(spec, "updateStrategy")
+    {
+        let old = write.old().and_then(|old| old.at(["spec", "updateStrategy"]));
+        drop_disabled(
+            "apps/v1",
+            "StatefulSetUpdateStrategy",
+            strategy,
+            old,
+            &write.context,
+        );
     }
+    template::drop_disabled(object, write, &["spec"]);
+    prepare::spec_and_status(object, write, ("apps/v1", "StatefulSetSpec"));
+}
 
-    fn validate(&self, object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
-        let root = Cursor::root(object);
-        if write.subresource == Subresource::Status {
-            let status = root.field("status");
-            check_fields(STATUS_RULES, &status, errors);
-            template::check_limits(&status, STATUS_LIMITS, errors);
-            if let Some(old) = write.old() {
-                template::check_collision_count(&status, old, errors);
-            }
-            return;
-        }
-        let was_valid = write.old().is_none_or(|old| {
-            let mut errors = ErrorList::new();
-            check_spec(&Cursor::root(old).field("spec"), write, true, &mut errors);
-            errors.is_empty()
-        });
-        check_spec(&root.field("spec"), write, was_valid, errors);
+fn validate(object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
+    let root = Cursor::root(object);
+    if write.subresource == Subresource::Status {
+        let status = root.field("status");
+        check_fields(STATUS_RULES, &status, errors);
+        template::check_limits(&status, STATUS_LIMITS, errors);
         if let Some(old) = write.old() {
-            check_immutable(&root.field("spec"), old, errors);
+            template::check_collision_count(&status, old, errors);
         }
+        return;
     }
+    let was_valid = write.old().is_none_or(|old| {
+        let mut errors = ErrorList::new();
+        check_spec(&Cursor::root(old).field("spec"), write, true, &mut errors);
+        errors.is_empty()
+    });
+    check_spec(&root.field("spec"), write, was_valid, errors);
+    if let Some(old) = write.old() {
+        check_immutable(&root.field("spec"), old, errors);
+    }
+}
 
-    fn warn(&self, object: &Value, write: &Write<'_>, warnings: &mut Vec<String>) {
-        if write.subresource != Subresource::None {
-            return;
-        }
-        if template::is_new_or_changed(object, write) {
-            template::warn(object, &write.context, warnings);
-        }
-        warn_about_claims(object, write, warnings);
-        if object
-            .at(["spec", "revisionHistoryLimit"])
-            .and_then(Value::as_int)
-            < Some(0)
-        {
-            warnings.push(
-                "spec.revisionHistoryLimit: a negative value retains all historical revisions; \
-                 a value >= 0 is recommended"
-                    .to_owned(),
-            );
-        }
+fn warn(object: &Value, write: &Write<'_>, warnings: &mut Vec<String>) {
+    if write.subresource != Subresource::None {
+        return;
+    }
+    if template::is_new_or_changed(object, write) {
+        template::warn(object, &write.context, warnings);
+    }
+    warn_about_claims(object, write, warnings);
+    if object
+        .at(["spec", "revisionHistoryLimit"])
+        .and_then(Value::as_int)
+        < Some(0)
+    {
+        warnings.push(
+            "spec.revisionHistoryLimit: a negative value retains all historical revisions; \
+             a value >= 0 is recommended"
+                .to_owned(),
+        );
     }
 }
 
@@ -137,12 +139,6 @@ fn warn_about_claims(object: &Value, write: &Write<'_>, warnings: &mut Vec<Strin
         };
         persistent_volume_claim::warn_about_spec(&claim_spec.with_path(path), warnings);
     }
-}
-
-fn uses_max_unavailable(object: &Value) -> bool {
-    object
-        .at(["spec", "updateStrategy", "rollingUpdate", "maxUnavailable"])
-        .is_some()
 }
 
 fn default_strategy(spec: &mut Map, context: &Context<'_>) {
@@ -383,7 +379,7 @@ mod tests {
             );
             let set = json::decode(text.as_bytes(), Limits::SERVER).unwrap();
             let mut set = set.into_object().unwrap();
-            StatefulSet.default(&mut set, &context);
+            default(&mut set, &context);
             Value::Object(set)
         };
         let errors = |old: &str| {
@@ -394,7 +390,7 @@ mod tests {
                 context,
             };
             let mut errors = ErrorList::new();
-            StatefulSet.validate(&set("OnDelete", ""), &write, &mut errors);
+            validate(&set("OnDelete", ""), &write, &mut errors);
             errors.iter().map(ToString::to_string).collect::<Vec<_>>()
         };
         assert_eq!(

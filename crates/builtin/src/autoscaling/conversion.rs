@@ -1,6 +1,6 @@
 //! Conversion of autoscalers between `autoscaling/v1` and `autoscaling/v2`.
 //!
-//! v1 knows only the utilization of CPUs. Everything else is kept in annotations, in the types of v1; the behaviour is kept
+//! v1 knows only the utilization of CPUs. Everything else is kept in annotations, in the types of v1; the behavior is kept
 //! as the internal type, whose fields have their Go names.
 
 use super::{DEFAULT_CPU_UTILIZATION, cpu_utilization};
@@ -378,7 +378,7 @@ fn parse(text: &str) -> Option<Value> {
     json::decode(text.as_bytes(), Limits::default()).ok()
 }
 
-/// The members of a behaviour under their JSON names, without unset ones. Go reads names in any case.
+/// The members of a behavior under their JSON names, without unset ones. Go reads names in any case.
 fn with_json_names(value: &Value) -> Value {
     const NAMES: [&str; 9] = [
         "scaleUp",

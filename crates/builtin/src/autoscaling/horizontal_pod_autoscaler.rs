@@ -6,17 +6,21 @@ use super::{
 use crate::checks::update::keep;
 use crate::checks::{Report, Rule, numbers, resources};
 use crate::prepare::{self, object_if_set, object_in, set_default};
-use crate::{BuiltinKind, Context, Cursor, KindFacts, Operation, Subresource, Write};
+use crate::{Context, Cursor, KindBehavior, KindFacts, Operation, Subresource, Write};
 use scantling_schema::meta::NameRule;
 use scantling_value::{ErrorList, Map, Value};
 
 /// Scales a workload by metrics.
-#[derive(Debug)]
-pub(super) struct HorizontalPodAutoscaler;
-
-const FACTS: KindFacts = KindFacts {
-    has_generation: true,
-    ..KindFacts::new("autoscaling", "HorizontalPodAutoscaler")
+pub(super) const KIND: KindBehavior = KindBehavior {
+    default,
+    prepare,
+    validate,
+    version_to_hub,
+    hub_to_version,
+    ..KindBehavior::new(KindFacts {
+        has_generation: true,
+        ..KindFacts::new("autoscaling", "HorizontalPodAutoscaler")
+    })
 };
 
 const SPEC: prepare::StructName = ("autoscaling/v2", "HorizontalPodAutoscalerSpec");
@@ -26,71 +30,65 @@ const MAX_STABILIZATION_SECONDS: i64 = 3600;
 const SCALE_TO_ZERO: &str = "HPAScaleToZero";
 const DIRECTIONS: [&str; 2] = ["scaleUp", "scaleDown"];
 
-impl BuiltinKind for HorizontalPodAutoscaler {
-    fn facts(&self) -> &'static KindFacts {
-        &FACTS
+fn version_to_hub(version: &str, mut object: Value) -> Value {
+    if let ("v1", Some(members)) = (version, object.as_object_mut()) {
+        autoscaler_from_v1(members);
     }
+    object
+}
 
-    fn version_to_hub(&self, version: &str, mut object: Value) -> Value {
-        if let ("v1", Some(members)) = (version, object.as_object_mut()) {
-            autoscaler_from_v1(members);
-        }
-        object
+fn hub_to_version(version: &str, mut object: Value) -> Value {
+    if let ("v1", Some(members)) = (version, object.as_object_mut()) {
+        autoscaler_to_v1(members);
     }
+    object
+}
 
-    fn hub_to_version(&self, version: &str, mut object: Value) -> Value {
-        if let ("v1", Some(members)) = (version, object.as_object_mut()) {
-            autoscaler_to_v1(members);
-        }
-        object
+fn default(object: &mut Map, _context: &Context<'_>) {
+    conversion::drop_annotations(object);
+    let Some(spec) = object_in(object, "spec") else {
+        return;
+    };
+    set_default(spec, "minReplicas", 1_i64);
+    if spec
+        .get("metrics")
+        .and_then(Value::as_array)
+        .is_none_or(<[Value]>::is_empty)
+    {
+        spec.insert("metrics", vec![cpu_utilization(DEFAULT_CPU_UTILIZATION)].into());
     }
+    if let Some(behavior) = object_if_set(spec, "behavior") {
+        if let Some(rules) = object_in(behavior, "scaleUp") {
+            set_default(rules, "stabilizationWindowSeconds", 0_i64);
+            default_rules(rules, &[("Pods", 4), ("Percent", 100)]);
+        }
+        if let Some(rules) = object_in(behavior, "scaleDown") {
+            default_rules(rules, &[("Percent", 100)]);
+        }
+    }
+}
 
-    fn default(&self, object: &mut Map, _context: &Context<'_>) {
-        conversion::drop_annotations(object);
-        let Some(spec) = object_in(object, "spec") else {
-            return;
-        };
-        set_default(spec, "minReplicas", 1_i64);
-        if spec
-            .get("metrics")
-            .and_then(Value::as_array)
-            .is_none_or(<[Value]>::is_empty)
-        {
-            spec.insert("metrics", vec![cpu_utilization(DEFAULT_CPU_UTILIZATION)].into());
-        }
-        if let Some(behavior) = object_if_set(spec, "behavior") {
-            if let Some(rules) = object_in(behavior, "scaleUp") {
-                set_default(rules, "stabilizationWindowSeconds", 0_i64);
-                default_rules(rules, &[("Pods", 4), ("Percent", 100)]);
-            }
-            if let Some(rules) = object_in(behavior, "scaleDown") {
-                default_rules(rules, &[("Percent", 100)]);
-            }
-        }
+fn prepare(object: &mut Map, write: &Write<'_>) {
+    drop_disabled_tolerance(object, write);
+    if (write.context.enabled)("HPAGeneration") {
+        prepare::spec_and_status(object, write, SPEC);
+        return;
     }
+    // Without the gate, kube-apiserver leaves `metadata.generation` alone.
+    match (write.operation, write.subresource) {
+        (Operation::Create, _) => prepare::clear_status(object, SPEC),
+        (Operation::Update(old), Subresource::Status) => keep(object, old, "spec"),
+        (Operation::Update(old), _) => keep(object, old, "status"),
+    }
+}
 
-    fn prepare(&self, object: &mut Map, write: &Write<'_>) {
-        drop_disabled_tolerance(object, write);
-        if (write.context.enabled)("HPAGeneration") {
-            prepare::spec_and_status(object, write, SPEC);
-            return;
-        }
-        // Without the gate, kube-apiserver leaves `metadata.generation` alone.
-        match (write.operation, write.subresource) {
-            (Operation::Create, _) => prepare::clear_status(object, SPEC),
-            (Operation::Update(old), Subresource::Status) => keep(object, old, "spec"),
-            (Operation::Update(old), _) => keep(object, old, "status"),
-        }
+fn validate(object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
+    let root = Cursor::root(object);
+    if write.subresource == Subresource::Status {
+        check_status(&root.field("status"), errors);
+        return;
     }
-
-    fn validate(&self, object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
-        let root = Cursor::root(object);
-        if write.subresource == Subresource::Status {
-            check_status(&root.field("status"), errors);
-            return;
-        }
-        check_spec(&root.field("spec"), write, errors);
-    }
+    check_spec(&root.field("spec"), write, errors);
 }
 
 /// Fills in the policies of a direction, each for a period of 15 seconds.

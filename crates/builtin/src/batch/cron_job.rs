@@ -4,17 +4,20 @@ use super::{GROUP, cron, job, job_spec};
 use crate::apps::template;
 use crate::checks::{Report, Rule, numbers};
 use crate::prepare::{self, object_in, set_default, set_default_text};
-use crate::{BuiltinKind, Context, Cursor, KindFacts, Operation, Subresource, Write};
+use crate::{Context, Cursor, KindBehavior, KindFacts, Operation, Subresource, Write};
 use scantling_value::{ErrorList, FieldError, Map, Value};
 
 /// Jobs on a schedule.
-#[derive(Debug)]
-pub(super) struct CronJob;
-
-const FACTS: KindFacts = KindFacts {
-    qualifies_finalizers_of_status: false,
-    has_generation: true,
-    ..KindFacts::new(GROUP, "CronJob")
+pub(super) const KIND: KindBehavior = KindBehavior {
+    default,
+    prepare,
+    validate,
+    warn,
+    ..KindBehavior::new(KindFacts {
+        qualifies_finalizers_of_status: false,
+        has_generation: true,
+        ..KindFacts::new(GROUP, "CronJob")
+    })
 };
 
 /// The controller appends a dash and ten digits to the name.
@@ -22,70 +25,64 @@ const MAX_NAME: usize = 52;
 
 const MAX_ZONE_PART: usize = 14;
 
-impl BuiltinKind for CronJob {
-    fn facts(&self) -> &'static KindFacts {
-        &FACTS
+fn default(object: &mut Map, context: &Context<'_>) {
+    let Some(spec) = object_in(object, "spec") else {
+        return;
+    };
+    set_default_text(spec, "concurrencyPolicy", "Allow");
+    set_default(spec, "suspend", false);
+    set_default(spec, "successfulJobsHistoryLimit", 3_i64);
+    set_default(spec, "failedJobsHistoryLimit", 1_i64);
+    let job = object_in(spec, "jobTemplate").and_then(|template| object_in(template, "spec"));
+    if let Some(job) = job {
+        template::default(job, context);
+        job::default_failure_policy(job);
     }
+}
 
-    fn default(&self, object: &mut Map, context: &Context<'_>) {
-        let Some(spec) = object_in(object, "spec") else {
-            return;
-        };
-        set_default_text(spec, "concurrencyPolicy", "Allow");
-        set_default(spec, "suspend", false);
-        set_default(spec, "successfulJobsHistoryLimit", 3_i64);
-        set_default(spec, "failedJobsHistoryLimit", 1_i64);
-        let job = object_in(spec, "jobTemplate").and_then(|template| object_in(template, "spec"));
-        if let Some(job) = job {
-            template::default(job, context);
-            job::default_failure_policy(job);
-        }
+fn prepare(object: &mut Map, write: &Write<'_>) {
+    job::drop_disabled_fields(object, write, &["spec", "jobTemplate", "spec"]);
+    template::drop_disabled(object, write, &["spec", "jobTemplate", "spec"]);
+    prepare::spec_and_status(object, write, ("batch/v1", "CronJobSpec"));
+}
+
+fn validate(object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
+    if write.subresource == Subresource::Status {
+        return;
     }
-
-    fn prepare(&self, object: &mut Map, write: &Write<'_>) {
-        job::drop_disabled_fields(object, write, &["spec", "jobTemplate", "spec"]);
-        template::drop_disabled(object, write, &["spec", "jobTemplate", "spec"]);
-        prepare::spec_and_status(object, write, ("batch/v1", "CronJobSpec"));
+    let root = Cursor::root(object);
+    check_spec(&root.field("spec"), write, errors);
+    let metadata = root.field("metadata");
+    let name = metadata.field("name");
+    if matches!(write.operation, Operation::Create) && name.str().len() > MAX_NAME {
+        errors.invalid(&name, format!("must be no more than {MAX_NAME} characters"));
     }
+    let spec = root.field("spec");
+    let schedule = spec.field("schedule");
+    Rule::Required.check(&schedule, errors);
+}
 
-    fn validate(&self, object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
-        if write.subresource == Subresource::Status {
-            return;
-        }
-        let root = Cursor::root(object);
-        check_spec(&root.field("spec"), write, errors);
-        let metadata = root.field("metadata");
-        let name = metadata.field("name");
-        if matches!(write.operation, Operation::Create) && name.str().len() > MAX_NAME {
-            errors.invalid(&name, format!("must be no more than {MAX_NAME} characters"));
-        }
-        let spec = root.field("spec");
-        let schedule = spec.field("schedule");
-        Rule::Required.check(&schedule, errors);
+fn warn(object: &Value, write: &Write<'_>, warnings: &mut Vec<String>) {
+    if write.subresource != Subresource::None {
+        return;
     }
-
-    fn warn(&self, object: &Value, write: &Write<'_>, warnings: &mut Vec<String>) {
-        if write.subresource != Subresource::None {
-            return;
-        }
-        let root = Cursor::root(object);
-        let spec = root.field("spec");
-        let template = spec.field("jobTemplate");
-        let job = template.field("spec");
-        if write.old().is_none() {
-            template::warn_about_name(object, warnings);
-        }
-        if template::is_new_or_changed(object, write) {
-            job_spec::warn(&job, &write.context, warnings);
-        }
-        // UPSTREAM: the path of the warning has `spec` twice.
-        if write.old().is_some() && spec.field("schedule").str().contains("TZ") {
-            warnings.push(
-                "cannot use TZ or CRON_TZ in spec.spec.schedule, use timeZone instead, see \
-                 https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/ for more details"
-                    .to_owned(),
-            );
-        }
+    let root = Cursor::root(object);
+    let spec = root.field("spec");
+    let template = spec.field("jobTemplate");
+    let job = template.field("spec");
+    if write.old().is_none() {
+        template::warn_about_name(object, warnings);
+    }
+    if template::is_new_or_changed(object, write) {
+        job_spec::warn(&job, &write.context, warnings);
+    }
+    // UPSTREAM: the path of the warning has `spec` twice.
+    if write.old().is_some() && spec.field("schedule").str().contains("TZ") {
+        warnings.push(
+            "cannot use TZ or CRON_TZ in spec.spec.schedule, use timeZone instead, see \
+             https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/ for more details"
+                .to_owned(),
+        );
     }
 }
 

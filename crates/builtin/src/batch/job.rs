@@ -4,23 +4,27 @@ use super::{GROUP, job_spec, job_status};
 use crate::apps::template;
 use crate::checks::{Report, labels, names};
 use crate::prepare::{self, object_if_set, object_in, objects_in, set_default, set_default_text};
-use crate::{BuiltinKind, Context, Cursor, GarbageCollection, KindFacts, Operation, Subresource, Write};
+use crate::{Context, Cursor, GarbageCollection, KindBehavior, KindFacts, Operation, Subresource, Write};
 use scantling_value::{ErrorList, Map, Value};
 
 /// Pods that run to completion.
-#[derive(Debug)]
-pub(super) struct Job;
-
-const FACTS: KindFacts = KindFacts {
-    selectable: &["metadata.name", "metadata.namespace", "status.successful"],
-    has_generation: true,
-    // batch/v1 keeps this default for compatibility.
-    garbage_collection: GarbageCollection::Orphan,
-    orphan_warning: Some(
-        "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set \
+pub(super) const KIND: KindBehavior = KindBehavior {
+    default,
+    prepare,
+    validate,
+    warn,
+    selectable_field,
+    ..KindBehavior::new(KindFacts {
+        selectable: &["status.successful"],
+        has_generation: true,
+        // batch/v1 keeps this default for compatibility.
+        garbage_collection: GarbageCollection::Orphan,
+        orphan_warning: Some(
+            "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set \
          propagationPolicy=Orphan to suppress this warning",
-    ),
-    ..KindFacts::new(GROUP, "Job")
+        ),
+        ..KindFacts::new(GROUP, "Job")
+    })
 };
 
 /// The labels of a Job's pods that hold its name.
@@ -29,77 +33,71 @@ const NAME_LABELS: [&str; 2] = ["job-name", "batch.kubernetes.io/job-name"];
 /// The labels of a Job's pods that hold its UID. The second one is in the generated selector.
 const UID_LABELS: [&str; 2] = ["controller-uid", "batch.kubernetes.io/controller-uid"];
 
-impl BuiltinKind for Job {
-    fn facts(&self) -> &'static KindFacts {
-        &FACTS
+fn default(object: &mut Map, context: &Context<'_>) {
+    if let Some(spec) = object_in(object, "spec") {
+        default_spec(spec);
+        template::default(spec, context);
+        default_failure_policy(spec);
     }
+    default_labels(object);
+}
 
-    fn default(&self, object: &mut Map, context: &Context<'_>) {
-        if let Some(spec) = object_in(object, "spec") {
-            default_spec(spec);
-            template::default(spec, context);
-            default_failure_policy(spec);
-        }
-        default_labels(object);
-    }
-
-    fn prepare(&self, object: &mut Map, write: &Write<'_>) {
-        if matches!(write.operation, Operation::Create) {
-            generate_selector(object);
-            // Reading the stored object fills in defaults again, now with the generated labels. They are not validated
-            // a second time: an invalid name is reported for the labels of the pods.
-            let name = object
-                .get("metadata")
-                .map_or("", |metadata| metadata.get_str("name"));
-            if names::label_value(name).is_empty() {
-                default_labels(object);
-            }
-        }
-        drop_disabled_fields(object, write, &["spec"]);
-        template::drop_disabled(object, write, &["spec"]);
-        prepare::spec_and_status(object, write, ("batch/v1", "JobSpec"));
-    }
-
-    fn validate(&self, object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
-        let root = Cursor::root(object);
-        if write.subresource == Subresource::Status {
-            if let Some(old) = write.old() {
-                job_status::check(&root, &Cursor::root(old), errors);
-            }
-            return;
-        }
-        let spec = root.field("spec");
-        match write.old() {
-            None => {
-                check_generated_selector(&root, errors);
-                job_spec::check_with_selector(&spec, None, write, errors);
-            }
-            Some(old) => {
-                let old = Cursor::root(old);
-                job_spec::check_with_selector(&spec, Some(&old.field("spec")), write, errors);
-                job_spec::check_update(&spec, &old, &write.context, errors);
-            }
-        }
-        check_name_fits_indexes(&root, errors);
-    }
-
-    fn warn(&self, object: &Value, write: &Write<'_>, warnings: &mut Vec<String>) {
-        if write.old().is_none() {
-            template::warn_about_name(object, warnings);
-        }
-        if template::is_new_or_changed(object, write) {
-            job_spec::warn(&Cursor::root(object).field("spec"), &write.context, warnings);
+fn prepare(object: &mut Map, write: &Write<'_>) {
+    if matches!(write.operation, Operation::Create) {
+        generate_selector(object);
+        // Reading the stored object fills in defaults again, now with the generated labels. They are not validated
+        // a second time: an invalid name is reported for the labels of the pods.
+        let name = object
+            .get("metadata")
+            .map_or("", |metadata| metadata.get_str("name"));
+        if names::label_value(name).is_empty() {
+            default_labels(object);
         }
     }
+    drop_disabled_fields(object, write, &["spec"]);
+    template::drop_disabled(object, write, &["spec"]);
+    prepare::spec_and_status(object, write, ("batch/v1", "JobSpec"));
+}
 
-    fn selectable_field(&self, object: &Value, field: &str) -> String {
-        match field {
-            "status.successful" => {
-                let succeeded = object.at(["status", "succeeded"]).and_then(Value::as_int);
-                succeeded.unwrap_or(0).to_string()
-            }
-            _ => object.str_at(field.split('.')).to_owned(),
+fn validate(object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
+    let root = Cursor::root(object);
+    if write.subresource == Subresource::Status {
+        if let Some(old) = write.old() {
+            job_status::check(&root, &Cursor::root(old), errors);
         }
+        return;
+    }
+    let spec = root.field("spec");
+    match write.old() {
+        None => {
+            check_generated_selector(&root, errors);
+            job_spec::check_with_selector(&spec, None, write, errors);
+        }
+        Some(old) => {
+            let old = Cursor::root(old);
+            job_spec::check_with_selector(&spec, Some(&old.field("spec")), write, errors);
+            job_spec::check_update(&spec, &old, &write.context, errors);
+        }
+    }
+    check_name_fits_indexes(&root, errors);
+}
+
+fn warn(object: &Value, write: &Write<'_>, warnings: &mut Vec<String>) {
+    if write.old().is_none() {
+        template::warn_about_name(object, warnings);
+    }
+    if template::is_new_or_changed(object, write) {
+        job_spec::warn(&Cursor::root(object).field("spec"), &write.context, warnings);
+    }
+}
+
+fn selectable_field(object: &Value, field: &str) -> String {
+    match field {
+        "status.successful" => {
+            let succeeded = object.at(["status", "succeeded"]).and_then(Value::as_int);
+            succeeded.unwrap_or(0).to_string()
+        }
+        _ => object.str_at(field.split('.')).to_owned(),
     }
 }
 

@@ -16,13 +16,6 @@ const ACTIONS: &[&str] = &["Count", "FailIndex", "FailJob", "Ignore"];
 const OPERATORS: &[&str] = &["In", "NotIn"];
 const STATUSES: &[&str] = &["False", "True", "Unknown"];
 
-fn check_count(at: &Cursor<'_, '_>, max: usize, errors: &mut ErrorList) {
-    let count = at.list().len();
-    if count > max {
-        errors.push_with(|| FieldError::too_many(at.path(), count, max));
-    }
-}
-
 /// Checks an enumeration whose absence is reported with the valid values.
 fn check_required_value(at: &Cursor<'_, '_>, supported: &[&str], errors: &mut ErrorList) {
     if at.str().is_empty() {
@@ -36,7 +29,7 @@ fn check_required_value(at: &Cursor<'_, '_>, supported: &[&str], errors: &mut Er
 /// Checks the rules of a pod failure policy.
 pub(super) fn check_failure_policy(spec: &Cursor<'_, '_>, policy: &Cursor<'_, '_>, errors: &mut ErrorList) {
     let rules = policy.field("rules");
-    check_count(&rules, MAX_RULES, errors);
+    errors.max_items(&rules, MAX_RULES);
     let template = spec.field("template");
     let pod = template.field("spec");
     let lists = [pod.field("containers").list(), pod.field("initContainers").list()];
@@ -66,7 +59,7 @@ fn check_failure_rule(
     if exit_codes.is_set() {
         check_exit_codes(&exit_codes, containers, errors);
     }
-    check_count(&conditions, MAX_CONDITIONS, errors);
+    errors.max_items(&conditions, MAX_CONDITIONS);
     for condition in conditions.items() {
         Rule::FormIfSet(label_key).check(&condition.field("type"), errors);
         check_required_value(&condition.field("status"), STATUSES, errors);
@@ -98,7 +91,7 @@ fn check_exit_codes(requirement: &Cursor<'_, '_>, containers: &BTreeSet<&str>, e
     if values.list().is_empty() {
         errors.invalid_value(&values, shown(), "at least one value is required");
     }
-    check_count(&values, MAX_EXIT_CODES, errors);
+    errors.max_items(&values, MAX_EXIT_CODES);
     let mut seen = BTreeSet::new();
     for value in values.items() {
         if operator.str() == "In" && value.int() == 0 {
@@ -120,7 +113,7 @@ pub(super) fn check_success_policy(spec: &Cursor<'_, '_>, policy: &Cursor<'_, '_
         let why = "at least one rules must be specified when the successPolicy is specified";
         errors.required(&rules, why);
     }
-    check_count(&rules, MAX_RULES, errors);
+    errors.max_items(&rules, MAX_RULES);
     let completions = spec.field("completions").int();
     for rule in rules.items() {
         check_success_rule(&rule, completions, errors);

@@ -6,7 +6,7 @@ use crate::checks::{Report, Rule, check_fields, go, labels, names, update};
 use crate::core::pod_template;
 use crate::prepare::{object_if_set, object_in};
 use crate::{Context, Cursor, Write};
-use scantling_value::{ErrorList, FieldError, Map, Value};
+use scantling_value::{ErrorList, Map, Value};
 
 /// The greatest parallelism and number of failed indexes of an indexed Job.
 const MAX_INDEXED: i64 = 100_000;
@@ -62,9 +62,7 @@ pub(super) fn check(
     let managed_by = spec.field("managedBy");
     if managed_by.is_set() {
         names::domain_prefixed_path(&managed_by, errors);
-        if managed_by.str().len() > MAX_MANAGED_BY {
-            errors.push_with(|| FieldError::too_long(managed_by.path(), MAX_MANAGED_BY));
-        }
+        errors.max_bytes(&managed_by, MAX_MANAGED_BY);
     }
     check_completion_mode(spec, errors);
     let failure = spec.field("podFailurePolicy");

@@ -4,24 +4,24 @@ use super::pem;
 use crate::checks::update::keep;
 use crate::checks::{Report, Rule, names};
 use crate::prepare::{clear_status, object_if_set, object_in, objects_in};
-use crate::{BuiltinKind, Cursor, KindFacts, Operation, Subresource, Write};
-use scantling_schema::meta::{NameRule, Scope};
+use crate::{Cursor, KindBehavior, KindFacts, Operation, Subresource, Write};
+use scantling_schema::meta::NameRule;
 use scantling_value::{ErrorList, Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A request for a certificate.
-#[derive(Debug)]
-pub(super) struct CertificateSigningRequest;
-
-const FACTS: KindFacts = KindFacts {
-    scope: Scope::Cluster,
-    // kube-apiserver only requires that the name can be part of a path.
-    names: NameRule::PathSegment,
-    selectable: &["metadata.name", "spec.signerName"],
-    keeps: &[&["spec"], &["status"]],
-    status_keeps: &[&["spec"], &["status", "conditions"]],
-    approval_keeps: &[&["spec"], &["status", "certificate"]],
-    ..KindFacts::new("certificates.k8s.io", "CertificateSigningRequest")
+pub(super) const KIND: KindBehavior = KindBehavior {
+    prepare,
+    validate,
+    ..KindBehavior::new(KindFacts {
+        // kube-apiserver only requires that the name can be part of a path.
+        names: NameRule::PathSegment,
+        selectable: &["spec.signerName"],
+        keeps: &[&["spec"], &["status"]],
+        status_keeps: &[&["spec"], &["status", "conditions"]],
+        approval_keeps: &[&["spec"], &["status", "certificate"]],
+        ..KindFacts::new("certificates.k8s.io", "CertificateSigningRequest")
+    })
 };
 
 const MIN_EXPIRATION_SECONDS: i64 = 600;
@@ -56,56 +56,50 @@ const USAGES: &[&str] = &[
     "timestamping",
 ];
 
-impl BuiltinKind for CertificateSigningRequest {
-    fn facts(&self) -> &'static KindFacts {
-        &FACTS
-    }
-
-    fn prepare(&self, object: &mut Map, write: &Write<'_>) {
-        match (write.operation, write.subresource) {
-            (Operation::Create, _) => {
-                set_requester(object, write);
-                clear_status(object, ("certificates/v1", "CertificateSigningRequestSpec"));
-            }
-            (Operation::Update(old), Subresource::Status) => {
-                keep(object, old, "spec");
-                // Decisions have a subresource of their own. If their number changes, validation refuses the update.
-                APPROVALS
-                    .iter()
-                    .for_each(|kind| keep_conditions(object, old, kind));
-                set_times(object, old, write.context.now);
-            }
-            (Operation::Update(old), Subresource::Approval) => {
-                set_times(object, old, write.context.now);
-                let conditions = object
-                    .get("status")
-                    .and_then(|status| status.get("conditions"))
-                    .cloned();
-                keep(object, old, "spec");
-                keep(object, old, "status");
-                if let Some(status) = object_in(object, "status") {
-                    status.insert(
-                        "conditions",
-                        conditions.unwrap_or_else(|| Value::Array(Vec::new())),
-                    );
-                }
-            }
-            (Operation::Update(old), _) => {
-                keep(object, old, "spec");
-                keep(object, old, "status");
+fn prepare(object: &mut Map, write: &Write<'_>) {
+    match (write.operation, write.subresource) {
+        (Operation::Create, _) => {
+            set_requester(object, write);
+            clear_status(object, ("certificates/v1", "CertificateSigningRequestSpec"));
+        }
+        (Operation::Update(old), Subresource::Status) => {
+            keep(object, old, "spec");
+            // Decisions have a subresource of their own. If their number changes, validation refuses the update.
+            APPROVALS
+                .iter()
+                .for_each(|kind| keep_conditions(object, old, kind));
+            set_times(object, old, write.context.now);
+        }
+        (Operation::Update(old), Subresource::Approval) => {
+            set_times(object, old, write.context.now);
+            let conditions = object
+                .get("status")
+                .and_then(|status| status.get("conditions"))
+                .cloned();
+            keep(object, old, "spec");
+            keep(object, old, "status");
+            if let Some(status) = object_in(object, "status") {
+                status.insert(
+                    "conditions",
+                    conditions.unwrap_or_else(|| Value::Array(Vec::new())),
+                );
             }
         }
-    }
-
-    fn validate(&self, object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
-        let root = Cursor::root(object);
-        check_spec(&root.field("spec"), write, errors);
-        let status = root.field("status");
-        check_conditions(&status.field("conditions"), write, errors);
-        check_certificate(&status.field("certificate"), write, errors);
-        if let Some(old) = write.old() {
-            check_update(&status, old, write.subresource, errors);
+        (Operation::Update(old), _) => {
+            keep(object, old, "spec");
+            keep(object, old, "status");
         }
+    }
+}
+
+fn validate(object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
+    let root = Cursor::root(object);
+    check_spec(&root.field("spec"), write, errors);
+    let status = root.field("status");
+    check_conditions(&status.field("conditions"), write, errors);
+    check_certificate(&status.field("certificate"), write, errors);
+    if let Some(old) = write.old() {
+        check_update(&status, old, write.subresource, errors);
     }
 }
 

@@ -3,56 +3,49 @@
 use crate::checks::pem::{self, Block};
 use crate::checks::update::IMMUTABLE;
 use crate::checks::{Report, names};
-use crate::{BuiltinKind, Cursor, KindFacts, Write};
-use scantling_schema::meta::{NameRule, Scope};
+use crate::{Cursor, KindBehavior, KindFacts, Write};
+use scantling_schema::meta::NameRule;
 use scantling_value::{ErrorList, FieldError, Value};
 use std::collections::BTreeMap;
 
 /// Certificates that a cluster trusts.
-#[derive(Debug)]
-pub(super) struct ClusterTrustBundle;
-
-const FACTS: KindFacts = KindFacts {
-    scope: Scope::Cluster,
-    // The name begins with that of the signer, whose slash becomes a colon.
-    names: NameRule::PathSegment,
-    selectable: &["metadata.name", "spec.signerName"],
-    unconditional_update: false,
-    ..KindFacts::new("certificates.k8s.io", "ClusterTrustBundle")
+pub(super) const KIND: KindBehavior = KindBehavior {
+    validate,
+    ..KindBehavior::new(KindFacts {
+        // The name begins with that of the signer, whose slash becomes a colon.
+        names: NameRule::PathSegment,
+        selectable: &["spec.signerName"],
+        unconditional_update: false,
+        ..KindFacts::new("certificates.k8s.io", "ClusterTrustBundle")
+    })
 };
 
-impl BuiltinKind for ClusterTrustBundle {
-    fn facts(&self) -> &'static KindFacts {
-        &FACTS
+fn validate(object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
+    let root = Cursor::root(object);
+    let (metadata, spec) = (root.field("metadata"), root.field("spec"));
+    let signer = spec.field("signerName");
+    let prefix = metadata.field("generateName");
+    if !prefix.str().is_empty() {
+        let wrong = check_name(prefix.str(), signer.str(), NameRule::check_prefix);
+        wrong.into_iter().for_each(|why| errors.invalid(&prefix, why));
     }
-
-    fn validate(&self, object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
-        let root = Cursor::root(object);
-        let (metadata, spec) = (root.field("metadata"), root.field("spec"));
-        let signer = spec.field("signerName");
-        let prefix = metadata.field("generateName");
-        if !prefix.str().is_empty() {
-            let wrong = check_name(prefix.str(), signer.str(), NameRule::check_prefix);
-            wrong.into_iter().for_each(|why| errors.invalid(&prefix, why));
-        }
-        let name = metadata.field("name");
-        // The caller reports a name that is missing.
-        if !name.str().is_empty() {
-            let wrong = check_name(name.str(), signer.str(), NameRule::check);
-            wrong.into_iter().for_each(|why| errors.invalid(&name, why));
-        }
-        if !signer.str().is_empty() {
-            names::signer_name(&signer, errors);
-        }
-        let bundle = spec.field("trustBundle");
-        let old = write.old().and_then(|old| old.get("spec"));
-        // A stored bundle is not parsed again: newer parsers may refuse it.
-        if old.is_none_or(|old| old.get_str("trustBundle") != bundle.str()) {
-            check_bundle(&bundle, errors);
-        }
-        if old.is_some_and(|old| old.get_str("signerName") != signer.str()) {
-            errors.invalid_value(&signer, signer.str(), IMMUTABLE);
-        }
+    let name = metadata.field("name");
+    // The caller reports a name that is missing.
+    if !name.str().is_empty() {
+        let wrong = check_name(name.str(), signer.str(), NameRule::check);
+        wrong.into_iter().for_each(|why| errors.invalid(&name, why));
+    }
+    if !signer.str().is_empty() {
+        names::signer_name(&signer, errors);
+    }
+    let bundle = spec.field("trustBundle");
+    let old = write.old().and_then(|old| old.get("spec"));
+    // A stored bundle is not parsed again: newer parsers may refuse it.
+    if old.is_none_or(|old| old.get_str("trustBundle") != bundle.str()) {
+        check_bundle(&bundle, errors);
+    }
+    if old.is_some_and(|old| old.get_str("signerName") != signer.str()) {
+        errors.invalid_value(&signer, signer.str(), IMMUTABLE);
     }
 }
 

@@ -5,26 +5,22 @@ use crate::checks::pem::blocks;
 use crate::checks::update::{IMMUTABLE, same_of, separate_status};
 use crate::checks::{Report, conditions, go, names};
 use crate::prepare::{clear_status, keep_all_metadata};
-use crate::{BuiltinKind, Cursor, KindFacts, Operation, Subresource, Write};
+use crate::{Cursor, KindBehavior, KindFacts, Operation, Subresource, Write};
 use scantling_notation::{duration, timestamp};
 use scantling_value::{BadValue, ErrorKind, ErrorList, FieldError, Map, Value};
 use x509_parser::certificate::X509Certificate;
 use x509_parser::extensions::GeneralName;
 
 /// A request of a kubelet for a certificate of a pod.
-#[derive(Debug)]
-pub(super) struct PodCertificateRequest;
-
-const FACTS: KindFacts = KindFacts {
-    selectable: &[
-        "metadata.name",
-        "spec.nodeName",
-        "spec.podName",
-        "spec.signerName",
-    ],
-    unconditional_update: false,
-    status_keeps: &[&["metadata"], &["spec"]],
-    ..KindFacts::new("certificates.k8s.io", "PodCertificateRequest")
+pub(super) const KIND: KindBehavior = KindBehavior {
+    prepare,
+    validate,
+    ..KindBehavior::new(KindFacts {
+        selectable: &["spec.nodeName", "spec.podName", "spec.signerName"],
+        unconditional_update: false,
+        status_keeps: &[&["metadata"], &["spec"]],
+        ..KindFacts::new("certificates.k8s.io", "PodCertificateRequest")
+    })
 };
 
 const PACKAGE: &str = "certificates/v1";
@@ -41,29 +37,23 @@ const MAX_CHAIN: usize = 100 * 1024;
 const MINUTE: i64 = 60;
 const HOUR: i64 = 60 * MINUTE;
 
-impl BuiltinKind for PodCertificateRequest {
-    fn facts(&self) -> &'static KindFacts {
-        &FACTS
+fn prepare(object: &mut Map, write: &Write<'_>) {
+    separate_status(object, write);
+    if matches!(write.operation, Operation::Create) {
+        clear_status(object, (PACKAGE, SPEC));
     }
+    keep_all_metadata(object, write);
+}
 
-    fn prepare(&self, object: &mut Map, write: &Write<'_>) {
-        separate_status(object, write);
-        if matches!(write.operation, Operation::Create) {
-            clear_status(object, (PACKAGE, SPEC));
-        }
-        keep_all_metadata(object, write);
-    }
-
-    fn validate(&self, object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
-        let root = Cursor::root(object);
-        let spec = root.field("spec");
-        match (write.old(), write.subresource) {
-            (None, _) => check_spec(&spec, errors),
-            (Some(old), Subresource::Status) => check_status(&root, old, write.context.now, errors),
-            (Some(old), _) => {
-                if !same_of(PACKAGE, SPEC, spec.value(), old.get("spec")) {
-                    errors.invalid_value(&spec, go::structure(PACKAGE, SPEC, spec.value()), IMMUTABLE);
-                }
+fn validate(object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
+    let root = Cursor::root(object);
+    let spec = root.field("spec");
+    match (write.old(), write.subresource) {
+        (None, _) => check_spec(&spec, errors),
+        (Some(old), Subresource::Status) => check_status(&root, old, write.context.now, errors),
+        (Some(old), _) => {
+            if !same_of(PACKAGE, SPEC, spec.value(), old.get("spec")) {
+                errors.invalid_value(&spec, go::structure(PACKAGE, SPEC, spec.value()), IMMUTABLE);
             }
         }
     }

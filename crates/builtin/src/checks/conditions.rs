@@ -2,7 +2,7 @@
 
 use super::{Report, Rule, labels, names};
 use crate::Cursor;
-use scantling_value::{ErrorList, FieldError};
+use scantling_value::ErrorList;
 use std::collections::BTreeSet;
 
 const MAX_REASON: usize = 1024;
@@ -36,9 +36,7 @@ fn check_one(condition: &Cursor<'_, '_>, errors: &mut ErrorList) {
     let reason = condition.field("reason");
     Rule::RequiredForm(check_reason).check(&reason, errors);
     for (field, max) in [(reason, MAX_REASON), (condition.field("message"), MAX_MESSAGE)] {
-        if field.str().len() > max {
-            errors.push_with(|| FieldError::too_long(field.path(), max));
-        }
+        errors.max_bytes(&field, max);
     }
 }
 

@@ -3,7 +3,8 @@
 //! The table of API types names the gate of a field. A write drops such a field while its gate is disabled, unless the stored
 //! object uses a field of the same gate.
 
-use crate::Context;
+use crate::prepare::{StructName, object_if_set};
+use crate::{Context, Write};
 use scantling_apitypes::{FieldDef, GoType, TypeDef, TypeId, TypeTable};
 use scantling_value::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
@@ -138,6 +139,19 @@ pub(crate) fn drop_disabled(
     let is_disabled = |gates: &str| gates.split(',').any(|gate| !(context.enabled)(gate));
     let is_dropped = |gate: &str| is_disabled(gate) && !old.is_some_and(|old| uses(definition.id, old, gate));
     drop_from(definition.id, object, &is_dropped);
+}
+
+/// Drops the fields of disabled gates from a member of an object, such as its spec.
+pub(crate) fn drop_disabled_in(
+    object: &mut Map,
+    member: &str,
+    (package, name): StructName,
+    write: &Write<'_>,
+) {
+    let old = write.old().and_then(|old| old.get(member));
+    if let Some(part) = object_if_set(object, member) {
+        drop_disabled(package, name, part, old, &write.context);
+    }
 }
 
 fn drop_from(id: TypeId, object: &mut Map, is_dropped: &dyn Fn(&str) -> bool) {

@@ -44,7 +44,7 @@ pub(crate) fn template_of_objects(metadata: &Cursor<'_, '_>, errors: &mut ErrorL
 }
 
 /// Checks that a finalizer is a standard one or names a domain.
-pub(crate) fn qualified_finalizer(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
+pub fn qualified_finalizer(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
     let name = at.str();
     let is_standard = matches!(name, "kubernetes" | "orphan" | "foregroundDeletion");
     if !is_standard && !name.contains('/') {

@@ -90,21 +90,24 @@ pub(crate) fn topology_term<'v>(
     expressions
 }
 
-/// Beta labels of nodes and the stable labels that replaced them.
-const STABLE_LABELS: [(&str, &str); 5] = [
-    ("beta.kubernetes.io/arch", "kubernetes.io/arch"),
+/// Beta labels of nodes, the stable labels that replaced them, and the release since which the former are deprecated.
+const STABLE_LABELS: [(&str, &str, &str); 5] = [
+    ("beta.kubernetes.io/arch", "kubernetes.io/arch", "v1.14"),
     (
         "beta.kubernetes.io/instance-type",
         "node.kubernetes.io/instance-type",
+        "v1.17",
     ),
-    ("beta.kubernetes.io/os", "kubernetes.io/os"),
+    ("beta.kubernetes.io/os", "kubernetes.io/os", "v1.14"),
     (
         "failure-domain.beta.kubernetes.io/region",
         "topology.kubernetes.io/region",
+        "v1.17",
     ),
     (
         "failure-domain.beta.kubernetes.io/zone",
         "topology.kubernetes.io/zone",
+        "v1.17",
     ),
 ];
 
@@ -125,9 +128,8 @@ pub(crate) fn follow_stable_labels(affinity: &mut Value, new: &Value) {
             for (requirement, new) in items(term, list).iter_mut().zip(new.list(list)) {
                 let (before, after) = (requirement.get_str("key"), new.get_str("key"));
                 // UPSTREAM: a label without successor has the empty one.
-                let has_successor = STABLE_LABELS.iter().any(|(beta, _)| *beta == before);
-                let is_stable =
-                    STABLE_LABELS.contains(&(before, after)) || !has_successor && after.is_empty();
+                let successor = STABLE_LABELS.iter().find(|(beta, _, _)| *beta == before);
+                let is_stable = after == successor.map_or("", |(_, stable, _)| *stable);
                 if let Some(members) = requirement.as_object_mut().filter(|_| is_stable) {
                     members.insert("key", new.get_str("key").into());
                 }
@@ -137,33 +139,26 @@ pub(crate) fn follow_stable_labels(affinity: &mut Value, new: &Value) {
 }
 
 /// The deprecation message of a node label, if it is deprecated.
-pub(crate) fn deprecated_label(label: &str) -> Option<&'static str> {
-    Some(match label {
-        "beta.kubernetes.io/arch" => "deprecated since v1.14; use \"kubernetes.io/arch\" instead",
-        "beta.kubernetes.io/os" => "deprecated since v1.14; use \"kubernetes.io/os\" instead",
-        "failure-domain.beta.kubernetes.io/region" => {
-            "deprecated since v1.17; use \"topology.kubernetes.io/region\" instead"
-        }
-        "failure-domain.beta.kubernetes.io/zone" => {
-            "deprecated since v1.17; use \"topology.kubernetes.io/zone\" instead"
-        }
-        "beta.kubernetes.io/instance-type" => {
-            "deprecated since v1.17; use \"node.kubernetes.io/instance-type\" instead"
-        }
+pub(crate) fn deprecated_label(label: &str) -> Option<String> {
+    if let Some((_, stable, since)) = STABLE_LABELS.iter().find(|(beta, _, _)| *beta == label) {
+        return Some(format!("deprecated since {since}; use \"{stable}\" instead"));
+    }
+    let why = match label {
         "app.kubernetes.io/created-by" => "deprecated since v1.9",
         "scheduler.alpha.kubernetes.io/preferAvoidPods" => {
             "deprecated since v1.22; use Taints and Tolerations instead"
         }
         "node-role.kubernetes.io/master" => "use \"node-role.kubernetes.io/control-plane\" instead",
         _ => return None,
-    })
+    };
+    Some(why.to_owned())
 }
 
 /// Adds the warnings about deprecated labels in requirements (`matchExpressions`).
 pub(crate) fn warn_about_requirements(requirements: &Cursor<'_, '_>, warnings: &mut Vec<String>) {
     for requirement in requirements.items() {
         let key = requirement.field("key");
-        let warning = |why: &str| format!("{}: {} is {why}", key.path(), key.str());
+        let warning = |why| format!("{}: {} is {why}", key.path(), key.str());
         warnings.extend(deprecated_label(key.str()).map(warning));
     }
 }

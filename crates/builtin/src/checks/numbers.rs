@@ -77,3 +77,14 @@ pub(crate) fn at_most_100_percent(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
         errors.invalid(at, "must not be greater than 100%");
     }
 }
+
+/// The lifetime of a token in seconds, where it is set.
+pub(crate) fn token_seconds(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
+    let Some(seconds) = at.as_int() else { return };
+    if seconds < 600 {
+        errors.invalid(at, "may not specify a duration less than 10 minutes");
+    }
+    if seconds > 1 << 32 {
+        errors.invalid(at, "may not specify a duration larger than 2^32 seconds");
+    }
+}

@@ -33,6 +33,8 @@ pub(crate) enum Rule {
     Check(Check),
     /// A check of the value, where it is set.
     IfSet(Check),
+    /// The rules of the fields of a struct, where it is set.
+    Struct(&'static [(&'static str, Rule)]),
     /// A check of each element of a list.
     Each(Check),
 }
@@ -70,6 +72,7 @@ impl Rule {
             },
             Rule::Check(check) => check(at, errors),
             Rule::IfSet(check) if at.is_set() => check(at, errors),
+            Rule::Struct(rules) if at.is_set() => check_fields(rules, at, errors),
             Rule::Each(check) => at.items().for_each(|item| check(&item, errors)),
             Rule::Required
             | Rule::RequiredFor(_)
@@ -79,7 +82,8 @@ impl Rule {
             | Rule::Between(..)
             | Rule::Form(_)
             | Rule::FormIfSet(_)
-            | Rule::IfSet(_) => {}
+            | Rule::IfSet(_)
+            | Rule::Struct(_) => {}
         }
     }
 }

@@ -1,50 +1,44 @@
 //! ConfigMap.
 
 use crate::checks::Report;
-use crate::{BuiltinKind, Cursor, KindFacts, Write};
+use crate::{Cursor, KindBehavior, KindFacts, Write};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use scantling_notation::names;
 use scantling_value::{ErrorList, FieldError, Value};
 
 /// Configuration as keys and values.
-#[derive(Debug)]
-pub(super) struct ConfigMap;
-
-const FACTS: KindFacts = KindFacts {
-    validates_name_on_update: true,
-    ..KindFacts::new("", "ConfigMap")
+pub(super) const KIND: KindBehavior = KindBehavior {
+    validate,
+    ..KindBehavior::new(KindFacts {
+        validates_name_on_update: true,
+        ..KindFacts::new("", "ConfigMap")
+    })
 };
 
 /// The most bytes of all values of a ConfigMap or a Secret.
 pub(super) const MAX_SIZE: usize = 1 << 20;
 
-impl BuiltinKind for ConfigMap {
-    fn facts(&self) -> &'static KindFacts {
-        &FACTS
+fn validate(object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
+    check_immutable(object, write, &["data", "binaryData"], errors);
+    let root = Cursor::root(object);
+    let (data, binary) = (root.field("data"), root.field("binaryData"));
+    let mut size = 0;
+    for (key, value) in data.entries() {
+        check_key(key, &value, errors);
+        size += value.str().len();
+        if binary.map().is_some_and(|binary| binary.contains_key(key)) {
+            errors.invalid_value(&value, key, "duplicate of key present in binaryData");
+        }
     }
-
-    fn validate(&self, object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
-        check_immutable(object, write, &["data", "binaryData"], errors);
-        let root = Cursor::root(object);
-        let (data, binary) = (root.field("data"), root.field("binaryData"));
-        let mut size = 0;
-        for (key, value) in data.entries() {
-            check_key(key, &value, errors);
-            size += value.str().len();
-            if binary.map().is_some_and(|binary| binary.contains_key(key)) {
-                errors.invalid_value(&value, key, "duplicate of key present in binaryData");
-            }
-        }
-        for (key, value) in binary.entries() {
-            check_key(key, &value, errors);
-            // Decoding has refused values that are not base64.
-            size += BASE64_STANDARD.decode(value.str()).map_or(0, |bytes| bytes.len());
-        }
-        if size > MAX_SIZE {
-            // The empty path says that the error is about the whole object.
-            errors.push_with(|| FieldError::too_long(root.field("").path(), MAX_SIZE));
-        }
+    for (key, value) in binary.entries() {
+        check_key(key, &value, errors);
+        // Decoding has refused values that are not base64.
+        size += BASE64_STANDARD.decode(value.str()).map_or(0, |bytes| bytes.len());
+    }
+    if size > MAX_SIZE {
+        // The empty path says that the error is about the whole object.
+        errors.push_with(|| FieldError::too_long(root.field("").path(), MAX_SIZE));
     }
 }
 

@@ -4,18 +4,20 @@ use crate::checks::defaults::set_if_empty;
 use crate::checks::update::same_of;
 use crate::checks::{Report, Rule, check_fields, ip, names, numbers};
 use crate::prepare::objects_in;
-use crate::{BuiltinKind, Context, Cursor, KindFacts, Write};
+use crate::{Context, Cursor, KindBehavior, KindFacts, Write};
 use scantling_value::{ErrorList, Map, Value};
 use std::collections::BTreeSet;
 
 /// The endpoints of a service.
-#[derive(Debug)]
-pub(super) struct Endpoints;
-
-const FACTS: KindFacts = KindFacts {
-    creates_on_update: true,
-    validates_name_on_update: true,
-    ..KindFacts::new("", "Endpoints")
+pub(super) const KIND: KindBehavior = KindBehavior {
+    default,
+    validate,
+    warn,
+    ..KindBehavior::new(KindFacts {
+        creates_on_update: true,
+        validates_name_on_update: true,
+        ..KindFacts::new("", "Endpoints")
+    })
 };
 
 const PROTOCOLS: &[&str] = &["SCTP", "TCP", "UDP"];
@@ -38,46 +40,40 @@ const PORT: &[(&str, Rule)] = &[
     ("appProtocol", Rule::FormIfSet(names::label_key)),
 ];
 
-impl BuiltinKind for Endpoints {
-    fn facts(&self) -> &'static KindFacts {
-        &FACTS
-    }
-
-    fn default(&self, object: &mut Map, _context: &Context<'_>) {
-        for subset in objects_in(object, "subsets") {
-            for port in objects_in(subset, "ports") {
-                set_if_empty(port, "protocol", "TCP");
-            }
+fn default(object: &mut Map, _context: &Context<'_>) {
+    for subset in objects_in(object, "subsets") {
+        for port in objects_in(subset, "ports") {
+            set_if_empty(port, "protocol", "TCP");
         }
     }
+}
 
-    fn validate(&self, object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
-        let subsets = |v: &Value| v.list("subsets").to_vec();
-        // Older versions accepted more, so that subsets are only checked if they change.
-        if let Some(old) = write.old() {
-            let (new, old) = (subsets(object), subsets(old));
-            let same = |(a, b): (&Value, &Value)| same_of("core/v1", "EndpointSubset", Some(a), Some(b));
-            if new.len() == old.len() && new.iter().zip(&old).all(same) {
-                return;
-            }
-        }
-        let root = Cursor::root(object);
-        root.field("subsets")
-            .items()
-            .for_each(|s| check_subset(&s, errors));
-    }
-
-    fn warn(&self, object: &Value, _write: &Write<'_>, warnings: &mut Vec<String>) {
-        if object.str_at(["metadata", "labels", MANAGED_BY.0]) == MANAGED_BY.1 {
+fn validate(object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
+    let subsets = |v: &Value| v.list("subsets").to_vec();
+    // Older versions accepted more, so that subsets are only checked if they change.
+    if let Some(old) = write.old() {
+        let (new, old) = (subsets(object), subsets(old));
+        let same = |(a, b): (&Value, &Value)| same_of("core/v1", "EndpointSubset", Some(a), Some(b));
+        if new.len() == old.len() && new.iter().zip(&old).all(same) {
             return;
         }
-        let root = Cursor::root(object);
-        for subset in root.field("subsets").items() {
-            for list in ADDRESS_LISTS {
-                for address in subset.field(list).items() {
-                    let address = address.field("ip");
-                    warnings.extend(ip::warning(address.path(), address.str()));
-                }
+    }
+    let root = Cursor::root(object);
+    root.field("subsets")
+        .items()
+        .for_each(|s| check_subset(&s, errors));
+}
+
+fn warn(object: &Value, _write: &Write<'_>, warnings: &mut Vec<String>) {
+    if object.str_at(["metadata", "labels", MANAGED_BY.0]) == MANAGED_BY.1 {
+        return;
+    }
+    let root = Cursor::root(object);
+    for subset in root.field("subsets").items() {
+        for list in ADDRESS_LISTS {
+            for address in subset.field(list).items() {
+                let address = address.field("ip");
+                warnings.extend(ip::warning(address.path(), address.str()));
             }
         }
     }

@@ -4,24 +4,44 @@
 use crate::checks::metadata::qualified_finalizer;
 use crate::checks::update::IMMUTABLE;
 use crate::checks::{Report, Rule};
-use crate::{BuiltinKind, Cursor, GarbageCollection, KindFacts, Operation, Write};
+use crate::{Cursor, GarbageCollection, KindBehavior, KindFacts, Operation, Write};
 use scantling_notation::names;
 use scantling_schema::meta::{self, NameRule, Scope};
 use scantling_value::{BadValue, ErrorList, FieldError, Map, Path, Value};
 
 /// An event of the core group.
-#[derive(Debug)]
-pub(crate) struct Event;
+pub(crate) const EVENT: KindBehavior = KindBehavior {
+    validate: |object, _, errors| check(&Cursor::root(object), "reportingComponent", errors),
+    selectable_field: selectable_field_event,
+    ..KindBehavior::new(FACTS)
+};
 
 /// An event of the group `events.k8s.io`. Its hub form is the event of the core group.
-#[derive(Debug)]
-pub(crate) struct RegardingEvent;
+pub(crate) const REGARDING_EVENT: KindBehavior = KindBehavior {
+    validate: validate_regarding_event,
+    version_to_hub: version_to_hub_regarding_event,
+    hub_to_version: hub_to_version_regarding_event,
+    ..KindBehavior::new(KindFacts {
+        group: "events.k8s.io",
+        selectable: &[
+            "regarding.kind",
+            "regarding.namespace",
+            "regarding.name",
+            "regarding.uid",
+            "regarding.apiVersion",
+            "regarding.resourceVersion",
+            "regarding.fieldPath",
+            "reason",
+            "reportingController",
+            "type",
+        ],
+        ..FACTS
+    })
+};
 
 const FACTS: KindFacts = KindFacts {
     names: NameRule::PathSegment,
     selectable: &[
-        "metadata.name",
-        "metadata.namespace",
         "involvedObject.kind",
         "involvedObject.namespace",
         "involvedObject.name",
@@ -41,25 +61,6 @@ const FACTS: KindFacts = KindFacts {
     // kube-apiserver keeps events out of its watch cache.
     is_cached: false,
     ..KindFacts::new("", "Event")
-};
-
-const REGARDING_FACTS: KindFacts = KindFacts {
-    group: "events.k8s.io",
-    selectable: &[
-        "metadata.name",
-        "metadata.namespace",
-        "regarding.kind",
-        "regarding.namespace",
-        "regarding.name",
-        "regarding.uid",
-        "regarding.apiVersion",
-        "regarding.resourceVersion",
-        "regarding.fieldPath",
-        "reason",
-        "reportingController",
-        "type",
-    ],
-    ..FACTS
 };
 
 /// The fields that have two names: that of the core group, and that of `events.k8s.io`.
@@ -86,69 +87,53 @@ fn rename(event: &mut Map, names: [(&str, &'static str); 7]) {
     }
 }
 
-impl BuiltinKind for Event {
-    fn facts(&self) -> &'static KindFacts {
-        &FACTS
-    }
+fn selectable_field_event(object: &Value, field: &str) -> String {
+    let text = |field: &str| object.at(field.split('.')).and_then(Value::as_str);
+    let found = match field {
+        // New-style events have no source; the reporting component replaces it.
+        "source" => text("source.component").or_else(|| text("reportingComponent")),
+        field => text(field),
+    };
+    found.unwrap_or_default().to_owned()
+}
 
-    fn validate(&self, object: &Value, _write: &Write<'_>, errors: &mut ErrorList) {
-        check(&Cursor::root(object), "reportingComponent", errors);
-    }
-
-    fn selectable_field(&self, object: &Value, field: &str) -> String {
-        let text = |field: &str| object.at(field.split('.')).and_then(Value::as_str);
-        let found = match field {
-            // New-style events have no source; the reporting component replaces it.
-            "source" => text("source.component").or_else(|| text("reportingComponent")),
-            field => text(field),
-        };
-        found.unwrap_or_default().to_owned()
+fn validate_regarding_event(object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
+    let root = Cursor::root(object);
+    check(&root, "reportingController", errors);
+    match write.operation {
+        Operation::Create => {
+            let at = Path::ROOT.field("metadata");
+            let metadata = object.get("metadata");
+            let names = NameRule::Subdomain;
+            errors.extend(meta::check_new(metadata, Scope::Namespaced, names, &at));
+            check_finalizers(&root, errors);
+            check_series(&root, errors);
+            check_style(&root, errors);
+        }
+        Operation::Update(old) => {
+            check_finalizers(&root, errors);
+            if object.get("series") != old.get("series") {
+                check_series(&root, errors);
+            }
+            check_unchanged(old, object, errors);
+        }
     }
 }
 
-impl BuiltinKind for RegardingEvent {
-    fn facts(&self) -> &'static KindFacts {
-        &REGARDING_FACTS
+fn version_to_hub_regarding_event(_version: &str, mut object: Value) -> Value {
+    if let Some(event) = object.as_object_mut() {
+        rename_to_hub(event);
+        event.insert("apiVersion", "v1".into());
     }
+    object
+}
 
-    fn validate(&self, object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
-        let root = Cursor::root(object);
-        check(&root, "reportingController", errors);
-        match write.operation {
-            Operation::Create => {
-                let at = Path::ROOT.field("metadata");
-                let metadata = object.get("metadata");
-                let names = NameRule::Subdomain;
-                errors.extend(meta::check_new(metadata, Scope::Namespaced, names, &at));
-                check_finalizers(&root, errors);
-                check_series(&root, errors);
-                check_style(&root, errors);
-            }
-            Operation::Update(old) => {
-                check_finalizers(&root, errors);
-                if object.get("series") != old.get("series") {
-                    check_series(&root, errors);
-                }
-                check_unchanged(old, object, errors);
-            }
-        }
+fn hub_to_version_regarding_event(_version: &str, mut object: Value) -> Value {
+    if let Some(event) = object.as_object_mut() {
+        rename(event, NAMES);
+        event.insert("apiVersion", "events.k8s.io/v1".into());
     }
-
-    fn version_to_hub(&self, _version: &str, mut object: Value) -> Value {
-        if let Some(event) = object.as_object_mut() {
-            rename_to_hub(event);
-            event.insert("apiVersion", "v1".into());
-        }
-        object
-    }
-
-    fn hub_to_version(&self, _version: &str, mut object: Value) -> Value {
-        if let Some(event) = object.as_object_mut() {
-            rename(event, NAMES);
-            event.insert("apiVersion", "events.k8s.io/v1".into());
-        }
-        object
-    }
+    object
 }
 
 /// Rules for all events. An event with an `eventTime` is of the new style and must meet more of them.

@@ -3,20 +3,22 @@
 use crate::checks::defaults::round_list;
 use crate::checks::{Report, names, resources};
 use crate::prepare::{forget_empty_list, object_if_set, object_in, objects_in};
-use crate::{BuiltinKind, Context, Cursor, KindFacts, Write};
+use crate::{Context, Cursor, KindBehavior, KindFacts, Write};
 use scantling_notation::quantity::Quantity;
 use scantling_value::{ErrorList, Map, Value};
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
 /// Limits and defaults for the resources of pods and claims.
-#[derive(Debug)]
-pub(super) struct LimitRange;
-
-const FACTS: KindFacts = KindFacts {
-    creates_on_update: true,
-    validates_name_on_update: true,
-    ..KindFacts::new("", "LimitRange")
+pub(super) const KIND: KindBehavior = KindBehavior {
+    default,
+    prepare,
+    validate,
+    ..KindBehavior::new(KindFacts {
+        creates_on_update: true,
+        validates_name_on_update: true,
+        ..KindFacts::new("", "LimitRange")
+    })
 };
 
 /// The largest amount whose thousandths fit into 64 bits.
@@ -32,43 +34,37 @@ fn name_by_uid(object: &mut Map) {
     }
 }
 
-impl BuiltinKind for LimitRange {
-    fn facts(&self) -> &'static KindFacts {
-        &FACTS
-    }
-
-    fn default(&self, object: &mut Map, _context: &Context<'_>) {
-        if let Some(spec) = object_if_set(object, "spec") {
-            for limit in objects_in(spec, "limits") {
-                for amounts in ["max", "min", "default", "defaultRequest", "maxLimitRequestRatio"] {
-                    round_list(limit.get_mut(amounts));
-                }
-                if limit.get_str("type") == "Container" {
-                    default_container(limit);
-                }
+fn default(object: &mut Map, _context: &Context<'_>) {
+    if let Some(spec) = object_if_set(object, "spec") {
+        for limit in objects_in(spec, "limits") {
+            for amounts in ["max", "min", "default", "defaultRequest", "maxLimitRequestRatio"] {
+                round_list(limit.get_mut(amounts));
+            }
+            if limit.get_str("type") == "Container" {
+                default_container(limit);
             }
         }
     }
+}
 
-    fn prepare(&self, object: &mut Map, write: &Write<'_>) {
-        if write.old().is_none() {
-            name_by_uid(object);
-        }
-        if let Some(spec) = object_if_set(object, "spec") {
-            forget_empty_list(spec, "limits");
-        }
+fn prepare(object: &mut Map, write: &Write<'_>) {
+    if write.old().is_none() {
+        name_by_uid(object);
     }
+    if let Some(spec) = object_if_set(object, "spec") {
+        forget_empty_list(spec, "limits");
+    }
+}
 
-    fn validate(&self, object: &Value, _write: &Write<'_>, errors: &mut ErrorList) {
-        let mut seen = BTreeSet::new();
-        let root = Cursor::root(object);
-        let spec = root.field("spec");
-        for limit in spec.field("limits").items() {
-            let kind = limit.field("type");
-            check_type(&kind, errors);
-            errors.unique(&mut seen, &kind);
-            check_limit(&limit, errors);
-        }
+fn validate(object: &Value, _write: &Write<'_>, errors: &mut ErrorList) {
+    let mut seen = BTreeSet::new();
+    let root = Cursor::root(object);
+    let spec = root.field("spec");
+    for limit in spec.field("limits").items() {
+        let kind = limit.field("type");
+        check_type(&kind, errors);
+        errors.unique(&mut seen, &kind);
+        check_limit(&limit, errors);
     }
 }
 

@@ -4,94 +4,89 @@ use crate::checks::metadata::qualified_finalizer;
 use crate::checks::update::keep;
 use crate::checks::{Report, Rule};
 use crate::prepare::{object_in, set_default_text};
-use crate::{BuiltinKind, Context, Cursor, KindFacts, Operation, Subresource, Write};
+use crate::{Context, Cursor, KindBehavior, KindFacts, Operation, Subresource, Write};
 use scantling_notation::names;
-use scantling_schema::meta::{NameRule, Scope};
+use scantling_schema::meta::NameRule;
 use scantling_value::{ErrorList, FieldError, Map, Value};
 
 /// A scope for the names of other objects.
-#[derive(Debug)]
-pub(super) struct Namespace;
-
-const FACTS: KindFacts = KindFacts {
-    scope: Scope::Cluster,
-    names: NameRule::Label,
-    selectable: &["metadata.name", "status.phase"],
-    delete_returns_object: true,
-    validates_name_on_update: true,
-    ..KindFacts::new("", "Namespace")
+pub(super) const KIND: KindBehavior = KindBehavior {
+    default,
+    prepare,
+    validate,
+    ..KindBehavior::new(KindFacts {
+        names: NameRule::Label,
+        selectable: &["status.phase"],
+        delete_returns_object: true,
+        validates_name_on_update: true,
+        ..KindFacts::new("", "Namespace")
+    })
 };
 
 /// The finalizer that every Namespace has.
 const KUBERNETES: &str = "kubernetes";
 
-impl BuiltinKind for Namespace {
-    fn facts(&self) -> &'static KindFacts {
-        &FACTS
+fn default(namespace: &mut Map, _context: &Context<'_>) {
+    if let Some(status) = object_in(namespace, "status") {
+        set_default_text(status, "phase", "Active");
     }
-
-    fn default(&self, namespace: &mut Map, _context: &Context<'_>) {
-        if let Some(status) = object_in(namespace, "status") {
-            set_default_text(status, "phase", "Active");
-        }
-        // Every Namespace has its name as a label, so that selectors find it.
-        if let Some(metadata) = object_in(namespace, "metadata")
-            && let Some(name @ Value::String(_)) = metadata.get("name").cloned()
-            && let Some(labels) = object_in(metadata, "labels")
-        {
-            labels.insert("kubernetes.io/metadata.name", name);
-        }
+    // Every Namespace has its name as a label, so that selectors find it.
+    if let Some(metadata) = object_in(namespace, "metadata")
+        && let Some(name @ Value::String(_)) = metadata.get("name").cloned()
+        && let Some(labels) = object_in(metadata, "labels")
+    {
+        labels.insert("kubernetes.io/metadata.name", name);
     }
+}
 
-    fn prepare(&self, namespace: &mut Map, write: &Write<'_>) {
-        match (write.operation, write.subresource) {
-            (Operation::Create, _) => {
-                namespace.remove("status");
-                if let Some(spec) = object_in(namespace, "spec") {
-                    let finalizers = spec.get_or_insert_with("finalizers", || Value::Array(Vec::new()));
-                    if finalizers.is_null() {
-                        *finalizers = Value::Array(Vec::new());
-                    }
-                    if let Some(finalizers) = finalizers.as_array_mut()
-                        && !finalizers.iter().any(|f| f.as_str() == Some(KUBERNETES))
-                    {
-                        finalizers.push(KUBERNETES.into());
-                    }
+fn prepare(namespace: &mut Map, write: &Write<'_>) {
+    match (write.operation, write.subresource) {
+        (Operation::Create, _) => {
+            namespace.remove("status");
+            if let Some(spec) = object_in(namespace, "spec") {
+                let finalizers = spec.get_or_insert_with("finalizers", || Value::Array(Vec::new()));
+                if finalizers.is_null() {
+                    *finalizers = Value::Array(Vec::new());
                 }
-                // A name that the server generated becomes a label after validation, which refuses the name only.
-                let name = namespace
-                    .get("metadata")
-                    .map_or("", |metadata| metadata.get_str("name"));
-                if names::label_value(name).is_empty() {
-                    self.default(namespace, &write.context);
+                if let Some(finalizers) = finalizers.as_array_mut()
+                    && !finalizers.iter().any(|f| f.as_str() == Some(KUBERNETES))
+                {
+                    finalizers.push(KUBERNETES.into());
                 }
             }
-            (Operation::Update(old), Subresource::Status) => keep(namespace, old, "spec"),
-            (Operation::Update(old), Subresource::Finalize) => keep(namespace, old, "status"),
-            (Operation::Update(old), _) => {
-                keep(namespace, old, "spec");
-                keep(namespace, old, "status");
+            // A name that the server generated becomes a label after validation, which refuses the name only.
+            let name = namespace
+                .get("metadata")
+                .map_or("", |metadata| metadata.get_str("name"));
+            if names::label_value(name).is_empty() {
+                default(namespace, &write.context);
             }
+        }
+        (Operation::Update(old), Subresource::Status) => keep(namespace, old, "spec"),
+        (Operation::Update(old), Subresource::Finalize) => keep(namespace, old, "status"),
+        (Operation::Update(old), _) => {
+            keep(namespace, old, "spec");
+            keep(namespace, old, "status");
         }
     }
+}
 
-    fn validate(&self, object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
-        let root = Cursor::root(object);
-        let spec = root.field("spec");
-        let finalizers = spec.field("finalizers");
-        match (write.operation, write.subresource) {
-            // On a create, errors name the list, not the element.
-            (Operation::Create, _) => {
-                for finalizer in finalizers.items() {
-                    check_finalizer(&finalizer.with_path(*finalizers.path()), errors);
-                }
+fn validate(object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
+    let root = Cursor::root(object);
+    let spec = root.field("spec");
+    let finalizers = spec.field("finalizers");
+    match (write.operation, write.subresource) {
+        // On a create, errors name the list, not the element.
+        (Operation::Create, _) => {
+            for finalizer in finalizers.items() {
+                check_finalizer(&finalizer.with_path(*finalizers.path()), errors);
             }
-            (_, Subresource::Finalize) => {
-                Rule::Each(check_finalizer).check(&finalizers, errors);
-            }
-            (_, Subresource::Status) => check_phase(&root, errors),
-            _ => {}
         }
+        (_, Subresource::Finalize) => {
+            Rule::Each(check_finalizer).check(&finalizers, errors);
+        }
+        (_, Subresource::Status) => check_phase(&root, errors),
+        _ => {}
     }
 }
 

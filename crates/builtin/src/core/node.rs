@@ -5,8 +5,7 @@ use crate::checks::gates::drop_disabled;
 use crate::checks::update::keep;
 use crate::checks::{Report, Rule, check_fields, go, ip, labels, names, numbers, resources, tolerations};
 use crate::prepare::{object_if_set, object_in, set_default};
-use crate::{BuiltinKind, Context, Cursor, KindFacts, Operation, Subresource, Write};
-use scantling_schema::meta::Scope;
+use crate::{Context, Cursor, KindBehavior, KindFacts, Operation, Subresource, Write};
 use scantling_value::{ErrorKind, ErrorList, FieldError, Limits, Map, Value, go as go_text, json};
 use std::collections::BTreeSet;
 
@@ -17,106 +16,103 @@ const TAINTS: &str = "scheduler.alpha.kubernetes.io/taints";
 const AVOID_PODS: &str = "scheduler.alpha.kubernetes.io/preferAvoidPods";
 
 /// Nodes.
-#[derive(Debug)]
-pub(crate) struct Node;
-
-static FACTS: KindFacts = KindFacts {
-    scope: Scope::Cluster,
-    selectable: &["metadata.name", "spec.unschedulable"],
-    validates_name_on_update: true,
-    ..KindFacts::new("", "Node")
+pub(crate) const KIND: KindBehavior = KindBehavior {
+    default,
+    prepare,
+    validate,
+    warn,
+    selectable_field,
+    ..KindBehavior::new(KindFacts {
+        selectable: &["spec.unschedulable"],
+        validates_name_on_update: true,
+        ..KindFacts::new("", "Node")
+    })
 };
 
-impl BuiltinKind for Node {
-    fn facts(&self) -> &'static KindFacts {
-        &FACTS
+fn default(object: &mut Map, _context: &Context<'_>) {
+    if let Some(spec) = object_if_set(object, "spec") {
+        unite_cidrs(spec);
     }
-
-    fn default(&self, object: &mut Map, _context: &Context<'_>) {
-        if let Some(spec) = object_if_set(object, "spec") {
-            unite_cidrs(spec);
-        }
-        if let Some(status) = object_if_set(object, "status") {
-            round_list(status.get_mut("capacity"));
-            round_list(status.get_mut("allocatable"));
-            if let Some(capacity) = status.get("capacity").cloned() {
-                set_default(status, "allocatable", capacity);
-            }
+    if let Some(status) = object_if_set(object, "status") {
+        round_list(status.get_mut("capacity"));
+        round_list(status.get_mut("allocatable"));
+        if let Some(capacity) = status.get("capacity").cloned() {
+            set_default(status, "allocatable", capacity);
         }
     }
+}
 
-    fn prepare(&self, object: &mut Map, write: &Write<'_>) {
-        match (write.operation, write.subresource) {
-            (Operation::Create, _) => {
-                // The feature is removed: only stored nodes keep these fields.
-                for (part, field) in [("spec", "configSource"), ("status", "config")] {
-                    if let Some(part) = object_if_set(object, part) {
-                        part.remove(field);
-                    }
-                }
-            }
-            (Operation::Update(old), Subresource::Status) => {
-                keep(object, old, "spec");
-                if old.at(["status", "config"]).is_none()
-                    && let Some(status) = object_if_set(object, "status")
-                {
-                    status.remove("config");
-                }
-                return;
-            }
-            (Operation::Update(old), _) => {
-                keep(object, old, "status");
-                if old.at(["spec", "configSource"]).is_none()
-                    && let Some(spec) = object_if_set(object, "spec")
-                {
-                    spec.remove("configSource");
+fn prepare(object: &mut Map, write: &Write<'_>) {
+    match (write.operation, write.subresource) {
+        (Operation::Create, _) => {
+            // The feature is removed: only stored nodes keep these fields.
+            for (part, field) in [("spec", "configSource"), ("status", "config")] {
+                if let Some(part) = object_if_set(object, part) {
+                    part.remove(field);
                 }
             }
         }
-        for (part, ty) in [("spec", "NodeSpec"), ("status", "NodeStatus")] {
-            let old = write.old().and_then(|old| old.get(part));
-            if let Some(members) = object_in(object, part) {
-                drop_disabled("core/v1", ty, members, old, &write.context);
+        (Operation::Update(old), Subresource::Status) => {
+            keep(object, old, "spec");
+            if old.at(["status", "config"]).is_none()
+                && let Some(status) = object_if_set(object, "status")
+            {
+                status.remove("config");
             }
-        }
-    }
-
-    fn validate(&self, object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
-        let root = Cursor::root(object);
-        if write.subresource != Subresource::Status {
-            check_node(&root, errors);
-        }
-        if let Operation::Update(old) = write.operation {
-            check_update(&root, old, errors);
-        }
-    }
-
-    fn warn(&self, object: &Value, write: &Write<'_>, warnings: &mut Vec<String>) {
-        if write.subresource == Subresource::Status {
             return;
         }
-        let root = Cursor::root(object);
-        let spec = root.field("spec");
-        if spec.field("configSource").is_set() {
-            warnings.push("spec.configSource: the feature is removed".to_owned());
-        }
-        if !spec.field("externalID").str().is_empty() {
-            let text = "spec.externalID: this field is deprecated, and is unused by Kubernetes";
-            warnings.push(text.to_owned());
-        }
-        for cidr in spec.field("podCIDRs").items() {
-            ip::cidr_warnings(cidr.path(), cidr.str(), warnings);
+        (Operation::Update(old), _) => {
+            keep(object, old, "status");
+            if old.at(["spec", "configSource"]).is_none()
+                && let Some(spec) = object_if_set(object, "spec")
+            {
+                spec.remove("configSource");
+            }
         }
     }
-
-    fn selectable_field(&self, object: &Value, field: &str) -> String {
-        match field {
-            "spec.unschedulable" => {
-                let flag = object.at(["spec", "unschedulable"]).and_then(Value::as_bool);
-                flag.unwrap_or(false).to_string()
-            }
-            field => object.str_at(field.split('.')).to_owned(),
+    for (part, ty) in [("spec", "NodeSpec"), ("status", "NodeStatus")] {
+        let old = write.old().and_then(|old| old.get(part));
+        if let Some(members) = object_in(object, part) {
+            drop_disabled("core/v1", ty, members, old, &write.context);
         }
+    }
+}
+
+fn validate(object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
+    let root = Cursor::root(object);
+    if write.subresource != Subresource::Status {
+        check_node(&root, errors);
+    }
+    if let Operation::Update(old) = write.operation {
+        check_update(&root, old, errors);
+    }
+}
+
+fn warn(object: &Value, write: &Write<'_>, warnings: &mut Vec<String>) {
+    if write.subresource == Subresource::Status {
+        return;
+    }
+    let root = Cursor::root(object);
+    let spec = root.field("spec");
+    if spec.field("configSource").is_set() {
+        warnings.push("spec.configSource: the feature is removed".to_owned());
+    }
+    if !spec.field("externalID").str().is_empty() {
+        let text = "spec.externalID: this field is deprecated, and is unused by Kubernetes";
+        warnings.push(text.to_owned());
+    }
+    for cidr in spec.field("podCIDRs").items() {
+        ip::cidr_warnings(cidr.path(), cidr.str(), warnings);
+    }
+}
+
+fn selectable_field(object: &Value, field: &str) -> String {
+    match field {
+        "spec.unschedulable" => {
+            let flag = object.at(["spec", "unschedulable"]).and_then(Value::as_bool);
+            flag.unwrap_or(false).to_string()
+        }
+        field => object.str_at(field.split('.')).to_owned(),
     }
 }
 

@@ -6,24 +6,25 @@ use super::persistent_volume_claim::{
     BETA_CLASS_ANNOTATION, VOLUME_MODES, check_access_modes, check_basic_amount,
 };
 use crate::checks::defaults::{round_list, set_if_empty};
+use crate::checks::gates::drop_disabled_in;
 use crate::checks::labels::{Values, has_invalid_value};
 use crate::checks::update::{IMMUTABLE, immutable, keep, same_of};
 use crate::checks::{Report, Rule, diff, go, names, nodes, resources};
 use crate::prepare::{object_in, set_default};
-use crate::{BuiltinKind, Context, Cursor, KindFacts, Operation, Subresource, Write};
-use scantling_schema::meta::Scope;
+use crate::{Context, Cursor, KindBehavior, KindFacts, Operation, Subresource, Write};
 use scantling_value::{ErrorKind, ErrorList, FieldError, Map, Value};
 
 /// A persistent volume.
-#[derive(Debug)]
-pub(super) struct PersistentVolume;
-
-const FACTS: KindFacts = KindFacts {
-    scope: Scope::Cluster,
-    selectable: &["metadata.name"],
-    delete_returns_object: true,
-    validates_name_on_update: true,
-    ..KindFacts::new("", "PersistentVolume")
+pub(super) const KIND: KindBehavior = KindBehavior {
+    default,
+    prepare,
+    validate,
+    warn: warn_persistent_volume,
+    ..KindBehavior::new(KindFacts {
+        delete_returns_object: true,
+        validates_name_on_update: true,
+        ..KindFacts::new("", "PersistentVolume")
+    })
 };
 
 const RECLAIM_POLICIES: &[&str] = &["Delete", "Recycle", "Retain"];
@@ -32,67 +33,53 @@ const INLINE: &str = "may not be specified in the context of inline volumes";
 /// The annotation that had mount options before there was a field for them.
 const MOUNT_OPTIONS: &str = "volume.beta.kubernetes.io/mount-options";
 
-impl BuiltinKind for PersistentVolume {
-    fn facts(&self) -> &'static KindFacts {
-        &FACTS
+fn default(object: &mut Map, _context: &Context<'_>) {
+    if let Some(status) = object_in(object, "status") {
+        set_if_empty(status, "phase", "Pending");
     }
-
-    fn default(&self, object: &mut Map, _context: &Context<'_>) {
-        if let Some(status) = object_in(object, "status") {
-            set_if_empty(status, "phase", "Pending");
-        }
-        if let Some(spec) = object_in(object, "spec") {
-            set_if_empty(spec, "persistentVolumeReclaimPolicy", "Retain");
-            set_default(spec, "volumeMode", "Filesystem");
-            round_list(spec.get_mut("capacity"));
-            sources::set_defaults(spec);
-        }
+    if let Some(spec) = object_in(object, "spec") {
+        set_if_empty(spec, "persistentVolumeReclaimPolicy", "Retain");
+        set_default(spec, "volumeMode", "Filesystem");
+        round_list(spec.get_mut("capacity"));
+        sources::set_defaults(spec);
     }
+}
 
-    fn prepare(&self, object: &mut Map, write: &Write<'_>) {
-        match (write.operation, write.subresource) {
-            (Operation::Update(old), Subresource::Status) => {
-                keep(object, old, "spec");
-                keep_transition_time(object, old, write.context.now);
-            }
-            (Operation::Update(old), _) => keep(object, old, "status"),
-            (Operation::Create, _) => {
-                let status = Map::from_iter([
-                    ("lastPhaseTransitionTime", Value::from(write.context.now)),
-                    ("phase", Value::from("Pending")),
-                ]);
-                object.insert("status", status.into());
-            }
+fn prepare(object: &mut Map, write: &Write<'_>) {
+    match (write.operation, write.subresource) {
+        (Operation::Update(old), Subresource::Status) => {
+            keep(object, old, "spec");
+            keep_transition_time(object, old, write.context.now);
         }
-        let class = ["spec", "volumeAttributesClassName"];
-        let is_stored = write
-            .old()
-            .and_then(|o| o.at(class))
-            .is_some_and(|v| !v.is_null());
-        let is_dropped = !is_stored && !(write.context.enabled)("VolumeAttributesClass");
-        if let Some(spec) = object_in(object, "spec").filter(|_| is_dropped) {
-            spec.remove("volumeAttributesClassName");
+        (Operation::Update(old), _) => keep(object, old, "status"),
+        (Operation::Create, _) => {
+            let status = Map::from_iter([
+                ("lastPhaseTransitionTime", Value::from(write.context.now)),
+                ("phase", Value::from("Pending")),
+            ]);
+            object.insert("status", status.into());
         }
     }
+    drop_disabled_in(object, "spec", ("core/v1", "PersistentVolumeSpec"), write);
+}
 
-    fn validate(&self, object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
-        if write.subresource == Subresource::Status {
-            return;
-        }
-        let root = Cursor::root(object);
-        let spec = root.field("spec");
-        let name = object.str_at(["metadata", "name"]);
-        check_spec(&spec, name, write, errors);
-        check_mount_options(&root, errors);
-        if let Some(old) = write.old() {
-            check_update(&root, old, write, errors);
-        }
+fn validate(object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
+    if write.subresource == Subresource::Status {
+        return;
     }
+    let root = Cursor::root(object);
+    let spec = root.field("spec");
+    let name = object.str_at(["metadata", "name"]);
+    check_spec(&spec, name, write, errors);
+    check_mount_options(&root, errors);
+    if let Some(old) = write.old() {
+        check_update(&root, old, write, errors);
+    }
+}
 
-    fn warn(&self, object: &Value, write: &Write<'_>, warnings: &mut Vec<String>) {
-        if write.subresource != Subresource::Status {
-            warn(object, warnings);
-        }
+fn warn_persistent_volume(object: &Value, write: &Write<'_>, warnings: &mut Vec<String>) {
+    if write.subresource != Subresource::Status {
+        warn(object, warnings);
     }
 }
 

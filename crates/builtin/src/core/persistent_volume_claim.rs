@@ -1,24 +1,27 @@
 //! Persistent volume claims.
 
 use crate::checks::defaults::{round_list, round_requirements, set_if_empty};
+use crate::checks::gates::drop_disabled_in;
 use crate::checks::labels::{self, Values};
 use crate::checks::resources::{self, is_native, quantity};
 use crate::checks::update::{immutable, keep, same_of};
 use crate::checks::{Report, Rule, diff, names};
 use crate::prepare::{object_in, set_default};
-use crate::{BuiltinKind, Context, Cursor, KindFacts, Operation, Subresource, Write};
+use crate::{Context, Cursor, KindBehavior, KindFacts, Operation, Subresource, Write};
 use scantling_notation::quantity::Quantity;
 use scantling_value::{ErrorList, FieldError, Map, Value};
 
 /// A persistent volume claim.
-#[derive(Debug)]
-pub(super) struct PersistentVolumeClaim;
-
-const FACTS: KindFacts = KindFacts {
-    selectable: &["metadata.name", "metadata.namespace"],
-    delete_returns_object: true,
-    validates_name_on_update: true,
-    ..KindFacts::new("", "PersistentVolumeClaim")
+pub(super) const KIND: KindBehavior = KindBehavior {
+    default: |object, _| default_claim(object),
+    prepare,
+    validate,
+    warn,
+    ..KindBehavior::new(KindFacts {
+        delete_returns_object: true,
+        validates_name_on_update: true,
+        ..KindFacts::new("", "PersistentVolumeClaim")
+    })
 };
 
 /// The annotation that named the storage class before there was a field for it.
@@ -61,59 +64,50 @@ pub(crate) fn requested_storage(claim: &Value) -> Quantity {
     quantity(claim.at(["spec", "resources", "requests", "storage"]))
 }
 
-impl BuiltinKind for PersistentVolumeClaim {
-    fn facts(&self) -> &'static KindFacts {
-        &FACTS
+fn prepare(object: &mut Map, write: &Write<'_>) {
+    match (write.operation, write.subresource) {
+        (Operation::Update(old), Subresource::Status) => {
+            keep(object, old, "spec");
+            return drop_status_fields(object, old, &write.context);
+        }
+        (Operation::Create, _) => {
+            let status = Map::from_iter([("phase", Value::from("Pending"))]);
+            object.insert("status", status.into());
+        }
+        (Operation::Update(old), _) => keep(object, old, "status"),
     }
+    drop_disabled_in(object, "spec", ("core/v1", "PersistentVolumeClaimSpec"), write);
+    let old = write.old().and_then(|o| o.get("spec"));
+    if let Some(spec) = object_in(object, "spec") {
+        drop_foreign_source(spec, old, &write.context);
+        relate_data_sources(spec, old);
+    }
+}
 
-    fn default(&self, object: &mut Map, _context: &Context<'_>) {
-        default_claim(object);
+fn validate(object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
+    let root = Cursor::root(object);
+    if write.subresource == Subresource::Status {
+        return check_status(&root, errors);
     }
+    let rules = SpecRules::tolerating(write.old());
+    check_spec(&root.field("spec"), rules, &write.context, errors);
+    if let Some(old) = write.old() {
+        check_update(object, old, &write.context, errors);
+    }
+}
 
-    fn prepare(&self, object: &mut Map, write: &Write<'_>) {
-        match (write.operation, write.subresource) {
-            (Operation::Update(old), Subresource::Status) => {
-                keep(object, old, "spec");
-                return drop_status_fields(object, old, &write.context);
-            }
-            (Operation::Create, _) => {
-                let status = Map::from_iter([("phase", Value::from("Pending"))]);
-                object.insert("status", status.into());
-            }
-            (Operation::Update(old), _) => keep(object, old, "status"),
-        }
-        let old = write.old().and_then(|o| o.get("spec"));
-        if let Some(spec) = object_in(object, "spec") {
-            drop_fields(spec, old, &write.context);
-            relate_data_sources(spec, old);
-        }
+fn warn(object: &Value, write: &Write<'_>, warnings: &mut Vec<String>) {
+    if write.subresource == Subresource::Status {
+        return;
     }
-
-    fn validate(&self, object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
-        let root = Cursor::root(object);
-        if write.subresource == Subresource::Status {
-            return check_status(&root, errors);
-        }
-        let rules = SpecRules::tolerating(write.old());
-        check_spec(&root.field("spec"), rules, &write.context, errors);
-        if let Some(old) = write.old() {
-            check_update(object, old, &write.context, errors);
-        }
+    let root = Cursor::root(object);
+    if beta_class(object).is_some() {
+        warnings.push(format!(
+            "metadata.annotations[{BETA_CLASS_ANNOTATION}]: deprecated since v1.8; use \"storageClassName\" \
+             attribute instead"
+        ));
     }
-
-    fn warn(&self, object: &Value, write: &Write<'_>, warnings: &mut Vec<String>) {
-        if write.subresource == Subresource::Status {
-            return;
-        }
-        let root = Cursor::root(object);
-        if beta_class(object).is_some() {
-            warnings.push(format!(
-                "metadata.annotations[{BETA_CLASS_ANNOTATION}]: deprecated since v1.8; use \"storageClassName\" \
-                 attribute instead"
-            ));
-        }
-        warn_about_spec(&root.field("spec"), warnings);
-    }
+    warn_about_spec(&root.field("spec"), warnings);
 }
 
 /// Fills in the defaults of a claim, or of a template of a StatefulSet.
@@ -151,15 +145,14 @@ pub(crate) fn warn_about_spec(spec: &Cursor<'_, '_>, warnings: &mut Vec<String>)
     }
 }
 
-/// Drops fields of disabled feature gates, unless the stored claim has them.
-fn drop_fields(spec: &mut Map, old: Option<&Value>, context: &Context<'_>) {
-    let is_stored = |field: &str| old.and_then(|o| o.get(field)).is_some_and(|v| !v.is_null());
-    if !(context.enabled)("VolumeAttributesClass") && !is_stored("volumeAttributesClassName") {
-        spec.remove("volumeAttributesClassName");
-    }
+/// Drops a data source of another namespace without its feature gate, unless the stored claim has a data source.
+fn drop_foreign_source(spec: &mut Map, old: Option<&Value>, context: &Context<'_>) {
     let namespace = spec.get("dataSourceRef").map_or("", |r| r.get_str("namespace"));
-    let crosses = !namespace.is_empty();
-    if crosses && !(context.enabled)("CrossNamespaceVolumeDataSource") && !is_stored("dataSourceRef") {
+    let is_stored = || {
+        old.and_then(|o| o.get("dataSourceRef"))
+            .is_some_and(|v| !v.is_null())
+    };
+    if !namespace.is_empty() && !(context.enabled)("CrossNamespaceVolumeDataSource") && !is_stored() {
         spec.remove("dataSourceRef");
     }
 }

@@ -3,7 +3,7 @@
 use super::pod;
 use crate::apps::template::is_new_or_changed;
 use crate::prepare::{count_change, is_changed, set_generation};
-use crate::{BuiltinKind, Context, Cursor, KindFacts, Operation, Write};
+use crate::{Context, Cursor, KindBehavior, KindFacts, Operation, Write};
 use scantling_value::{ErrorList, Map, Value};
 
 /// Fills in the defaults of a pod template: those of its pod spec.
@@ -40,52 +40,49 @@ pub(crate) fn warn(template: &Cursor<'_, '_>, context: &Context<'_>, warnings: &
 }
 
 /// Pod templates that are objects of their own.
-#[derive(Debug)]
-pub(crate) struct PodTemplate;
-
-static FACTS: KindFacts = KindFacts {
-    delete_returns_object: true,
-    has_generation: true,
-    ..KindFacts::new("", "PodTemplate")
+pub(crate) const KIND: KindBehavior = KindBehavior {
+    default: default_pod_template,
+    prepare,
+    validate: validate_pod_template,
+    warn: warn_pod_template,
+    ..KindBehavior::new(KindFacts {
+        delete_returns_object: true,
+        has_generation: true,
+        ..KindFacts::new("", "PodTemplate")
+    })
 };
 
-impl BuiltinKind for PodTemplate {
-    fn facts(&self) -> &'static KindFacts {
-        &FACTS
+fn default_pod_template(object: &mut Map, context: &Context<'_>) {
+    let template = object.get_or_insert_with("template", || Map::new().into());
+    if let Some(template) = template.as_object_mut() {
+        default(template, context);
     }
+}
 
-    fn default(&self, object: &mut Map, context: &Context<'_>) {
-        let template = object.get_or_insert_with("template", || Map::new().into());
-        if let Some(template) = template.as_object_mut() {
-            default(template, context);
+fn prepare(object: &mut Map, write: &Write<'_>) {
+    let old = write.old().and_then(|old| old.get("template"));
+    if let Some(template) = object.get_mut("template").and_then(Value::as_object_mut) {
+        drop_disabled(template, old, &write.context);
+    }
+    match write.operation {
+        Operation::Create => set_generation(object, 1),
+        Operation::Update(old) => {
+            let changed = is_changed(object, old, "template", ("core/v1", "PodTemplateSpec"));
+            count_change(object, old, changed);
         }
     }
+}
 
-    fn prepare(&self, object: &mut Map, write: &Write<'_>) {
-        let old = write.old().and_then(|old| old.get("template"));
-        if let Some(template) = object.get_mut("template").and_then(Value::as_object_mut) {
-            drop_disabled(template, old, &write.context);
-        }
-        match write.operation {
-            Operation::Create => set_generation(object, 1),
-            Operation::Update(old) => {
-                let changed = is_changed(object, old, "template", ("core/v1", "PodTemplateSpec"));
-                count_change(object, old, changed);
-            }
-        }
-    }
+fn validate_pod_template(object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
+    let root = Cursor::root(object);
+    let old = write.old().map(Cursor::root);
+    let old = old.as_ref().map(|old| old.field("template"));
+    validate(&root.field("template"), old.as_ref(), &write.context, errors);
+}
 
-    fn validate(&self, object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
-        let root = Cursor::root(object);
-        let old = write.old().map(Cursor::root);
-        let old = old.as_ref().map(|old| old.field("template"));
-        validate(&root.field("template"), old.as_ref(), &write.context, errors);
+fn warn_pod_template(object: &Value, write: &Write<'_>, warnings: &mut Vec<String>) {
+    if !is_new_or_changed(object, write) {
+        return;
     }
-
-    fn warn(&self, object: &Value, write: &Write<'_>, warnings: &mut Vec<String>) {
-        if !is_new_or_changed(object, write) {
-            return;
-        }
-        warn(&Cursor::root(object).field("template"), &write.context, warnings);
-    }
+    warn(&Cursor::root(object).field("template"), &write.context, warnings);
 }

@@ -4,70 +4,68 @@ use crate::apps::{replica_set, template};
 use crate::checks::{Report, labels, numbers};
 use crate::core::pod_template;
 use crate::prepare::{self, object_if_set, object_in, set_default};
-use crate::{BuiltinKind, Context, Cursor, GarbageCollection, KindFacts, Subresource, Write};
+use crate::{Context, Cursor, GarbageCollection, KindBehavior, KindFacts, Subresource, Write};
 use scantling_schema::meta::NameRule;
 use scantling_value::{ErrorList, Map, Value};
 
 /// A number of equal pods; the predecessor of ReplicaSets.
-#[derive(Debug)]
-pub(super) struct ReplicationController;
-
-const FACTS: KindFacts = KindFacts {
-    names: NameRule::GeneratedSubdomain,
-    selectable: &["metadata.name", "metadata.namespace", "status.replicas"],
-    has_generation: true,
-    // v1 keeps this default for compatibility.
-    garbage_collection: GarbageCollection::Orphan,
-    ..KindFacts::new("", "ReplicationController")
+pub(super) const KIND: KindBehavior = KindBehavior {
+    default,
+    prepare,
+    validate,
+    warn,
+    selectable_field,
+    ..KindBehavior::new(KindFacts {
+        names: NameRule::GeneratedSubdomain,
+        selectable: &["status.replicas"],
+        has_generation: true,
+        // v1 keeps this default for compatibility.
+        garbage_collection: GarbageCollection::Orphan,
+        ..KindFacts::new("", "ReplicationController")
+    })
 };
 
-impl BuiltinKind for ReplicationController {
-    fn facts(&self) -> &'static KindFacts {
-        &FACTS
-    }
-
-    fn default(&self, object: &mut Map, context: &Context<'_>) {
-        default_labels(object);
-        if let Some(spec) = object_in(object, "spec") {
-            set_default(spec, "replicas", 1_i64);
-            if let Some(template) = object_if_set(spec, "template") {
-                pod_template::default(template, context);
-            }
+fn default(object: &mut Map, context: &Context<'_>) {
+    default_labels(object);
+    if let Some(spec) = object_in(object, "spec") {
+        set_default(spec, "replicas", 1_i64);
+        if let Some(template) = object_if_set(spec, "template") {
+            pod_template::default(template, context);
         }
     }
+}
 
-    fn prepare(&self, object: &mut Map, write: &Write<'_>) {
-        template::drop_disabled(object, write, &["spec"]);
-        prepare::spec_and_status(object, write, ("core/v1", "ReplicationControllerSpec"));
+fn prepare(object: &mut Map, write: &Write<'_>) {
+    template::drop_disabled(object, write, &["spec"]);
+    prepare::spec_and_status(object, write, ("core/v1", "ReplicationControllerSpec"));
+}
+
+fn validate(object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
+    let root = Cursor::root(object);
+    if write.subresource == Subresource::Status {
+        return replica_set::check_status(&root.field("status"), errors);
     }
+    check_spec(&root.field("spec"), write, errors);
+}
 
-    fn validate(&self, object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
-        let root = Cursor::root(object);
-        if write.subresource == Subresource::Status {
-            return replica_set::check_status(&root.field("status"), errors);
+fn warn(object: &Value, write: &Write<'_>, warnings: &mut Vec<String>) {
+    match write.old() {
+        None => template::warn_replicated(object, write, warnings),
+        // kube-apiserver swaps the two objects here, so that the warnings are those about the stored template.
+        Some(old) if template::is_new_or_changed(object, write) => {
+            template::warn(old, &write.context, warnings);
         }
-        check_spec(&root.field("spec"), write, errors);
+        Some(_) => {}
     }
+}
 
-    fn warn(&self, object: &Value, write: &Write<'_>, warnings: &mut Vec<String>) {
-        match write.old() {
-            None => template::warn_replicated(object, write, warnings),
-            // kube-apiserver swaps the two objects here, so that the warnings are those about the stored template.
-            Some(old) if template::is_new_or_changed(object, write) => {
-                template::warn(old, &write.context, warnings);
-            }
-            Some(_) => {}
+fn selectable_field(object: &Value, field: &str) -> String {
+    match field {
+        "status.replicas" => {
+            let replicas = object.at(["status", "replicas"]).and_then(Value::as_int);
+            replicas.unwrap_or(0).to_string()
         }
-    }
-
-    fn selectable_field(&self, object: &Value, field: &str) -> String {
-        match field {
-            "status.replicas" => {
-                let replicas = object.at(["status", "replicas"]).and_then(Value::as_int);
-                replicas.unwrap_or(0).to_string()
-            }
-            _ => object.str_at(field.split('.')).to_owned(),
-        }
+        _ => object.str_at(field.split('.')).to_owned(),
     }
 }
 

@@ -4,17 +4,20 @@ use crate::checks::defaults::round_list;
 use crate::checks::update::separate_status;
 use crate::checks::{Report, go, resources, update};
 use crate::prepare::{clear_status, object_if_set};
-use crate::{BuiltinKind, Context, Cursor, KindFacts, Subresource, Write};
+use crate::{Context, Cursor, KindBehavior, KindFacts, Subresource, Write};
 use scantling_value::{ErrorList, Map, Value};
 use std::collections::BTreeSet;
 
 /// Limits on all objects of a namespace.
-#[derive(Debug)]
-pub(super) struct ResourceQuota;
-
-const FACTS: KindFacts = KindFacts {
-    delete_returns_object: true,
-    ..KindFacts::new("", "ResourceQuota")
+pub(super) const KIND: KindBehavior = KindBehavior {
+    default,
+    prepare,
+    validate,
+    warn,
+    ..KindBehavior::new(KindFacts {
+        delete_returns_object: true,
+        ..KindFacts::new("", "ResourceQuota")
+    })
 };
 
 /// Scopes that exclude each other.
@@ -24,57 +27,51 @@ const EXISTS_ONLY: &str = "must be 'Exists' when scope is any of ResourceQuotaSc
     ResourceQuotaScopeNotTerminating, ResourceQuotaScopeBestEffort, ResourceQuotaScopeNotBestEffort or \
     ResourceQuotaScopeCrossNamespacePodAffinity";
 
-impl BuiltinKind for ResourceQuota {
-    fn facts(&self) -> &'static KindFacts {
-        &FACTS
-    }
-
-    fn default(&self, object: &mut Map, _context: &Context<'_>) {
-        for (part, amounts) in [("spec", "hard"), ("status", "hard"), ("status", "used")] {
-            if let Some(part) = object_if_set(object, part) {
-                round_list(part.get_mut(amounts));
-            }
+fn default(object: &mut Map, _context: &Context<'_>) {
+    for (part, amounts) in [("spec", "hard"), ("status", "hard"), ("status", "used")] {
+        if let Some(part) = object_if_set(object, part) {
+            round_list(part.get_mut(amounts));
         }
     }
+}
 
-    fn prepare(&self, object: &mut Map, write: &Write<'_>) {
-        separate_status(object, write);
-        if write.old().is_none() {
-            clear_status(object, ("core/v1", "ResourceQuotaSpec"));
+fn prepare(object: &mut Map, write: &Write<'_>) {
+    separate_status(object, write);
+    if write.old().is_none() {
+        clear_status(object, ("core/v1", "ResourceQuotaSpec"));
+    }
+}
+
+fn validate(object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
+    let root = Cursor::root(object);
+    let status = root.field("status");
+    if write.subresource == Subresource::Status {
+        check_list(&status.field("hard"), errors);
+        check_list(&status.field("used"), errors);
+        return;
+    }
+    let spec = root.field("spec");
+    check_list(&spec.field("hard"), errors);
+    check_scopes(&spec, errors);
+    check_scope_selector(&spec, errors);
+    if let Some(old) = write.old() {
+        let set = |list: &[Value]| {
+            list.iter()
+                .filter_map(|v| v.as_str().map(str::to_owned))
+                .collect()
+        };
+        let scopes = spec.field("scopes");
+        let new: BTreeSet<String> = set(scopes.list());
+        let before: BTreeSet<String> = set(old.list_at(["spec", "scopes"]));
+        if new != before {
+            errors.invalid_value(&scopes, shown_list(&scopes), update::IMMUTABLE);
         }
     }
+}
 
-    fn validate(&self, object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
-        let root = Cursor::root(object);
-        let status = root.field("status");
-        if write.subresource == Subresource::Status {
-            check_list(&status.field("hard"), errors);
-            check_list(&status.field("used"), errors);
-            return;
-        }
-        let spec = root.field("spec");
-        check_list(&spec.field("hard"), errors);
-        check_scopes(&spec, errors);
-        check_scope_selector(&spec, errors);
-        if let Some(old) = write.old() {
-            let set = |list: &[Value]| {
-                list.iter()
-                    .filter_map(|v| v.as_str().map(str::to_owned))
-                    .collect()
-            };
-            let scopes = spec.field("scopes");
-            let new: BTreeSet<String> = set(scopes.list());
-            let before: BTreeSet<String> = set(old.list_at(["spec", "scopes"]));
-            if new != before {
-                errors.invalid_value(&scopes, shown_list(&scopes), update::IMMUTABLE);
-            }
-        }
-    }
-
-    fn warn(&self, object: &Value, write: &Write<'_>, warnings: &mut Vec<String>) {
-        if write.old().is_none() {
-            warn_about_requests(object, warnings);
-        }
+fn warn(object: &Value, write: &Write<'_>, warnings: &mut Vec<String>) {
+    if write.old().is_none() {
+        warn_about_requests(object, warnings);
     }
 }
 

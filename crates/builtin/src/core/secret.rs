@@ -4,19 +4,21 @@ mod key_pair;
 
 use super::config_map::{MAX_SIZE, check_immutable, check_key};
 use crate::checks::Report;
-use crate::{BuiltinKind, Context, Cursor, KindFacts, Write};
+use crate::{Context, Cursor, KindBehavior, KindFacts, Write};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use scantling_value::{ErrorList, FieldError, Limits, Map, Str, Value, go, json};
 
 /// Confidential data as keys and values.
-#[derive(Debug)]
-pub(super) struct Secret;
-
-const FACTS: KindFacts = KindFacts {
-    selectable: &["metadata.name", "metadata.namespace", "type"],
-    validates_name_on_update: true,
-    ..KindFacts::new("", "Secret")
+pub(super) const KIND: KindBehavior = KindBehavior {
+    default,
+    validate,
+    warn,
+    ..KindBehavior::new(KindFacts {
+        selectable: &["type"],
+        validates_name_on_update: true,
+        ..KindFacts::new("", "Secret")
+    })
 };
 
 /// The type of a Secret that names none.
@@ -30,60 +32,54 @@ const KEY: &str = "tls.key";
 /// The annotation that names the ServiceAccount of a token.
 const ACCOUNT: &str = "kubernetes.io/service-account.name";
 
-impl BuiltinKind for Secret {
-    fn facts(&self) -> &'static KindFacts {
-        &FACTS
-    }
-
-    fn default(&self, secret: &mut Map, _context: &Context<'_>) {
-        // Entries of `stringData` overwrite those of `data`. The field is write-only.
-        if let Some(Value::Object(texts)) = secret.remove("stringData") {
-            let data = secret.get_or_insert_with("data", || Map::new().into());
-            if let Some(data) = data.as_object_mut() {
-                let encoded = |(key, text): (Str, Value)| {
-                    let text = text.as_str().unwrap_or("");
-                    (key, BASE64_STANDARD.encode(text).into())
-                };
-                data.insert_all(texts.into_iter().map(encoded).collect());
-            }
-        }
-        if secret.get_str("type").is_empty() {
-            secret.insert("type", OPAQUE.into());
+fn default(secret: &mut Map, _context: &Context<'_>) {
+    // Entries of `stringData` overwrite those of `data`. The field is write-only.
+    if let Some(Value::Object(texts)) = secret.remove("stringData") {
+        let data = secret.get_or_insert_with("data", || Map::new().into());
+        if let Some(data) = data.as_object_mut() {
+            let encoded = |(key, text): (Str, Value)| {
+                let text = text.as_str().unwrap_or("");
+                (key, BASE64_STANDARD.encode(text).into())
+            };
+            data.insert_all(texts.into_iter().map(encoded).collect());
         }
     }
-
-    fn validate(&self, object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
-        let root = Cursor::root(object);
-        let ty = root.field("type");
-        if let Some(old) = write.old() {
-            if ty.str() != old.get_str("type") {
-                errors.invalid(&ty, "field is immutable");
-            }
-            check_immutable(object, write, &["data"], errors);
-        }
-        let data = root.field("data");
-        let mut size = 0;
-        for (key, value) in data.entries() {
-            check_key(key, &value, errors);
-            match bytes(value.value()) {
-                Some(bytes) => size += bytes.len(),
-                None => errors.push_with(|| FieldError::internal(value.path(), "not base64")),
-            }
-        }
-        if size > MAX_SIZE {
-            errors.push_with(|| FieldError::too_long(data.path(), MAX_SIZE));
-        }
-        check_type(&root, errors);
+    if secret.get_str("type").is_empty() {
+        secret.insert("type", OPAQUE.into());
     }
+}
 
-    fn warn(&self, object: &Value, _write: &Write<'_>, warnings: &mut Vec<String>) {
-        if object.get_str("type") != TLS {
-            return;
+fn validate(object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
+    let root = Cursor::root(object);
+    let ty = root.field("type");
+    if let Some(old) = write.old() {
+        if ty.str() != old.get_str("type") {
+            errors.invalid(&ty, "field is immutable");
         }
-        let entry = |key| object.at(["data", key]).and_then(|value| bytes(Some(value)));
-        if let (Some(certificate), Some(key)) = (entry(CERTIFICATE), entry(KEY)) {
-            warnings.extend(key_pair::mismatch(&certificate, &key));
+        check_immutable(object, write, &["data"], errors);
+    }
+    let data = root.field("data");
+    let mut size = 0;
+    for (key, value) in data.entries() {
+        check_key(key, &value, errors);
+        match bytes(value.value()) {
+            Some(bytes) => size += bytes.len(),
+            None => errors.push_with(|| FieldError::internal(value.path(), "not base64")),
         }
+    }
+    if size > MAX_SIZE {
+        errors.push_with(|| FieldError::too_long(data.path(), MAX_SIZE));
+    }
+    check_type(&root, errors);
+}
+
+fn warn(object: &Value, _write: &Write<'_>, warnings: &mut Vec<String>) {
+    if object.get_str("type") != TLS {
+        return;
+    }
+    let entry = |key| object.at(["data", key]).and_then(|value| bytes(Some(value)));
+    if let (Some(certificate), Some(key)) = (entry(CERTIFICATE), entry(KEY)) {
+        warnings.extend(key_pair::mismatch(&certificate, &key));
     }
 }
 

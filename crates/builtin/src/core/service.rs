@@ -9,25 +9,25 @@ mod validate;
 use crate::checks::defaults::set_if_empty;
 use crate::checks::ip;
 use crate::prepare::{object_in, set_default};
-use crate::{BuiltinKind, Context, Cursor, KindFacts, Subresource, Write};
+use crate::{Context, Cursor, KindBehavior, KindFacts, Subresource, Write};
 use scantling_schema::meta::NameRule;
 use scantling_value::{ErrorList, Map, Value};
 use std::collections::BTreeSet;
 
 /// A service.
-#[derive(Debug)]
-pub(super) struct Service;
+pub(super) const KIND: KindBehavior = KindBehavior {
+    default,
+    prepare: prepare::prepare,
+    validate,
+    warn: warn_service,
+    ..KindBehavior::new(FACTS)
+};
 
 /// The facts about services.
 pub(super) const FACTS: KindFacts = KindFacts {
     // Names may start with a digit, unlike in old versions.
     names: NameRule::Label,
-    selectable: &[
-        "metadata.name",
-        "metadata.namespace",
-        "spec.clusterIP",
-        "spec.type",
-    ],
+    selectable: &["spec.clusterIP", "spec.type"],
     creates_on_update: true,
     delete_returns_object: true,
     ..KindFacts::new("", "Service")
@@ -39,36 +39,26 @@ const HEADLESS: &str = "None";
 /// For how long a client's connections go to the same pod.
 const DEFAULT_AFFINITY_SECONDS: i64 = 10_800;
 
-impl BuiltinKind for Service {
-    fn facts(&self) -> &'static KindFacts {
-        &FACTS
+fn default(object: &mut Map, _context: &Context<'_>) {
+    if let Some(spec) = object_in(object, "spec") {
+        default_spec(spec);
     }
-
-    fn default(&self, object: &mut Map, _context: &Context<'_>) {
-        if let Some(spec) = object_in(object, "spec") {
-            default_spec(spec);
-        }
-        if ServiceView::new(object).service_type() == "LoadBalancer" {
-            default_ip_modes(object);
-        }
+    if ServiceView::new(object).service_type() == "LoadBalancer" {
+        default_ip_modes(object);
     }
+}
 
-    fn prepare(&self, object: &mut Map, write: &Write<'_>) {
-        prepare::prepare(object, write);
+fn validate(object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
+    match write.subresource {
+        Subresource::Status => validate::check_status(object, write.old(), errors),
+        _ => validate::check(object, write.old(), errors),
     }
+}
 
-    fn validate(&self, object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
-        match write.subresource {
-            Subresource::Status => validate::check_status(object, write.old(), errors),
-            _ => validate::check(object, write.old(), errors),
-        }
-    }
-
-    fn warn(&self, object: &Value, write: &Write<'_>, warnings: &mut Vec<String>) {
-        match write.subresource {
-            Subresource::Status => warn_about_status(object, warnings),
-            _ => warn(object, warnings),
-        }
+fn warn_service(object: &Value, write: &Write<'_>, warnings: &mut Vec<String>) {
+    match write.subresource {
+        Subresource::Status => warn_about_status(object, warnings),
+        _ => warn(object, warnings),
     }
 }
 

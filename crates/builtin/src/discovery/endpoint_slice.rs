@@ -4,20 +4,23 @@ use super::GROUP;
 use crate::checks::update::{IMMUTABLE, same_of};
 use crate::checks::{Report, Rule, ip, labels, names};
 use crate::prepare::{object_in, objects_in, set_default};
-use crate::{BuiltinKind, Context, Cursor, KindFacts, Write};
+use crate::{Context, Cursor, KindBehavior, KindFacts, Write};
 use scantling_schema::meta;
 use scantling_value::{ErrorList, FieldError, Map, Value};
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 /// A slice of the endpoints of a service.
-#[derive(Debug)]
-pub(super) struct EndpointSlice;
-
-const FACTS: KindFacts = KindFacts {
-    has_generation: true,
-    validates_name_on_update: true,
-    ..KindFacts::new(GROUP, "EndpointSlice")
+pub(super) const KIND: KindBehavior = KindBehavior {
+    default,
+    prepare,
+    validate,
+    warn,
+    ..KindBehavior::new(KindFacts {
+        has_generation: true,
+        validates_name_on_update: true,
+        ..KindFacts::new(GROUP, "EndpointSlice")
+    })
 };
 
 const ADDRESS_TYPES: &[&str] = &["FQDN", "IPv4", "IPv6"];
@@ -35,60 +38,54 @@ const CONTROLLERS: [&str; 2] = [
     "endpointslicemirroring-controller.k8s.io",
 ];
 
-impl BuiltinKind for EndpointSlice {
-    fn facts(&self) -> &'static KindFacts {
-        &FACTS
+fn default(object: &mut Map, _context: &Context<'_>) {
+    for port in objects_in(object, "ports") {
+        set_default(port, "name", "");
+        set_default(port, "protocol", "TCP");
     }
+}
 
-    fn default(&self, object: &mut Map, _context: &Context<'_>) {
-        for port in objects_in(object, "ports") {
-            set_default(port, "name", "");
-            set_default(port, "protocol", "TCP");
-        }
+fn prepare(object: &mut Map, write: &Write<'_>) {
+    count_generation(object, write.old());
+    let has_same_endpoints = write
+        .old()
+        .is_some_and(|old| same_lists(object.get("endpoints"), old.get("endpoints"), "Endpoint"));
+    // Stored endpoints keep their topology as long as they do not change.
+    if !has_same_endpoints {
+        drop_topology(object, write.old());
     }
+}
 
-    fn prepare(&self, object: &mut Map, write: &Write<'_>) {
-        count_generation(object, write.old());
-        let has_same_endpoints = write
-            .old()
-            .is_some_and(|old| same_lists(object.get("endpoints"), old.get("endpoints"), "Endpoint"));
-        // Stored endpoints keep their topology as long as they do not change.
-        if !has_same_endpoints {
-            drop_topology(object, write.old());
-        }
+fn validate(object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
+    let root = Cursor::root(object);
+    let address_type = root.field("addressType");
+    Rule::RequiredOneOf(ADDRESS_TYPES).check(&address_type, errors);
+    check_ports(&root.field("ports"), errors);
+    let endpoints = root.field("endpoints");
+    // Older versions accepted more, so that endpoints are only checked if they change.
+    let stored = write.old().map(|old| old.get("endpoints"));
+    if !stored.is_some_and(|stored| same_lists(endpoints.value(), stored, "Endpoint")) {
+        check_endpoints(&endpoints, address_type.str(), errors);
     }
-
-    fn validate(&self, object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
-        let root = Cursor::root(object);
-        let address_type = root.field("addressType");
-        Rule::RequiredOneOf(ADDRESS_TYPES).check(&address_type, errors);
-        check_ports(&root.field("ports"), errors);
-        let endpoints = root.field("endpoints");
-        // Older versions accepted more, so that endpoints are only checked if they change.
-        let stored = write.old().map(|old| old.get("endpoints"));
-        if !stored.is_some_and(|stored| same_lists(endpoints.value(), stored, "Endpoint")) {
-            check_endpoints(&endpoints, address_type.str(), errors);
-        }
-        if write
-            .old()
-            .is_some_and(|old| old.get_str("addressType") != address_type.str())
-        {
-            errors.invalid_value(&address_type, Value::Null, IMMUTABLE);
-        }
+    if write
+        .old()
+        .is_some_and(|old| old.get_str("addressType") != address_type.str())
+    {
+        errors.invalid_value(&address_type, Value::Null, IMMUTABLE);
     }
+}
 
-    fn warn(&self, object: &Value, write: &Write<'_>, warnings: &mut Vec<String>) {
-        if write.old().is_none() && object.get_str("addressType") == "FQDN" {
-            warnings.push("spec.addressType: FQDN endpoints are deprecated".to_owned());
-        }
-        if CONTROLLERS.contains(&object.str_at(["metadata", "labels", MANAGED_BY])) {
-            return;
-        }
-        let root = Cursor::root(object);
-        for endpoint in root.field("endpoints").items() {
-            for address in endpoint.field("addresses").items() {
-                warnings.extend(ip::warning(address.path(), address.str()));
-            }
+fn warn(object: &Value, write: &Write<'_>, warnings: &mut Vec<String>) {
+    if write.old().is_none() && object.get_str("addressType") == "FQDN" {
+        warnings.push("spec.addressType: FQDN endpoints are deprecated".to_owned());
+    }
+    if CONTROLLERS.contains(&object.str_at(["metadata", "labels", MANAGED_BY])) {
+        return;
+    }
+    let root = Cursor::root(object);
+    for endpoint in root.field("endpoints").items() {
+        for address in endpoint.field("addresses").items() {
+            warnings.extend(ip::warning(address.path(), address.str()));
         }
     }
 }
@@ -137,17 +134,8 @@ fn drop_topology(object: &mut Map, old: Option<&Value>) {
     }
 }
 
-/// Reports a list that is too long.
-fn is_too_long(at: &Cursor<'_, '_>, most: usize, errors: &mut ErrorList) -> bool {
-    let n_items = at.list().len();
-    if n_items > most {
-        errors.push(FieldError::too_many(at.path(), n_items, most));
-    }
-    n_items > most
-}
-
 fn check_ports(ports: &Cursor<'_, '_>, errors: &mut ErrorList) {
-    if is_too_long(ports, MAX_PORTS, errors) {
+    if !errors.max_items(ports, MAX_PORTS) {
         return;
     }
     let mut seen = BTreeSet::new();
@@ -165,13 +153,13 @@ fn check_ports(ports: &Cursor<'_, '_>, errors: &mut ErrorList) {
 }
 
 fn check_endpoints(endpoints: &Cursor<'_, '_>, address_type: &str, errors: &mut ErrorList) {
-    if is_too_long(endpoints, MAX_ENDPOINTS, errors) {
+    if !errors.max_items(endpoints, MAX_ENDPOINTS) {
         return;
     }
     for endpoint in endpoints.items() {
         let addresses = endpoint.field("addresses");
         Rule::Required.check(&addresses, errors);
-        is_too_long(&addresses, MAX_ADDRESSES, errors);
+        errors.max_items(&addresses, MAX_ADDRESSES);
         for address in addresses.items() {
             check_address(&addresses, &address, address_type, errors);
         }
@@ -226,7 +214,7 @@ fn check_address(
 fn check_hints(hints: &Cursor<'_, '_>, errors: &mut ErrorList) {
     for field in ["forZones", "forNodes"] {
         let list = hints.field(field);
-        if is_too_long(&list, MAX_HINTS, errors) {
+        if !errors.max_items(&list, MAX_HINTS) {
             return;
         }
         let mut seen = BTreeSet::new();

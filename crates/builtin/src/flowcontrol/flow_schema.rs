@@ -3,21 +3,20 @@
 use super::GROUP;
 use crate::checks::{Report, Rule, go, names, update};
 use crate::prepare::{self, object_in};
-use crate::{BuiltinKind, Context, Cursor, KindFacts, Subresource, Write};
-use scantling_schema::meta::Scope;
+use crate::{Context, Cursor, KindBehavior, KindFacts, Subresource, Write};
 use scantling_value::{ErrorList, FieldError, Map, Value};
 
 /// Assigns requests to priority levels.
-#[derive(Debug)]
-pub(super) struct FlowSchema;
-
-const FACTS: KindFacts = KindFacts {
-    scope: Scope::Cluster,
-    selectable: &["metadata.name"],
-    has_generation: true,
-    status_keeps: &[&["spec"], &["metadata"]],
-    validates_name_on_update: true,
-    ..KindFacts::new(GROUP, "FlowSchema")
+pub(super) const KIND: KindBehavior = KindBehavior {
+    default,
+    prepare,
+    validate,
+    ..KindBehavior::new(KindFacts {
+        has_generation: true,
+        status_keeps: &[&["spec"], &["metadata"]],
+        validates_name_on_update: true,
+        ..KindFacts::new(GROUP, "FlowSchema")
+    })
 };
 
 const SPEC: prepare::StructName = ("flowcontrol/v1", "FlowSchemaSpec");
@@ -54,47 +53,41 @@ const MANDATORY: &[(&str, &str)] = &[
     ),
 ];
 
-impl BuiltinKind for FlowSchema {
-    fn facts(&self) -> &'static KindFacts {
-        &FACTS
+fn default(object: &mut Map, _context: &Context<'_>) {
+    if let Some(spec) = object_in(object, "spec")
+        && spec
+            .get("matchingPrecedence")
+            .and_then(Value::as_int)
+            .unwrap_or(0)
+            == 0
+    {
+        spec.insert("matchingPrecedence", Value::Int(DEFAULT_PRECEDENCE));
     }
+}
 
-    fn default(&self, object: &mut Map, _context: &Context<'_>) {
-        if let Some(spec) = object_in(object, "spec")
-            && spec
-                .get("matchingPrecedence")
-                .and_then(Value::as_int)
-                .unwrap_or(0)
-                == 0
+fn prepare(object: &mut Map, write: &Write<'_>) {
+    prepare::spec_and_status(object, write, SPEC);
+    crate::prepare::keep_all_metadata(object, write);
+}
+
+fn validate(object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
+    let root = Cursor::root(object);
+    if write.subresource != Subresource::Status {
+        let name = object.str_at(["metadata", "name"]);
+        let spec = root.field("spec");
+        check_spec(name, &spec, errors);
+        if let Some(mandatory) = super::mandatory_spec(MANDATORY, name)
+            && !update::same_of(SPEC.0, SPEC.1, spec.value(), Some(&mandatory))
         {
-            spec.insert("matchingPrecedence", Value::Int(DEFAULT_PRECEDENCE));
+            let shown = go::structure(SPEC.0, SPEC.1, spec.value());
+            errors.invalid_value(
+                &spec,
+                shown,
+                format!("spec of '{name}' must equal the fixed value"),
+            );
         }
     }
-
-    fn prepare(&self, object: &mut Map, write: &Write<'_>) {
-        prepare::spec_and_status(object, write, SPEC);
-        crate::prepare::keep_all_metadata(object, write);
-    }
-
-    fn validate(&self, object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
-        let root = Cursor::root(object);
-        if write.subresource != Subresource::Status {
-            let name = object.str_at(["metadata", "name"]);
-            let spec = root.field("spec");
-            check_spec(name, &spec, errors);
-            if let Some(mandatory) = super::mandatory_spec(MANDATORY, name)
-                && !update::same_of(SPEC.0, SPEC.1, spec.value(), Some(&mandatory))
-            {
-                let shown = go::structure(SPEC.0, SPEC.1, spec.value());
-                errors.invalid_value(
-                    &spec,
-                    shown,
-                    format!("spec of '{name}' must equal the fixed value"),
-                );
-            }
-        }
-        super::check_conditions(&root.field("status"), errors);
-    }
+    super::check_conditions(&root.field("status"), errors);
 }
 
 fn check_spec(name: &str, spec: &Cursor<'_, '_>, errors: &mut ErrorList) {

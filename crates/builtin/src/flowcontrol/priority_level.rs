@@ -3,21 +3,20 @@
 use super::GROUP;
 use crate::checks::{Report, Rule, go, update};
 use crate::prepare::{self, object_if_set, set_default};
-use crate::{BuiltinKind, Context, Cursor, KindFacts, Subresource, Write};
-use scantling_schema::meta::Scope;
+use crate::{Context, Cursor, KindBehavior, KindFacts, Subresource, Write};
 use scantling_value::{ErrorList, Map, Value};
 
 /// A limit on the requests of a priority that are served at once.
-#[derive(Debug)]
-pub(super) struct PriorityLevelConfiguration;
-
-const FACTS: KindFacts = KindFacts {
-    scope: Scope::Cluster,
-    selectable: &["metadata.name"],
-    has_generation: true,
-    status_keeps: &[&["spec"], &["metadata"]],
-    validates_name_on_update: true,
-    ..KindFacts::new(GROUP, "PriorityLevelConfiguration")
+pub(super) const KIND: KindBehavior = KindBehavior {
+    default,
+    prepare,
+    validate,
+    ..KindBehavior::new(KindFacts {
+        has_generation: true,
+        status_keeps: &[&["spec"], &["metadata"]],
+        validates_name_on_update: true,
+        ..KindFacts::new(GROUP, "PriorityLevelConfiguration")
+    })
 };
 
 const SPEC: prepare::StructName = ("flowcontrol/v1", "PriorityLevelConfigurationSpec");
@@ -41,53 +40,47 @@ const MANDATORY: &[(&str, &str)] = &[
     ),
 ];
 
-impl BuiltinKind for PriorityLevelConfiguration {
-    fn facts(&self) -> &'static KindFacts {
-        &FACTS
+fn default(object: &mut Map, _context: &Context<'_>) {
+    let Some(spec) = object_if_set(object, "spec") else {
+        return;
+    };
+    if let Some(exempt) = object_if_set(spec, "exempt") {
+        set_default(exempt, "nominalConcurrencyShares", 0_i64);
+        set_default(exempt, "lendablePercent", 0_i64);
     }
-
-    fn default(&self, object: &mut Map, _context: &Context<'_>) {
-        let Some(spec) = object_if_set(object, "spec") else {
-            return;
-        };
-        if let Some(exempt) = object_if_set(spec, "exempt") {
-            set_default(exempt, "nominalConcurrencyShares", 0_i64);
-            set_default(exempt, "lendablePercent", 0_i64);
-        }
-        if let Some(limited) = object_if_set(spec, "limited") {
-            set_default(limited, "nominalConcurrencyShares", 30_i64);
-            set_default(limited, "lendablePercent", 0_i64);
-            let response = object_if_set(limited, "limitResponse");
-            if let Some(queuing) = response.and_then(|response| object_if_set(response, "queuing")) {
-                for (name, number) in [("handSize", 8), ("queues", 64), ("queueLengthLimit", 50)] {
-                    if queuing.get(name).and_then(Value::as_int).unwrap_or(0) == 0 {
-                        queuing.insert(name, Value::Int(number));
-                    }
+    if let Some(limited) = object_if_set(spec, "limited") {
+        set_default(limited, "nominalConcurrencyShares", 30_i64);
+        set_default(limited, "lendablePercent", 0_i64);
+        let response = object_if_set(limited, "limitResponse");
+        if let Some(queuing) = response.and_then(|response| object_if_set(response, "queuing")) {
+            for (name, number) in [("handSize", 8), ("queues", 64), ("queueLengthLimit", 50)] {
+                if queuing.get(name).and_then(Value::as_int).unwrap_or(0) == 0 {
+                    queuing.insert(name, Value::Int(number));
                 }
             }
         }
     }
+}
 
-    fn prepare(&self, object: &mut Map, write: &Write<'_>) {
-        prepare::spec_and_status(object, write, SPEC);
-        crate::prepare::keep_all_metadata(object, write);
-    }
+fn prepare(object: &mut Map, write: &Write<'_>) {
+    prepare::spec_and_status(object, write, SPEC);
+    crate::prepare::keep_all_metadata(object, write);
+}
 
-    fn validate(&self, object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
-        let root = Cursor::root(object);
-        if write.subresource != Subresource::Status {
-            let metadata = root.field("metadata");
-            let annotations = metadata.field("annotations");
-            if annotations.field(PRESERVE_ZERO).is_set() {
-                errors.forbidden(&annotations, format!("annotation '{PRESERVE_ZERO}' is forbidden"));
-            }
-            let spec = root.field("spec");
-            let name = metadata.field("name").str();
-            check_spec(name, &spec, write, errors);
-            check_mandatory(name, &spec, errors);
+fn validate(object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
+    let root = Cursor::root(object);
+    if write.subresource != Subresource::Status {
+        let metadata = root.field("metadata");
+        let annotations = metadata.field("annotations");
+        if annotations.field(PRESERVE_ZERO).is_set() {
+            errors.forbidden(&annotations, format!("annotation '{PRESERVE_ZERO}' is forbidden"));
         }
-        super::check_conditions(&root.field("status"), errors);
+        let spec = root.field("spec");
+        let name = metadata.field("name").str();
+        check_spec(name, &spec, write, errors);
+        check_mandatory(name, &spec, errors);
     }
+    super::check_conditions(&root.field("status"), errors);
 }
 
 fn check_spec(name: &str, spec: &Cursor<'_, '_>, write: &Write<'_>, errors: &mut ErrorList) {

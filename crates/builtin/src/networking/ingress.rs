@@ -4,19 +4,21 @@ use super::GROUP;
 use crate::checks::update::separate_status;
 use crate::checks::{Report, Rule, check_fields, go, ip, names, numbers};
 use crate::prepare::count_spec_changes;
-use crate::{BuiltinKind, Cursor, KindFacts, Operation, Subresource, Write};
+use crate::{Cursor, KindBehavior, KindFacts, Operation, Subresource, Write};
 use scantling_schema::meta::NameRule;
 use scantling_value::{ErrorList, Map, Value};
 use std::collections::BTreeSet;
 
 /// An ingress.
-#[derive(Debug)]
-pub(super) struct Ingress;
-
-const FACTS: KindFacts = KindFacts {
-    has_generation: true,
-    validates_name_on_update: true,
-    ..KindFacts::new(GROUP, "Ingress")
+pub(super) const KIND: KindBehavior = KindBehavior {
+    prepare,
+    validate,
+    warn,
+    ..KindBehavior::new(KindFacts {
+        has_generation: true,
+        validates_name_on_update: true,
+        ..KindFacts::new(GROUP, "Ingress")
+    })
 };
 
 /// The annotation that named the class before there was a field for it.
@@ -24,49 +26,43 @@ const CLASS_ANNOTATION: &str = "kubernetes.io/ingress.class";
 
 const PATH_TYPES: &[&str] = &["Exact", "ImplementationSpecific", "Prefix"];
 
-impl BuiltinKind for Ingress {
-    fn facts(&self) -> &'static KindFacts {
-        &FACTS
-    }
+fn prepare(object: &mut Map, write: &Write<'_>) {
+    separate_status(object, write);
+    count_spec_changes(object, write, ("networking/v1", "IngressSpec"));
+}
 
-    fn prepare(&self, object: &mut Map, write: &Write<'_>) {
-        separate_status(object, write);
-        count_spec_changes(object, write, ("networking/v1", "IngressSpec"));
+fn validate(object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
+    let root = Cursor::root(object);
+    if write.subresource == Subresource::Status {
+        return check_status(&root, write.old(), errors);
     }
-
-    fn validate(&self, object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
-        let root = Cursor::root(object);
-        if write.subresource == Subresource::Status {
-            return check_status(&root, write.old(), errors);
-        }
-        check_spec(&root.field("spec"), write.old(), errors);
-        // Updates do not compare the annotation with the field.
-        if matches!(write.operation, Operation::Create) {
-            check_class_annotation(&root, errors);
-        }
+    check_spec(&root.field("spec"), write.old(), errors);
+    // Updates do not compare the annotation with the field.
+    if matches!(write.operation, Operation::Create) {
+        check_class_annotation(&root, errors);
     }
+}
 
-    fn warn(&self, object: &Value, write: &Write<'_>, warnings: &mut Vec<String>) {
-        match (write.operation, write.subresource) {
-            (_, Subresource::Status) => {
-                let root = Cursor::root(object);
-                let status = root.field("status");
-                let balancer = status.field("loadBalancer");
-                for point in balancer.field("ingress").items() {
-                    warnings.extend(ip::warning(point.path(), point.field("ip").str()));
-                }
+fn warn(object: &Value, write: &Write<'_>, warnings: &mut Vec<String>) {
+    match (write.operation, write.subresource) {
+        (_, Subresource::Status) => {
+            let root = Cursor::root(object);
+            let status = root.field("status");
+            let balancer = status.field("loadBalancer");
+            for point in balancer.field("ingress").items() {
+                warnings.extend(ip::warning(point.path(), point.field("ip").str()));
             }
-            (Operation::Create, _) => {
-                let has_annotation = object.at(["metadata", "annotations", CLASS_ANNOTATION]).is_some();
-                let class = object.at(["spec", "ingressClassName"]);
-                if has_annotation && class.is_none_or(Value::is_null) {
-                    warnings.push(format!(
-                        "annotation \"{CLASS_ANNOTATION}\" is deprecated, please use 'spec.ingressClassName' instead"
-                    ));
-                }
-            }
-            (Operation::Update(_), _) => {}
         }
+        (Operation::Create, _) => {
+            let has_annotation = object.at(["metadata", "annotations", CLASS_ANNOTATION]).is_some();
+            let class = object.at(["spec", "ingressClassName"]);
+            if has_annotation && class.is_none_or(Value::is_null) {
+                warnings.push(format!(
+                    "annotation \"{CLASS_ANNOTATION}\" is deprecated, please use 'spec.ingressClassName' instead"
+                ));
+            }
+        }
+        (Operation::Update(_), _) => {}
     }
 }
 

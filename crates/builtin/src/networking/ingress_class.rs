@@ -5,20 +5,19 @@ use super::ingress::path_segment;
 use crate::checks::update::immutable;
 use crate::checks::{Report, Rule, check_fields, names};
 use crate::prepare::{count_spec_changes, set_default};
-use crate::{BuiltinKind, Context, Cursor, KindFacts, Write};
-use scantling_schema::meta::Scope;
-use scantling_value::{ErrorList, FieldError, Map, Value};
+use crate::{Context, Cursor, KindBehavior, KindFacts, Write};
+use scantling_value::{ErrorList, Map, Value};
 
 /// An ingress class.
-#[derive(Debug)]
-pub(super) struct IngressClass;
-
-const FACTS: KindFacts = KindFacts {
-    scope: Scope::Cluster,
-    selectable: &["metadata.name"],
-    has_generation: true,
-    validates_name_on_update: true,
-    ..KindFacts::new(GROUP, "IngressClass")
+pub(super) const KIND: KindBehavior = KindBehavior {
+    default,
+    prepare: |object, write| count_spec_changes(object, write, ("networking/v1", "IngressClassSpec")),
+    validate,
+    ..KindBehavior::new(KindFacts {
+        has_generation: true,
+        validates_name_on_update: true,
+        ..KindFacts::new(GROUP, "IngressClass")
+    })
 };
 
 const MAX_CONTROLLER: usize = 250;
@@ -30,42 +29,30 @@ const PARAMETERS: &[(&str, Rule)] = &[
     ("name", Rule::RequiredForm(path_segment)),
 ];
 
-impl BuiltinKind for IngressClass {
-    fn facts(&self) -> &'static KindFacts {
-        &FACTS
+fn default(object: &mut Map, _context: &Context<'_>) {
+    let spec = object.get_mut("spec").and_then(Value::as_object_mut);
+    let parameters = spec
+        .and_then(|s| s.get_mut("parameters"))
+        .and_then(Value::as_object_mut);
+    if let Some(parameters) = parameters {
+        set_default(parameters, "scope", "Cluster");
     }
+}
 
-    fn default(&self, object: &mut Map, _context: &Context<'_>) {
-        let spec = object.get_mut("spec").and_then(Value::as_object_mut);
-        let parameters = spec
-            .and_then(|s| s.get_mut("parameters"))
-            .and_then(Value::as_object_mut);
-        if let Some(parameters) = parameters {
-            set_default(parameters, "scope", "Cluster");
-        }
+fn validate(object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
+    let root = Cursor::root(object);
+    let spec = root.field("spec");
+    let controller = spec.field("controller");
+    if let Some(old) = write.old() {
+        // An absent controller is an empty string in Go, and the error shows it so.
+        let old: Value = old.str_at(["spec", "controller"]).into();
+        let new: Value = controller.str().into();
+        immutable(&Cursor::at(Some(&new), *controller.path()), Some(&old), errors);
     }
-
-    fn prepare(&self, object: &mut Map, write: &Write<'_>) {
-        count_spec_changes(object, write, ("networking/v1", "IngressClassSpec"));
-    }
-
-    fn validate(&self, object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
-        let root = Cursor::root(object);
-        let spec = root.field("spec");
-        let controller = spec.field("controller");
-        if let Some(old) = write.old() {
-            // An absent controller is an empty string in Go, and the error shows it so.
-            let old: Value = old.str_at(["spec", "controller"]).into();
-            let new: Value = controller.str().into();
-            immutable(&Cursor::at(Some(&new), *controller.path()), Some(&old), errors);
-        }
-        if controller.str().len() > MAX_CONTROLLER {
-            errors.push(FieldError::too_long(controller.path(), MAX_CONTROLLER));
-        }
-        names::domain_prefixed_path(&controller, errors);
-        let parameters = spec.field("parameters");
-        Rule::IfSet(check_parameters).check(&parameters, errors);
-    }
+    errors.max_bytes(&controller, MAX_CONTROLLER);
+    names::domain_prefixed_path(&controller, errors);
+    let parameters = spec.field("parameters");
+    Rule::IfSet(check_parameters).check(&parameters, errors);
 }
 
 fn check_parameters(at: &Cursor<'_, '_>, errors: &mut ErrorList) {

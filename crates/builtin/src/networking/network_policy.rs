@@ -5,17 +5,20 @@ use crate::checks::ip::{self, Cidr};
 use crate::checks::labels::{self, Values};
 use crate::checks::{Report, Rule, names, numbers};
 use crate::prepare::{count_change, object_in, objects_in, set_default, set_generation};
-use crate::{BuiltinKind, Context, Cursor, KindFacts, Operation, Write};
+use crate::{Context, Cursor, KindBehavior, KindFacts, Operation, Write};
 use scantling_value::{ErrorList, Map, Value};
 use std::collections::BTreeSet;
 
 /// A network policy.
-#[derive(Debug)]
-pub(super) struct NetworkPolicy;
-
-const FACTS: KindFacts = KindFacts {
-    has_generation: true,
-    ..KindFacts::new(GROUP, "NetworkPolicy")
+pub(super) const KIND: KindBehavior = KindBehavior {
+    default,
+    prepare,
+    validate,
+    warn,
+    ..KindBehavior::new(KindFacts {
+        has_generation: true,
+        ..KindFacts::new(GROUP, "NetworkPolicy")
+    })
 };
 
 /// The rules of a direction, with the list of their peers.
@@ -24,78 +27,72 @@ const DIRECTIONS: [(&str, &str); 2] = [("ingress", "from"), ("egress", "to")];
 const PROTOCOLS: &[&str] = &["TCP", "UDP", "SCTP"];
 const POLICY_TYPES: &[&str] = &["Ingress", "Egress"];
 
-impl BuiltinKind for NetworkPolicy {
-    fn facts(&self) -> &'static KindFacts {
-        &FACTS
-    }
-
-    fn default(&self, object: &mut Map, _context: &Context<'_>) {
-        let Some(spec) = object_in(object, "spec") else {
-            return;
-        };
-        for (direction, _) in DIRECTIONS {
-            for rule in objects_in(spec, direction) {
-                for port in objects_in(rule, "ports") {
-                    set_default(port, "protocol", "TCP");
-                }
-            }
-        }
-        let has = |field: &str| {
-            spec.get(field)
-                .and_then(Value::as_array)
-                .is_some_and(|l| !l.is_empty())
-        };
-        if !has("policyTypes") {
-            let types = if has("egress") { POLICY_TYPES } else { &["Ingress"] };
-            spec.insert("policyTypes", types.to_vec().into());
-        }
-    }
-
-    fn prepare(&self, object: &mut Map, write: &Write<'_>) {
-        match write.operation {
-            Operation::Create => set_generation(object, 1),
-            // An empty list counts as a change of an absent one.
-            Operation::Update(old) => {
-                let is_changed = object.get("spec") != old.get("spec");
-                count_change(object, old, is_changed);
+fn default(object: &mut Map, _context: &Context<'_>) {
+    let Some(spec) = object_in(object, "spec") else {
+        return;
+    };
+    for (direction, _) in DIRECTIONS {
+        for rule in objects_in(spec, direction) {
+            for port in objects_in(rule, "ports") {
+                set_default(port, "protocol", "TCP");
             }
         }
     }
-
-    fn validate(&self, object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
-        let root = Cursor::root(object);
-        let spec = root.field("spec");
-        let stored = StoredViolations::new(write.old());
-        labels::selector_with(&spec.field("podSelector"), stored.values, errors);
-        for (direction, peers) in DIRECTIONS {
-            for rule in spec.field(direction).items() {
-                rule.field("ports").items().for_each(|p| check_port(&p, errors));
-                rule.field(peers)
-                    .items()
-                    .for_each(|p| check_peer(&p, &stored, errors));
-            }
-        }
-        let types = spec.field("policyTypes");
-        if types.list().len() > POLICY_TYPES.len() {
-            return errors.invalid(&types, "may not specify more than two policyTypes");
-        }
-        types
-            .items()
-            .for_each(|t| Rule::OneOf(POLICY_TYPES).check(&t, errors));
+    let has = |field: &str| {
+        spec.get(field)
+            .and_then(Value::as_array)
+            .is_some_and(|l| !l.is_empty())
+    };
+    if !has("policyTypes") {
+        let types = if has("egress") { POLICY_TYPES } else { &["Ingress"] };
+        spec.insert("policyTypes", types.to_vec().into());
     }
+}
 
-    fn warn(&self, object: &Value, _write: &Write<'_>, warnings: &mut Vec<String>) {
-        let root = Cursor::root(object);
-        let spec = root.field("spec");
-        for (direction, peers) in DIRECTIONS {
-            for rule in spec.field(direction).items() {
-                for peer in rule.field(peers).items() {
-                    let block = peer.field("ipBlock");
-                    let cidr = block.field("cidr");
-                    ip::cidr_warnings(cidr.path(), cidr.str(), warnings);
-                    for except in block.field("except").items() {
-                        ip::cidr_warnings(except.path(), except.str(), warnings);
-                    }
+fn prepare(object: &mut Map, write: &Write<'_>) {
+    match write.operation {
+        Operation::Create => set_generation(object, 1),
+        // An empty list counts as a change of an absent one.
+        Operation::Update(old) => {
+            let is_changed = object.get("spec") != old.get("spec");
+            count_change(object, old, is_changed);
+        }
+    }
+}
+
+fn validate(object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
+    let root = Cursor::root(object);
+    let spec = root.field("spec");
+    let stored = StoredViolations::new(write.old());
+    labels::selector_with(&spec.field("podSelector"), stored.values, errors);
+    for (direction, peers) in DIRECTIONS {
+        for rule in spec.field(direction).items() {
+            rule.field("ports").items().for_each(|p| check_port(&p, errors));
+            rule.field(peers)
+                .items()
+                .for_each(|p| check_peer(&p, &stored, errors));
+        }
+    }
+    let types = spec.field("policyTypes");
+    if types.list().len() > POLICY_TYPES.len() {
+        return errors.invalid(&types, "may not specify more than two policyTypes");
+    }
+    types
+        .items()
+        .for_each(|t| Rule::OneOf(POLICY_TYPES).check(&t, errors));
+}
+
+fn warn(object: &Value, _write: &Write<'_>, warnings: &mut Vec<String>) {
+    let root = Cursor::root(object);
+    let spec = root.field("spec");
+    for (direction, peers) in DIRECTIONS {
+        for rule in spec.field(direction).items() {
+            for peer in rule.field(peers).items() {
+                let block = peer.field("ipBlock");
+                let cidr = block.field("cidr");
+                ip::cidr_warnings(cidr.path(), cidr.str(), warnings);
+                for except in block.field("except").items() {
+                    ip::cidr_warnings(except.path(), except.str(), warnings);
                 }
             }
         }

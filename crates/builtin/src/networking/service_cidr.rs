@@ -5,48 +5,40 @@ use crate::checks::ip::{self, Cidr};
 use crate::checks::update::{IMMUTABLE, keep};
 use crate::checks::{Report, Rule, go};
 use crate::prepare::keep_metadata_of_status;
-use crate::{BuiltinKind, Cursor, KindFacts, Operation, Subresource, Write};
-use scantling_schema::meta::Scope;
+use crate::{Cursor, KindBehavior, KindFacts, Operation, Subresource, Write};
 use scantling_value::{ErrorList, Map, Value};
 
 /// A range of cluster IPs.
-#[derive(Debug)]
-pub(super) struct ServiceCIDR;
-
-const FACTS: KindFacts = KindFacts {
-    scope: Scope::Cluster,
-    selectable: &["metadata.name"],
-    status_keeps: &[&["metadata"], &["spec"]],
-    ..KindFacts::new(GROUP, "ServiceCIDR")
+pub(super) const KIND: KindBehavior = KindBehavior {
+    prepare,
+    validate,
+    ..KindBehavior::new(KindFacts {
+        status_keeps: &[&["metadata"], &["spec"]],
+        ..KindFacts::new(GROUP, "ServiceCIDR")
+    })
 };
 
-impl BuiltinKind for ServiceCIDR {
-    fn facts(&self) -> &'static KindFacts {
-        &FACTS
-    }
-
-    fn prepare(&self, object: &mut Map, write: &Write<'_>) {
-        // Without the gate, clients write the status together with the object, as in older versions.
-        let drops_status = (write.context.enabled)("ServiceCIDRStatusFieldWiping");
-        match (write.operation, write.subresource) {
-            (Operation::Update(old), Subresource::Status) => {
-                keep(object, old, "spec");
-                keep_metadata_of_status(object, old);
-            }
-            (Operation::Create, _) if drops_status => drop(object.remove("status")),
-            (Operation::Update(old), _) if drops_status => keep(object, old, "status"),
-            _ => {}
+fn prepare(object: &mut Map, write: &Write<'_>) {
+    // Without the gate, clients write the status together with the object, as in older versions.
+    let drops_status = (write.context.enabled)("ServiceCIDRStatusFieldWiping");
+    match (write.operation, write.subresource) {
+        (Operation::Update(old), Subresource::Status) => {
+            keep(object, old, "spec");
+            keep_metadata_of_status(object, old);
         }
+        (Operation::Create, _) if drops_status => drop(object.remove("status")),
+        (Operation::Update(old), _) if drops_status => keep(object, old, "status"),
+        _ => {}
     }
+}
 
-    fn validate(&self, object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
-        let root = Cursor::root(object);
-        let spec = root.field("spec");
-        match (write.operation, write.subresource) {
-            (_, Subresource::Status) => {}
-            (Operation::Create, _) => check_ranges(&spec, errors),
-            (Operation::Update(old), _) => check_update(&spec, old.list_at(["spec", "cidrs"]), errors),
-        }
+fn validate(object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
+    let root = Cursor::root(object);
+    let spec = root.field("spec");
+    match (write.operation, write.subresource) {
+        (_, Subresource::Status) => {}
+        (Operation::Create, _) => check_ranges(&spec, errors),
+        (Operation::Update(old), _) => check_update(&spec, old.list_at(["spec", "cidrs"]), errors),
     }
 }
 

@@ -1,43 +1,34 @@
 //! RuntimeClass.
 
 use crate::checks::{Report, Rule, go, labels, names, resources, tolerations, update};
-use crate::{BuiltinKind, Cursor, KindFacts, Write};
-use scantling_schema::meta::Scope;
+use crate::{Cursor, KindBehavior, KindFacts, Write};
 use scantling_value::{ErrorList, Map, Value};
 use std::collections::BTreeSet;
 
 /// A container runtime that pods may select.
-#[derive(Debug)]
-pub(super) struct RuntimeClass;
-
-const FACTS: KindFacts = KindFacts {
-    scope: Scope::Cluster,
-    selectable: &["metadata.name"],
-    creates_on_update: true,
-    unconditional_update: false,
-    qualifies_finalizers: false,
-    validates_name_on_update: true,
-    ..KindFacts::new("node.k8s.io", "RuntimeClass")
+pub(super) const KIND: KindBehavior = KindBehavior {
+    validate,
+    ..KindBehavior::new(KindFacts {
+        creates_on_update: true,
+        unconditional_update: false,
+        qualifies_finalizers: false,
+        validates_name_on_update: true,
+        ..KindFacts::new("node.k8s.io", "RuntimeClass")
+    })
 };
 
-impl BuiltinKind for RuntimeClass {
-    fn facts(&self) -> &'static KindFacts {
-        &FACTS
-    }
-
-    fn validate(&self, object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
-        let root = Cursor::root(object);
-        let overhead = root.field("overhead");
-        Rule::IfSet(check_overhead).check(&overhead, errors);
-        check_scheduling(&root.field("scheduling"), errors);
-        let handler = root.field("handler");
-        // A stored handler stays as it is, so that only a changed one is checked.
-        let is_unchanged = |old: &Value| old.get_str("handler") == handler.str();
-        if !write.old().is_some_and(is_unchanged) {
-            check_handler(&handler, write, errors);
-            if write.old().is_some() {
-                errors.invalid_value(&handler, Value::Null, update::IMMUTABLE);
-            }
+fn validate(object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
+    let root = Cursor::root(object);
+    let overhead = root.field("overhead");
+    Rule::IfSet(check_overhead).check(&overhead, errors);
+    check_scheduling(&root.field("scheduling"), errors);
+    let handler = root.field("handler");
+    // A stored handler stays as it is, so that only a changed one is checked.
+    let is_unchanged = |old: &Value| old.get_str("handler") == handler.str();
+    if !write.old().is_some_and(is_unchanged) {
+        check_handler(&handler, write, errors);
+        if write.old().is_some() {
+            errors.invalid_value(&handler, Value::Null, update::IMMUTABLE);
         }
     }
 }

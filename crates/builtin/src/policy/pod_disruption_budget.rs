@@ -3,22 +3,23 @@
 use crate::apps::rolling_update;
 use crate::checks::{Report, Rule, check_fields, conditions, go, labels, update};
 use crate::prepare::{self, object_if_set};
-use crate::{BuiltinKind, Cursor, KindFacts, Operation, Subresource, Write};
+use crate::{Cursor, KindBehavior, KindFacts, Operation, Subresource, Write};
 use scantling_schema::meta::NameRule;
 use scantling_value::{ErrorList, Map, Value};
 
 /// Limits how many pods may be down at once.
-#[derive(Debug)]
-pub(super) struct PodDisruptionBudget;
-
-const FACTS: KindFacts = KindFacts {
-    // kube-apiserver only requires that the name can be part of a path.
-    names: NameRule::PathSegment,
-    unconditional_update: false,
-    has_generation: true,
-    validates_metadata: false,
-    qualifies_finalizers: false,
-    ..KindFacts::new("policy", "PodDisruptionBudget")
+pub(super) const KIND: KindBehavior = KindBehavior {
+    prepare,
+    validate,
+    ..KindBehavior::new(KindFacts {
+        // kube-apiserver only requires that the name can be part of a path.
+        names: NameRule::PathSegment,
+        unconditional_update: false,
+        has_generation: true,
+        validates_metadata: false,
+        qualifies_finalizers: false,
+        ..KindFacts::new("policy", "PodDisruptionBudget")
+    })
 };
 
 const SPEC: prepare::StructName = ("policy/v1", "PodDisruptionBudgetSpec");
@@ -34,26 +35,20 @@ const STATUS_RULES: &[(&str, Rule)] = &[
     ("expectedPods", Rule::NonNegative),
 ];
 
-impl BuiltinKind for PodDisruptionBudget {
-    fn facts(&self) -> &'static KindFacts {
-        &FACTS
+fn prepare(object: &mut Map, write: &Write<'_>) {
+    prepare::spec_and_status(object, write, SPEC);
+    if write.subresource == Subresource::None {
+        strip_match_key(object, write);
     }
+}
 
-    fn prepare(&self, object: &mut Map, write: &Write<'_>) {
-        prepare::spec_and_status(object, write, SPEC);
-        if write.subresource == Subresource::None {
-            strip_match_key(object, write);
-        }
+fn validate(object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
+    let root = Cursor::root(object);
+    if write.subresource == Subresource::Status {
+        check_fields(STATUS_RULES, &root.field("status"), errors);
+        return;
     }
-
-    fn validate(&self, object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
-        let root = Cursor::root(object);
-        if write.subresource == Subresource::Status {
-            check_fields(STATUS_RULES, &root.field("status"), errors);
-            return;
-        }
-        check_spec(&root.field("spec"), write, errors);
-    }
+    check_spec(&root.field("spec"), write, errors);
 }
 
 /// Removes requirements of the key of v1beta1 from selectors that have others, too.

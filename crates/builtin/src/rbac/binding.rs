@@ -2,59 +2,31 @@
 
 use super::GROUP;
 use crate::checks::{Report, Rule, update};
-use crate::{BuiltinKind, Context, Cursor, KindFacts, Write};
+use crate::{Cursor, KindBehavior, KindFacts, Write};
 use scantling_schema::meta::{NameRule, Scope};
 use scantling_schema::names;
 use scantling_value::{ErrorList, Map, Value};
 
 /// Grants a role in a namespace.
-#[derive(Debug)]
-pub(super) struct RoleBinding;
+pub(super) const ROLE_BINDING: KindBehavior = KindBehavior {
+    default: |object, _| default_groups(object),
+    validate: |object, write, errors| check_binding(object, write, Scope::Namespaced, errors),
+    ..KindBehavior::new(facts("RoleBinding"))
+};
 
 /// Grants a cluster role in the cluster.
-#[derive(Debug)]
-pub(super) struct ClusterRoleBinding;
-
-const ROLE_BINDING: KindFacts = KindFacts {
-    // Names have colons, as in `system:node`.
-    names: NameRule::PathSegment,
-    creates_on_update: true,
-    ..KindFacts::new(GROUP, "RoleBinding")
+pub(super) const CLUSTER_ROLE_BINDING: KindBehavior = KindBehavior {
+    default: |object, _| default_groups(object),
+    validate: |object, write, errors| check_binding(object, write, Scope::Cluster, errors),
+    ..KindBehavior::new(facts("ClusterRoleBinding"))
 };
 
-const CLUSTER_ROLE_BINDING: KindFacts = KindFacts {
-    scope: Scope::Cluster,
-    names: NameRule::PathSegment,
-    selectable: &["metadata.name"],
-    creates_on_update: true,
-    ..KindFacts::new(GROUP, "ClusterRoleBinding")
-};
-
-impl BuiltinKind for RoleBinding {
-    fn facts(&self) -> &'static KindFacts {
-        &ROLE_BINDING
-    }
-
-    fn default(&self, object: &mut Map, _context: &Context<'_>) {
-        default_groups(object);
-    }
-
-    fn validate(&self, object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
-        check_binding(self.facts(), object, write, &["Role", "ClusterRole"], errors);
-    }
-}
-
-impl BuiltinKind for ClusterRoleBinding {
-    fn facts(&self) -> &'static KindFacts {
-        &CLUSTER_ROLE_BINDING
-    }
-
-    fn default(&self, object: &mut Map, _context: &Context<'_>) {
-        default_groups(object);
-    }
-
-    fn validate(&self, object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
-        check_binding(self.facts(), object, write, &["ClusterRole"], errors);
+const fn facts(kind: &'static str) -> KindFacts {
+    KindFacts {
+        // Names have colons, as in `system:node`.
+        names: NameRule::PathSegment,
+        creates_on_update: true,
+        ..KindFacts::new(GROUP, kind)
     }
 }
 
@@ -77,36 +49,27 @@ fn default_groups(object: &mut Map) {
     }
 }
 
-fn check_binding(
-    facts: &KindFacts,
-    object: &Value,
-    write: &Write<'_>,
-    kinds: &[&'static str],
-    errors: &mut ErrorList,
-) {
+fn check_binding(object: &Value, write: &Write<'_>, scope: Scope, errors: &mut ErrorList) {
     let root = Cursor::root(object);
     let role = root.field("roleRef");
-    let group = role.field("apiGroup");
-    if group.str() != GROUP {
-        errors.not_supported(&group, &[GROUP]);
-    }
-    let kind = role.field("kind");
-    if !kinds.contains(&kind.str()) {
-        errors.not_supported(&kind, kinds);
-    }
+    Rule::In(&[GROUP]).check(&role.field("apiGroup"), errors);
+    let kinds: &[&str] = match scope {
+        Scope::Namespaced => &["Role", "ClusterRole"],
+        Scope::Cluster => &["ClusterRole"],
+    };
+    Rule::In(kinds).check(&role.field("kind"), errors);
     let name = role.field("name");
     errors.invalid_for(&name, NameRule::PathSegment.check(name.str()));
     let subjects = root.field("subjects");
     for subject in subjects.items() {
-        check_subject(&subject, facts.scope, errors);
+        check_subject(&subject, scope, errors);
     }
     if let Some(old) = write.old() {
         update::immutable_struct(&role, old.get("roleRef"), "rbac/v1", "RoleRef", errors);
     }
     Rule::Required.check(&name, errors);
     for subject in subjects.items() {
-        let name = subject.field("name");
-        Rule::Required.check(&name, errors);
+        Rule::Required.check(&subject.field("name"), errors);
     }
 }
 
@@ -119,9 +82,7 @@ fn check_subject(subject: &Cursor<'_, '_>, scope: Scope, errors: &mut ErrorList)
     );
     match kind.str() {
         "ServiceAccount" => {
-            if !name.str().is_empty() {
-                errors.invalid_for(&name, names::dns1123_subdomain(name.str()));
-            }
+            Rule::Form(names::dns1123_subdomain).check(&name, errors);
             if !group.str().is_empty() {
                 errors.not_supported(&group, &[""]);
             }
@@ -130,11 +91,7 @@ fn check_subject(subject: &Cursor<'_, '_>, scope: Scope, errors: &mut ErrorList)
                 errors.required(&namespace, "");
             }
         }
-        "User" | "Group" => {
-            if group.str() != GROUP {
-                errors.not_supported(&group, &[GROUP]);
-            }
-        }
+        "User" | "Group" => Rule::In(&[GROUP]).check(&group, errors),
         _ => errors.not_supported(&kind, &["ServiceAccount", "User", "Group"]),
     }
 }

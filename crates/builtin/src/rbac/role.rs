@@ -3,67 +3,47 @@
 use super::GROUP;
 use crate::checks::{Report, labels};
 use crate::prepare::forget_empty_list;
-use crate::{BuiltinKind, Cursor, KindFacts, Write};
+use crate::{Cursor, KindBehavior, KindFacts, Write};
 use scantling_schema::meta::{NameRule, Scope};
-use scantling_value::{ErrorList, Map, Value};
+use scantling_value::{ErrorList, Value};
 
 /// Permissions in a namespace.
-#[derive(Debug)]
-pub(super) struct Role;
+pub(super) const ROLE: KindBehavior = KindBehavior {
+    prepare: |object, _| forget_empty_list(object, "rules"),
+    validate: validate_role,
+    ..KindBehavior::new(KindFacts {
+        // Names have colons, as in `system:node`.
+        names: NameRule::PathSegment,
+        creates_on_update: true,
+        ..KindFacts::new(GROUP, "Role")
+    })
+};
 
 /// Permissions in the cluster.
-#[derive(Debug)]
-pub(super) struct ClusterRole;
-
-const ROLE: KindFacts = KindFacts {
-    // Names have colons, as in `system:node`.
-    names: NameRule::PathSegment,
-    creates_on_update: true,
-    ..KindFacts::new(GROUP, "Role")
+pub(super) const CLUSTER_ROLE: KindBehavior = KindBehavior {
+    prepare: |object, _| forget_empty_list(object, "rules"),
+    validate: validate_cluster_role,
+    ..KindBehavior::new(KindFacts {
+        names: NameRule::PathSegment,
+        creates_on_update: true,
+        ..KindFacts::new(GROUP, "ClusterRole")
+    })
 };
 
-const CLUSTER_ROLE: KindFacts = KindFacts {
-    scope: Scope::Cluster,
-    names: NameRule::PathSegment,
-    selectable: &["metadata.name"],
-    creates_on_update: true,
-    ..KindFacts::new(GROUP, "ClusterRole")
-};
-
-impl BuiltinKind for Role {
-    fn facts(&self) -> &'static KindFacts {
-        &ROLE
-    }
-
-    fn prepare(&self, object: &mut Map, _write: &Write<'_>) {
-        forget_empty_list(object, "rules");
-    }
-
-    fn validate(&self, object: &Value, _write: &Write<'_>, errors: &mut ErrorList) {
-        for rule in Cursor::root(object).field("rules").items() {
-            check_rule(&rule, Scope::Namespaced, errors);
-        }
+fn validate_role(object: &Value, _write: &Write<'_>, errors: &mut ErrorList) {
+    for rule in Cursor::root(object).field("rules").items() {
+        check_rule(&rule, Scope::Namespaced, errors);
     }
 }
 
-impl BuiltinKind for ClusterRole {
-    fn facts(&self) -> &'static KindFacts {
-        &CLUSTER_ROLE
+fn validate_cluster_role(object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
+    let root = Cursor::root(object);
+    for rule in root.field("rules").items() {
+        check_rule(&rule, Scope::Cluster, errors);
     }
-
-    fn prepare(&self, object: &mut Map, _write: &Write<'_>) {
-        forget_empty_list(object, "rules");
-    }
-
-    fn validate(&self, object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
-        let root = Cursor::root(object);
-        for rule in root.field("rules").items() {
-            check_rule(&rule, Scope::Cluster, errors);
-        }
-        let aggregation = root.field("aggregationRule");
-        if aggregation.is_set() {
-            check_aggregation(&aggregation, write, errors);
-        }
+    let aggregation = root.field("aggregationRule");
+    if aggregation.is_set() {
+        check_aggregation(&aggregation, write, errors);
     }
 }
 

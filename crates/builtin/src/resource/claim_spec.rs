@@ -73,32 +73,23 @@ pub(super) fn check_spec(spec: &Cursor<'_, '_>, errors: &mut ErrorList) {
     let devices = spec.field("devices");
     let requests = devices.field("requests");
     let known = requests_of(spec.value());
-    if check_count(&requests, MAX_REQUESTS, errors) {
+    if errors.max_items(&requests, MAX_REQUESTS) {
         Rule::Each(check_request).check(&requests, errors);
         check_unique_names(&requests, "DeviceRequest", errors);
     }
     let constraints = devices.field("constraints");
-    if check_count(&constraints, MAX_CONSTRAINTS, errors) {
+    if errors.max_items(&constraints, MAX_CONSTRAINTS) {
         constraints
             .items()
             .for_each(|constraint| check_constraint(&constraint, &known, errors));
     }
     let configurations = devices.field("config");
-    if check_count(&configurations, MAX_CONFIGURATIONS, errors) {
+    if errors.max_items(&configurations, MAX_CONFIGURATIONS) {
         for configuration in configurations.items() {
             check_references(&configuration.field("requests"), &known, errors);
             check_configuration(&configuration, errors);
         }
     }
-}
-
-/// Reports a list that is too long; its elements are not checked then.
-pub(super) fn check_count(list: &Cursor<'_, '_>, max: usize, errors: &mut ErrorList) -> bool {
-    let count = list.list().len();
-    if count > max {
-        errors.push_with(|| FieldError::too_many(list.path(), count, max));
-    }
-    count <= max
 }
 
 fn check_unique_names(list: &Cursor<'_, '_>, ty: &str, errors: &mut ErrorList) {
@@ -142,7 +133,7 @@ fn check_request(request: &Cursor<'_, '_>, errors: &mut ErrorList) {
         }
         (true, false) => check_devices(&exactly, names::dns1123_subdomain, errors),
         (false, true) => {
-            if check_count(&alternatives, MAX_ALTERNATIVES, errors) {
+            if errors.max_items(&alternatives, MAX_ALTERNATIVES) {
                 for alternative in alternatives.items() {
                     label(&alternative.field("name"), errors);
                     check_devices(&alternative, names::declared_subdomain, errors);
@@ -188,7 +179,7 @@ fn check_constraint(constraint: &Cursor<'_, '_>, known: &Requests<'_>, errors: &
 
 /// References name requests, or a request and one of its alternatives.
 pub(super) fn check_references(references: &Cursor<'_, '_>, known: &Requests<'_>, errors: &mut ErrorList) {
-    if !check_count(references, MAX_REQUESTS, errors) {
+    if !errors.max_items(references, MAX_REQUESTS) {
         return;
     }
     let mut seen = BTreeSet::new();
@@ -222,7 +213,7 @@ pub(super) fn check_reference(reference: &Cursor<'_, '_>, known: &Requests<'_>, 
 
 /// Checks the configurations of a device class.
 pub(super) fn check_class_configurations(configurations: &Cursor<'_, '_>, errors: &mut ErrorList) {
-    if check_count(configurations, MAX_CONFIGURATIONS, errors) {
+    if errors.max_items(configurations, MAX_CONFIGURATIONS) {
         Rule::Each(check_configuration).check(configurations, errors);
     }
 }

@@ -1,11 +1,11 @@
 //! The status of a ResourceClaim.
 
-use super::claim_spec::{self, Requests, check_count, versioned};
+use super::claim_spec::{self, Requests, versioned};
 use super::{names, taint};
 use crate::Cursor;
 use crate::checks::labels::Values;
 use crate::checks::{Report, Rule, conditions, ip, nodes, update};
-use scantling_value::{ErrorList, FieldError, Map, Value};
+use scantling_value::{ErrorList, Map, Value};
 use std::collections::BTreeSet;
 
 const MAX_CONSUMERS: usize = 256;
@@ -93,7 +93,7 @@ pub(super) fn drop_deallocated(claim: &mut Map, old: &Value) {
 }
 
 fn check_consumers(consumers: &Cursor<'_, '_>, errors: &mut ErrorList) {
-    if !check_count(consumers, MAX_CONSUMERS, errors) {
+    if !errors.max_items(consumers, MAX_CONSUMERS) {
         return;
     }
     let mut seen = BTreeSet::new();
@@ -136,7 +136,7 @@ fn check_devices(devices: &Cursor<'_, '_>, allocation: &Cursor<'_, '_>, errors: 
             errors.invalid_value(&device, shown, "must be an allocated device in the claim");
         }
         let list = device.field("conditions");
-        check_count(&list, MAX_DEVICE_CONDITIONS, errors);
+        errors.max_items(&list, MAX_DEVICE_CONDITIONS);
         conditions::check(&list, errors);
         claim_spec::check_raw(&device.field("data"), errors);
         check_network(&device.field("networkData"), errors);
@@ -152,12 +152,10 @@ fn check_network(network: &Cursor<'_, '_>, errors: &mut ErrorList) {
         ("hardwareAddress", MAX_HARDWARE_ADDRESS),
     ] {
         let text = network.field(name);
-        if text.str().len() > max {
-            errors.push_with(|| FieldError::too_long(text.path(), max));
-        }
+        errors.max_bytes(&text, max);
     }
     let addresses = network.field("ips");
-    if check_count(&addresses, MAX_ADDRESSES, errors) {
+    if errors.max_items(&addresses, MAX_ADDRESSES) {
         let mut seen = BTreeSet::new();
         for address in addresses.items() {
             ip::interface_address(&address, errors);
@@ -179,7 +177,7 @@ fn check_share(share: &Cursor<'_, '_>, errors: &mut ErrorList) {
 fn check_allocation(allocation: &Cursor<'_, '_>, requests: &Requests<'_>, errors: &mut ErrorList) {
     let devices = allocation.field("devices");
     let results = devices.field("results");
-    if check_count(&results, MAX_RESULTS, errors) {
+    if errors.max_items(&results, MAX_RESULTS) {
         for result in results.items() {
             claim_spec::check_reference(&result.field("request"), requests, errors);
             names::declared_driver(&result.field("driver"), errors);
@@ -191,7 +189,7 @@ fn check_allocation(allocation: &Cursor<'_, '_>, requests: &Requests<'_>, errors
         }
     }
     let configurations = devices.field("config");
-    if check_count(&configurations, MAX_CONFIGURATIONS, errors) {
+    if errors.max_items(&configurations, MAX_CONFIGURATIONS) {
         for configuration in configurations.items() {
             Rule::RequiredOneOf(&["FromClaim", "FromClass"]).check(&configuration.field("source"), errors);
             claim_spec::check_references(&configuration.field("requests"), requests, errors);

@@ -3,52 +3,45 @@
 use super::{GROUP, claim_spec, selector};
 use crate::checks::{Report, Rule, names};
 use crate::prepare::{count_change, is_changed, set_generation};
-use crate::{BuiltinKind, Cursor, KindFacts, Operation, Write};
-use scantling_schema::meta::{NameRule, Scope};
+use crate::{Cursor, KindBehavior, KindFacts, Operation, Write};
+use scantling_schema::meta::NameRule;
 use scantling_value::{ErrorList, Map, Value};
 
 /// A class of devices.
-#[derive(Debug)]
-pub(super) struct DeviceClass;
-
-const FACTS: KindFacts = KindFacts {
-    scope: Scope::Cluster,
-    names: NameRule::GeneratedSubdomain,
-    selectable: &["metadata.name"],
-    delete_returns_object: true,
-    has_generation: true,
-    validates_name_on_update: true,
-    ..KindFacts::new(GROUP, "DeviceClass")
+pub(super) const KIND: KindBehavior = KindBehavior {
+    prepare,
+    validate,
+    ..KindBehavior::new(KindFacts {
+        names: NameRule::GeneratedSubdomain,
+        delete_returns_object: true,
+        has_generation: true,
+        validates_name_on_update: true,
+        ..KindFacts::new(GROUP, "DeviceClass")
+    })
 };
 
-impl BuiltinKind for DeviceClass {
-    fn facts(&self) -> &'static KindFacts {
-        &FACTS
-    }
-
-    fn prepare(&self, object: &mut Map, write: &Write<'_>) {
-        match write.operation {
-            Operation::Create => set_generation(object, 1),
-            Operation::Update(old) => {
-                let changed = is_changed(object, old, "spec", ("resource/v1", "DeviceClassSpec"));
-                count_change(object, old, changed);
-            }
+fn prepare(object: &mut Map, write: &Write<'_>) {
+    match write.operation {
+        Operation::Create => set_generation(object, 1),
+        Operation::Update(old) => {
+            let changed = is_changed(object, old, "spec", ("resource/v1", "DeviceClassSpec"));
+            count_change(object, old, changed);
         }
     }
+}
 
-    fn validate(&self, object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
-        let root = Cursor::root(object);
-        let spec = root.field("spec");
-        let selectors = spec.field("selectors");
-        let old = write.old().and_then(|old| old.at(["spec", "selectors"]));
-        // Stored selectors were valid once, perhaps for another version.
-        if write.old().is_none() || selectors.value() != old {
-            selector::check_selectors(&selectors, errors);
-        }
-        claim_spec::check_class_configurations(&spec.field("config"), errors);
-        let name = spec.field("extendedResourceName");
-        Rule::IfSet(check_extended_name).check(&name, errors);
+fn validate(object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
+    let root = Cursor::root(object);
+    let spec = root.field("spec");
+    let selectors = spec.field("selectors");
+    let old = write.old().and_then(|old| old.at(["spec", "selectors"]));
+    // Stored selectors were valid once, perhaps for another version.
+    if write.old().is_none() || selectors.value() != old {
+        selector::check_selectors(&selectors, errors);
     }
+    claim_spec::check_class_configurations(&spec.field("config"), errors);
+    let name = spec.field("extendedResourceName");
+    Rule::IfSet(check_extended_name).check(&name, errors);
 }
 
 /// A name with a domain that is not Kubernetes' own, short enough for the name of its quota.

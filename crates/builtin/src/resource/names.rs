@@ -56,9 +56,7 @@ pub(super) fn pool(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
     if at.str().is_empty() {
         return errors.required(at, "");
     }
-    if at.str().len() > MAX_POOL {
-        errors.push_with(|| FieldError::too_long(at.path(), MAX_POOL));
-    }
+    errors.max_bytes(at, MAX_POOL);
     for part in at.str().split('/') {
         for why in names::dns1123_subdomain(part) {
             errors.invalid_value(at, part, why);
@@ -71,9 +69,7 @@ pub(super) fn declared_pool(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
     if at.str().is_empty() {
         return errors.required(at, "");
     }
-    if at.str().len() > MAX_POOL {
-        errors.push_with(|| FieldError::too_long(at.path(), MAX_POOL));
-    }
+    errors.max_bytes(at, MAX_POOL);
     for (i, part) in at.str().split('/').enumerate() {
         if part.is_empty() {
             errors.invalid(at, format!("segment {i}: must not be empty"));

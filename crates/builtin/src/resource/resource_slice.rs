@@ -1,28 +1,29 @@
 //! ResourceSlice.
 
 use super::{GROUP, capacity, claim_spec, names, taint};
-use crate::checks::gates::drop_disabled;
+use crate::checks::gates::drop_disabled_in;
 use crate::checks::labels::Values;
 use crate::checks::names::{declared, dns1123_label, dns1123_subdomain};
 use crate::checks::update::immutable;
 use crate::checks::{Report, Rule, go, nodes};
 use crate::prepare::{count_spec_changes, object_if_set, objects_in, set_generation};
-use crate::{BuiltinKind, Context, Cursor, KindFacts, Operation, Write};
+use crate::{Context, Cursor, KindBehavior, KindFacts, Operation, Write};
 use scantling_notation::semver::{Semver, SemverSyntax};
-use scantling_schema::meta::Scope;
 use scantling_value::{ErrorList, FieldError, Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A part of the devices of a pool.
-#[derive(Debug)]
-pub(super) struct ResourceSlice;
-
-const FACTS: KindFacts = KindFacts {
-    scope: Scope::Cluster,
-    selectable: &["metadata.name", "spec.driver", "spec.nodeName"],
-    delete_returns_object: true,
-    has_generation: true,
-    ..KindFacts::new(GROUP, "ResourceSlice")
+pub(super) const KIND: KindBehavior = KindBehavior {
+    default,
+    prepare,
+    validate,
+    warn,
+    ..KindBehavior::new(KindFacts {
+        selectable: &["spec.driver", "spec.nodeName"],
+        delete_returns_object: true,
+        has_generation: true,
+        ..KindFacts::new(GROUP, "ResourceSlice")
+    })
 };
 
 const MAX_DEVICES: usize = 128;
@@ -45,47 +46,38 @@ const ATTRIBUTE: [&str; 8] = [
 /// The fields of an attribute that hold lists.
 const LISTS: [&str; 4] = ["ints", "bools", "strings", "versions"];
 
-impl BuiltinKind for ResourceSlice {
-    fn facts(&self) -> &'static KindFacts {
-        &FACTS
-    }
-
-    fn default(&self, object: &mut Map, context: &Context<'_>) {
-        if let Some(spec) = object_if_set(object, "spec") {
-            for device in objects_in(spec, "devices") {
-                objects_in(device, "taints").for_each(|t| taint::set_time(t, context.now));
-            }
+fn default(object: &mut Map, context: &Context<'_>) {
+    if let Some(spec) = object_if_set(object, "spec") {
+        for device in objects_in(spec, "devices") {
+            objects_in(device, "taints").for_each(|t| taint::set_time(t, context.now));
         }
     }
+}
 
-    fn prepare(&self, object: &mut Map, write: &Write<'_>) {
-        match write.operation {
-            Operation::Create => set_generation(object, 1),
-            Operation::Update(_) => count_spec_changes(object, write, ("resource/v1", "ResourceSliceSpec")),
-        }
-        if let Some(spec) = object_if_set(object, "spec") {
-            let old = write.old().and_then(|old| old.get("spec"));
-            drop_disabled("resource/v1", "ResourceSliceSpec", spec, old, &write.context);
-        }
+fn prepare(object: &mut Map, write: &Write<'_>) {
+    match write.operation {
+        Operation::Create => set_generation(object, 1),
+        Operation::Update(_) => count_spec_changes(object, write, ("resource/v1", "ResourceSliceSpec")),
     }
+    drop_disabled_in(object, "spec", ("resource/v1", "ResourceSliceSpec"), write);
+}
 
-    fn validate(&self, object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
-        let root = Cursor::root(object);
-        let spec = root.field("spec");
-        check_spec(&spec, write.old(), errors);
-        if let Some(old) = write.old() {
-            check_update(&spec, old, errors);
-        }
+fn validate(object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
+    let root = Cursor::root(object);
+    let spec = root.field("spec");
+    check_spec(&spec, write.old(), errors);
+    if let Some(old) = write.old() {
+        check_update(&spec, old, errors);
     }
+}
 
-    fn warn(&self, object: &Value, _write: &Write<'_>, warnings: &mut Vec<String>) {
-        let driver = object.str_at(["spec", "driver"]);
-        if driver != driver.to_lowercase() {
-            let driver = scantling_value::go::quote(driver);
-            warnings.push(format!(
-                "spec.driver: driver names should be lowercase; {driver} contains uppercase characters"
-            ));
-        }
+fn warn(object: &Value, _write: &Write<'_>, warnings: &mut Vec<String>) {
+    let driver = object.str_at(["spec", "driver"]);
+    if driver != driver.to_lowercase() {
+        let driver = scantling_value::go::quote(driver);
+        warnings.push(format!(
+            "spec.driver: driver names should be lowercase; {driver} contains uppercase characters"
+        ));
     }
 }
 
@@ -108,7 +100,7 @@ fn check_spec(spec: &Cursor<'_, '_>, old: Option<&Value>, errors: &mut ErrorList
         true => MAX_ADVANCED_DEVICES,
         false => MAX_DEVICES,
     };
-    if claim_spec::check_count(&devices, max, errors) {
+    if errors.max_items(&devices, max) {
         let is_per_device = spec.field("perDeviceNodeSelection").bool();
         let stored = old.map_or(&[][..], |old| old.list_at(["spec", "devices"]));
         let mut by_name: BTreeMap<&str, &Value> = BTreeMap::new();
@@ -125,7 +117,7 @@ fn check_spec(spec: &Cursor<'_, '_>, old: Option<&Value>, errors: &mut ErrorList
             }
         }
     }
-    if claim_spec::check_count(&counters, MAX_COUNTER_SETS, errors) {
+    if errors.max_items(&counters, MAX_COUNTER_SETS) {
         let mut seen = BTreeSet::new();
         for set in counters.items() {
             check_counters(&set, "name", errors);
@@ -255,12 +247,12 @@ fn check_device(
     }
     let taints = device.field("taints");
     if stored_of("taints").is_none_or(|stored| stored != taints.value())
-        && claim_spec::check_count(&taints, MAX_TAINTS, errors)
+        && errors.max_items(&taints, MAX_TAINTS)
     {
         taints.items().for_each(|t| taint::check(&t, None, errors));
     }
     let consumed = device.field("consumesCounters");
-    if claim_spec::check_count(&consumed, MAX_CONSUMED, errors) {
+    if errors.max_items(&consumed, MAX_CONSUMED) {
         let mut seen = BTreeSet::new();
         for set in consumed.items() {
             check_counters(&set, "counterSet", errors);
@@ -318,9 +310,7 @@ fn check_attribute(attribute: &Cursor<'_, '_>, errors: &mut ErrorList) {
     }
     for name in ["string", "version"] {
         let text = attribute.field(name);
-        if text.str().len() > MAX_STRING {
-            errors.push_with(|| FieldError::too_long(text.path(), MAX_STRING));
-        }
+        errors.max_bytes(&text, MAX_STRING);
     }
     let version = attribute.field("version");
     if version.is_set() && Semver::parse(version.str(), SemverSyntax::Strict).is_err() {

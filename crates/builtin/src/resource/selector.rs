@@ -1,6 +1,5 @@
 //! The selectors of devices.
 
-use super::claim_spec::check_count;
 use crate::Cursor;
 use crate::checks::Report;
 use scantling_cel::env::Env;
@@ -30,7 +29,7 @@ static SELECTORS: LazyLock<(Env, Arc<Shape>)> = LazyLock::new(|| {
 
 /// Checks the selectors of devices.
 pub(super) fn check_selectors(selectors: &Cursor<'_, '_>, errors: &mut ErrorList) {
-    if !check_count(selectors, MAX_SELECTORS, errors) {
+    if !errors.max_items(selectors, MAX_SELECTORS) {
         return;
     }
     for selector in selectors.items() {

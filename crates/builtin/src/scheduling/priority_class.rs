@@ -2,18 +2,18 @@
 
 use crate::checks::{Report, Rule, update};
 use crate::prepare::set_generation;
-use crate::{BuiltinKind, Context, Cursor, KindFacts, Operation, Write};
-use scantling_schema::meta::Scope;
+use crate::{Cursor, KindBehavior, KindFacts, Operation, Write};
 use scantling_value::{ErrorList, Map, Value};
 
 /// A named priority of pods.
-#[derive(Debug)]
-pub(super) struct PriorityClass;
-
-const FACTS: KindFacts = KindFacts {
-    scope: Scope::Cluster,
-    selectable: &["metadata.name"],
-    ..KindFacts::new("scheduling.k8s.io", "PriorityClass")
+pub(super) const KIND: KindBehavior = KindBehavior {
+    default: |object, _| {
+        object.get_or_insert_with("preemptionPolicy", || "PreemptLowerPriority".into());
+    },
+    prepare,
+    validate,
+    protection,
+    ..KindBehavior::new(KindFacts::new("scheduling.k8s.io", "PriorityClass"))
 };
 
 /// Names with this prefix are reserved.
@@ -28,32 +28,22 @@ const SYSTEM_CLASSES: &[(&str, i64)] = &[
 /// The highest value of a class that users define.
 const MAX_VALUE: i64 = 1_000_000_000;
 
-impl BuiltinKind for PriorityClass {
-    fn facts(&self) -> &'static KindFacts {
-        &FACTS
-    }
+fn protection(name: &str) -> Option<&'static str> {
+    let is_system = SYSTEM_CLASSES.iter().any(|(system, _)| *system == name);
+    is_system.then_some("this is a system priority class and cannot be deleted")
+}
 
-    fn protection(&self, name: &str) -> Option<&'static str> {
-        let is_system = SYSTEM_CLASSES.iter().any(|(system, _)| *system == name);
-        is_system.then_some("this is a system priority class and cannot be deleted")
+fn prepare(object: &mut Map, write: &Write<'_>) {
+    if matches!(write.operation, Operation::Create) {
+        set_generation(object, 1);
     }
+}
 
-    fn default(&self, object: &mut Map, _context: &Context<'_>) {
-        object.get_or_insert_with("preemptionPolicy", || "PreemptLowerPriority".into());
-    }
-
-    fn prepare(&self, object: &mut Map, write: &Write<'_>) {
-        if matches!(write.operation, Operation::Create) {
-            set_generation(object, 1);
-        }
-    }
-
-    fn validate(&self, object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
-        let root = Cursor::root(object);
-        match write.old() {
-            None => check_new(&root, errors),
-            Some(old) => check_immutable(&root, old, errors),
-        }
+fn validate(object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
+    let root = Cursor::root(object);
+    match write.old() {
+        None => check_new(&root, errors),
+        Some(old) => check_immutable(&root, old, errors),
     }
 }
 

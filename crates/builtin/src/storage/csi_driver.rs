@@ -1,117 +1,92 @@
 //! CSI drivers.
 
 use super::GROUP;
+use crate::checks::gates::drop_disabled_in;
 use crate::checks::update::{immutable, same};
-use crate::checks::{Report, Rule};
-use crate::prepare::{count_spec_changes, object_in, set_default};
-use crate::{BuiltinKind, Context, Cursor, KindFacts, Operation, Write};
-use scantling_schema::meta::Scope;
+use crate::checks::{Report, Rule, numbers};
+use crate::prepare::{StructName, count_spec_changes, object_in, set_default};
+use crate::{Context, Cursor, KindBehavior, KindFacts, Operation, Write};
 use scantling_value::{ErrorList, FieldError, Map, Value};
 use std::collections::BTreeSet;
 
 /// A CSI driver.
-#[derive(Debug)]
-pub(super) struct CSIDriver;
-
-const FACTS: KindFacts = KindFacts {
-    scope: Scope::Cluster,
-    selectable: &["metadata.name"],
-    unconditional_update: false,
-    delete_returns_object: true,
-    ..KindFacts::new(GROUP, "CSIDriver")
+pub(super) const KIND: KindBehavior = KindBehavior {
+    default,
+    prepare,
+    validate,
+    warn,
+    ..KindBehavior::new(KindFacts {
+        unconditional_update: false,
+        delete_returns_object: true,
+        ..KindFacts::new(GROUP, "CSIDriver")
+    })
 };
 
+const SPEC: StructName = ("storage/v1", "CSIDriverSpec");
 const GROUP_POLICIES: &[&str] = &["File", "None", "ReadWriteOnceWithFSType"];
 const LIFECYCLE_MODES: [&str; 2] = ["Persistent", "Ephemeral"];
 const MIN_UPDATE_SECONDS: i64 = 10;
-const MIN_TOKEN_SECONDS: i64 = 600;
-const MAX_TOKEN_SECONDS: i64 = 1 << 32;
 
-/// Fields of feature gates. Without the gate they are dropped, unless the stored driver has them.
-const GATED: [(&str, &str); 4] = [
-    ("seLinuxMount", "SELinuxMountReadWriteOncePod"),
-    (
-        "nodeAllocatableUpdatePeriodSeconds",
-        "MutableCSINodeAllocatableCount",
-    ),
-    ("serviceAccountTokenInSecrets", "CSIServiceAccountTokenSecrets"),
-    ("preventPodSchedulingIfMissing", "VolumeLimitScaling"),
-];
-
-impl BuiltinKind for CSIDriver {
-    fn facts(&self) -> &'static KindFacts {
-        &FACTS
+fn default(object: &mut Map, context: &Context<'_>) {
+    let Some(spec) = object_in(object, "spec") else {
+        return;
+    };
+    set_default(spec, "attachRequired", true);
+    for field in ["podInfoOnMount", "requiresRepublish", "storageCapacity"] {
+        set_default(spec, field, false);
     }
-
-    fn default(&self, object: &mut Map, context: &Context<'_>) {
-        let Some(spec) = object_in(object, "spec") else {
-            return;
-        };
-        set_default(spec, "attachRequired", true);
-        for field in ["podInfoOnMount", "requiresRepublish", "storageCapacity"] {
-            set_default(spec, field, false);
-        }
-        set_default(spec, "fsGroupPolicy", "ReadWriteOnceWithFSType");
-        let modes = spec.get("volumeLifecycleModes").and_then(Value::as_array);
-        if modes.is_none_or(<[Value]>::is_empty) {
-            spec.insert("volumeLifecycleModes", vec!["Persistent"].into());
-        }
-        for (field, gate) in GATED {
-            let is_flag = matches!(field, "seLinuxMount" | "preventPodSchedulingIfMissing");
-            if is_flag && (context.enabled)(gate) {
-                set_default(spec, field, false);
-            }
+    set_default(spec, "fsGroupPolicy", "ReadWriteOnceWithFSType");
+    let modes = spec.get("volumeLifecycleModes").and_then(Value::as_array);
+    if modes.is_none_or(<[Value]>::is_empty) {
+        spec.insert("volumeLifecycleModes", vec!["Persistent"].into());
+    }
+    for (flag, gate) in [
+        ("seLinuxMount", "SELinuxMountReadWriteOncePod"),
+        ("preventPodSchedulingIfMissing", "VolumeLimitScaling"),
+    ] {
+        if (context.enabled)(gate) {
+            set_default(spec, flag, false);
         }
     }
+}
 
-    fn prepare(&self, object: &mut Map, write: &Write<'_>) {
-        if let Some(spec) = object_in(object, "spec") {
-            for (field, gate) in GATED {
-                let is_stored = write
-                    .old()
-                    .and_then(|o| o.at(["spec", field]))
-                    .is_some_and(|v| !v.is_null());
-                if !is_stored && !(write.context.enabled)(gate) {
-                    spec.remove(field);
-                }
-            }
-        }
-        // A new driver has no generation.
-        if let Operation::Update(_) = write.operation {
-            count_spec_changes(object, write, ("storage/v1", "CSIDriverSpec"));
-        }
+fn prepare(object: &mut Map, write: &Write<'_>) {
+    drop_disabled_in(object, "spec", SPEC, write);
+    // A new driver has no generation.
+    if let Operation::Update(_) = write.operation {
+        count_spec_changes(object, write, SPEC);
     }
+}
 
-    fn validate(&self, object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
-        let root = Cursor::root(object);
-        let spec = root.field("spec");
-        check_spec(&spec, write, errors);
-        let Some(old) = write.old() else { return };
-        // The path is written as Kubernetes writes it.
-        let attach = spec
-            .field("attachRequired")
-            .with_path(spec.path().field("attachedRequired"));
-        immutable(&attach, old.at(["spec", "attachRequired"]), errors);
-        immutable(
-            &spec.field("volumeLifecycleModes"),
-            old.at(["spec", "volumeLifecycleModes"]),
-            errors,
-        );
-    }
+fn validate(object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
+    let root = Cursor::root(object);
+    let spec = root.field("spec");
+    check_spec(&spec, write, errors);
+    let Some(old) = write.old() else { return };
+    // The path is written as Kubernetes writes it.
+    let attach = spec
+        .field("attachRequired")
+        .with_path(spec.path().field("attachedRequired"));
+    immutable(&attach, old.at(["spec", "attachRequired"]), errors);
+    immutable(
+        &spec.field("volumeLifecycleModes"),
+        old.at(["spec", "volumeLifecycleModes"]),
+        errors,
+    );
+}
 
-    fn warn(&self, object: &Value, write: &Write<'_>, warnings: &mut Vec<String>) {
-        let requests = object.at(["spec", "tokenRequests"]);
-        let is_new = write
-            .old()
-            .is_none_or(|old| !same(requests, old.at(["spec", "tokenRequests"])));
-        let has_requests = requests.and_then(Value::as_array).is_some_and(|r| !r.is_empty());
-        let in_secrets = object.at(["spec", "serviceAccountTokenInSecrets"]);
-        let is_enabled = (write.context.enabled)("CSIServiceAccountTokenSecrets");
-        if is_enabled && is_new && has_requests && in_secrets.is_none_or(Value::is_null) {
-            let text = "spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, set to true to \
-                        prevent possible logging of tokens in volume attributes";
-            warnings.push(text.to_owned());
-        }
+fn warn(object: &Value, write: &Write<'_>, warnings: &mut Vec<String>) {
+    let requests = object.at(["spec", "tokenRequests"]);
+    let is_new = write
+        .old()
+        .is_none_or(|old| !same(requests, old.at(["spec", "tokenRequests"])));
+    let has_requests = requests.and_then(Value::as_array).is_some_and(|r| !r.is_empty());
+    let in_secrets = object.at(["spec", "serviceAccountTokenInSecrets"]);
+    let is_enabled = (write.context.enabled)("CSIServiceAccountTokenSecrets");
+    if is_enabled && is_new && has_requests && in_secrets.is_none_or(Value::is_null) {
+        let text = "spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, set to true to \
+                    prevent possible logging of tokens in volume attributes";
+        warnings.push(text.to_owned());
     }
 }
 
@@ -160,11 +135,6 @@ fn check_token_requests(requests: &Cursor<'_, '_>, errors: &mut ErrorList) {
             errors.duplicate(&audience, audience.str());
             continue;
         }
-        if seconds.is_set() && seconds.int() < MIN_TOKEN_SECONDS {
-            errors.invalid(&seconds, "may not specify a duration less than 10 minutes");
-        }
-        if seconds.int() > MAX_TOKEN_SECONDS {
-            errors.invalid(&seconds, "may not specify a duration larger than 2^32 seconds");
-        }
+        numbers::token_seconds(&seconds, errors);
     }
 }

@@ -5,59 +5,51 @@ use crate::checks::update::{IMMUTABLE, same_of, separate_status};
 use crate::checks::{Report, Rule, go, names, numbers};
 use crate::core::pod::volumes::csi_driver;
 use crate::prepare::keep_metadata_of_status;
-use crate::{BuiltinKind, Cursor, KindFacts, Subresource, Write};
-use scantling_schema::meta::Scope;
+use crate::{Cursor, KindBehavior, KindFacts, Subresource, Write};
 use scantling_value::{ErrorList, Map, Value};
 use std::collections::BTreeSet;
 
 /// The CSI drivers of a node.
-#[derive(Debug)]
-pub(super) struct CSINode;
-
-const FACTS: KindFacts = KindFacts {
-    scope: Scope::Cluster,
-    validates_name_on_update: true,
-    selectable: &["metadata.name"],
-    unconditional_update: false,
-    delete_returns_object: true,
-    status_keeps: &[&["metadata"], &["spec"]],
-    ..KindFacts::new(GROUP, "CSINode")
+pub(super) const KIND: KindBehavior = KindBehavior {
+    prepare,
+    validate,
+    ..KindBehavior::new(KindFacts {
+        validates_name_on_update: true,
+        unconditional_update: false,
+        delete_returns_object: true,
+        status_keeps: &[&["metadata"], &["spec"]],
+        ..KindFacts::new(GROUP, "CSINode")
+    })
 };
 
 const MAX_NODE_ID: usize = 256;
 
-impl BuiltinKind for CSINode {
-    fn facts(&self) -> &'static KindFacts {
-        &FACTS
+fn prepare(object: &mut Map, write: &Write<'_>) {
+    separate_status(object, write);
+    if let (Some(old), Subresource::Status) = (write.old(), write.subresource) {
+        keep_metadata_of_status(object, old);
     }
+    let health = write
+        .old()
+        .map_or(&[][..], |o| o.list_at(["status", "storageHealth"]));
+    if health.is_empty() && !(write.context.enabled)("CSIVolumeHealth") {
+        object.remove("status");
+    }
+}
 
-    fn prepare(&self, object: &mut Map, write: &Write<'_>) {
-        separate_status(object, write);
-        if let (Some(old), Subresource::Status) = (write.old(), write.subresource) {
-            keep_metadata_of_status(object, old);
-        }
-        let health = write
-            .old()
-            .map_or(&[][..], |o| o.list_at(["status", "storageHealth"]));
-        if health.is_empty() && !(write.context.enabled)("CSIVolumeHealth") {
-            object.remove("status");
-        }
+fn validate(object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
+    if write.subresource == Subresource::Status {
+        return;
     }
-
-    fn validate(&self, object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
-        if write.subresource == Subresource::Status {
-            return;
-        }
-        let root = Cursor::root(object);
-        let spec = root.field("spec");
-        let drivers = spec.field("drivers");
-        let mut seen = BTreeSet::new();
-        for driver in drivers.items() {
-            check_driver(&driver, &mut seen, errors);
-        }
-        let stored = write.old().map_or(&[][..], |o| o.list_at(["spec", "drivers"]));
-        check_unchanged(&drivers, stored, write, errors);
+    let root = Cursor::root(object);
+    let spec = root.field("spec");
+    let drivers = spec.field("drivers");
+    let mut seen = BTreeSet::new();
+    for driver in drivers.items() {
+        check_driver(&driver, &mut seen, errors);
     }
+    let stored = write.old().map_or(&[][..], |o| o.list_at(["spec", "drivers"]));
+    check_unchanged(&drivers, stored, write, errors);
 }
 
 fn check_driver<'v>(at: &Cursor<'v, '_>, seen: &mut BTreeSet<&'v str>, errors: &mut ErrorList) {

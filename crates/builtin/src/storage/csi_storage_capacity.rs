@@ -5,51 +5,46 @@ use crate::checks::labels::{self, Values};
 use crate::checks::nodes::{deprecated_label, warn_about_requirements};
 use crate::checks::update::{IMMUTABLE, same};
 use crate::checks::{Report, Rule, go, names, resources};
-use crate::{BuiltinKind, Cursor, KindFacts, Write};
+use crate::{Cursor, KindBehavior, KindFacts, Write};
 use scantling_value::{ErrorList, Value};
 
 /// The storage capacity that a driver has left in a topology segment.
-#[derive(Debug)]
-pub(super) struct CSIStorageCapacity;
-
-const FACTS: KindFacts = KindFacts {
-    unconditional_update: false,
-    validates_name_on_update: true,
-    ..KindFacts::new(GROUP, "CSIStorageCapacity")
+pub(super) const KIND: KindBehavior = KindBehavior {
+    validate,
+    warn,
+    ..KindBehavior::new(KindFacts {
+        unconditional_update: false,
+        validates_name_on_update: true,
+        ..KindFacts::new(GROUP, "CSIStorageCapacity")
+    })
 };
 
-impl BuiltinKind for CSIStorageCapacity {
-    fn facts(&self) -> &'static KindFacts {
-        &FACTS
+fn validate(object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
+    let root = Cursor::root(object);
+    let (topology, class) = (root.field("nodeTopology"), root.field("storageClassName"));
+    labels::selector_with(&topology, tolerated_values(write.old()), errors);
+    errors.invalid_for(&class, names::dns1123_subdomain(class.str()));
+    Rule::IfSet(resources::non_negative).check(&root.field("capacity"), errors);
+    let Some(old) = write.old() else { return };
+    let stored = old.get("nodeTopology").filter(|t| !t.is_null());
+    // An empty selector selects all nodes, an absent one none.
+    if topology.is_set() != stored.is_some() || !same(topology.value(), stored) {
+        let shown = go::pointer("meta/v1", "LabelSelector", topology.value());
+        errors.invalid_value(&topology, shown, IMMUTABLE);
     }
-
-    fn validate(&self, object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
-        let root = Cursor::root(object);
-        let (topology, class) = (root.field("nodeTopology"), root.field("storageClassName"));
-        labels::selector_with(&topology, tolerated_values(write.old()), errors);
-        errors.invalid_for(&class, names::dns1123_subdomain(class.str()));
-        Rule::IfSet(resources::non_negative).check(&root.field("capacity"), errors);
-        let Some(old) = write.old() else { return };
-        let stored = old.get("nodeTopology").filter(|t| !t.is_null());
-        // An empty selector selects all nodes, an absent one none.
-        if topology.is_set() != stored.is_some() || !same(topology.value(), stored) {
-            let shown = go::pointer("meta/v1", "LabelSelector", topology.value());
-            errors.invalid_value(&topology, shown, IMMUTABLE);
-        }
-        if class.str() != old.get_str("storageClassName") {
-            errors.invalid(&class, IMMUTABLE);
-        }
+    if class.str() != old.get_str("storageClassName") {
+        errors.invalid(&class, IMMUTABLE);
     }
+}
 
-    fn warn(&self, object: &Value, _write: &Write<'_>, warnings: &mut Vec<String>) {
-        let root = Cursor::root(object);
-        let topology = root.field("nodeTopology");
-        warn_about_requirements(&topology.field("matchExpressions"), warnings);
-        let matched = topology.field("matchLabels");
-        for (key, _) in matched.entries() {
-            let warning = |why: &str| format!("{}: {why}", matched.path().field(key));
-            warnings.extend(deprecated_label(key).map(warning));
-        }
+fn warn(object: &Value, _write: &Write<'_>, warnings: &mut Vec<String>) {
+    let root = Cursor::root(object);
+    let topology = root.field("nodeTopology");
+    warn_about_requirements(&topology.field("matchExpressions"), warnings);
+    let matched = topology.field("matchLabels");
+    for (key, _) in matched.entries() {
+        let warning = |why| format!("{}: {why}", matched.path().field(key));
+        warnings.extend(deprecated_label(key).map(warning));
     }
 }
 

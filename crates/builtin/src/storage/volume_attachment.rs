@@ -6,22 +6,21 @@ use crate::checks::{Report, Rule, names, numbers};
 use crate::core::persistent_volume::{check_inline_spec, default_inline_spec};
 use crate::core::pod::volumes::csi_driver;
 use crate::prepare::{keep_metadata_of_status, object_if_set};
-use crate::{BuiltinKind, Context, Cursor, KindFacts, Subresource, Write};
-use scantling_schema::meta::Scope;
+use crate::{Context, Cursor, KindBehavior, KindFacts, Subresource, Write};
 use scantling_value::{ErrorKind, ErrorList, FieldError, Map, Value};
 
 /// The attachment of a volume to a node.
-#[derive(Debug)]
-pub(super) struct VolumeAttachment;
-
-const FACTS: KindFacts = KindFacts {
-    scope: Scope::Cluster,
-    validates_name_on_update: true,
-    selectable: &["metadata.name"],
-    unconditional_update: false,
-    delete_returns_object: true,
-    status_keeps: &[&["metadata"], &["spec"]],
-    ..KindFacts::new(GROUP, "VolumeAttachment")
+pub(super) const KIND: KindBehavior = KindBehavior {
+    default,
+    prepare,
+    validate,
+    ..KindBehavior::new(KindFacts {
+        validates_name_on_update: true,
+        unconditional_update: false,
+        delete_returns_object: true,
+        status_keeps: &[&["metadata"], &["spec"]],
+        ..KindFacts::new(GROUP, "VolumeAttachment")
+    })
 };
 
 const MAX_ATTACHER: usize = 63;
@@ -29,49 +28,43 @@ const MAX_METADATA: usize = 256 << 10;
 const MAX_MESSAGE: usize = 1024;
 const ONE_SOURCE: &str = "must specify exactly one of inlineVolumeSpec and persistentVolumeName";
 
-impl BuiltinKind for VolumeAttachment {
-    fn facts(&self) -> &'static KindFacts {
-        &FACTS
+fn default(object: &mut Map, _context: &Context<'_>) {
+    let spec = object_if_set(object, "spec").and_then(|s| object_if_set(s, "source"));
+    if let Some(inline) = spec.and_then(|s| object_if_set(s, "inlineVolumeSpec")) {
+        default_inline_spec(inline);
     }
+}
 
-    fn default(&self, object: &mut Map, _context: &Context<'_>) {
-        let spec = object_if_set(object, "spec").and_then(|s| object_if_set(s, "source"));
-        if let Some(inline) = spec.and_then(|s| object_if_set(s, "inlineVolumeSpec")) {
-            default_inline_spec(inline);
-        }
+fn prepare(object: &mut Map, write: &Write<'_>) {
+    separate_status(object, write);
+    if let (Some(old), Subresource::Status) = (write.old(), write.subresource) {
+        keep_metadata_of_status(object, old);
     }
+}
 
-    fn prepare(&self, object: &mut Map, write: &Write<'_>) {
-        separate_status(object, write);
-        if let (Some(old), Subresource::Status) = (write.old(), write.subresource) {
-            keep_metadata_of_status(object, old);
-        }
+fn validate(object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
+    let root = Cursor::root(object);
+    let (spec, status) = (root.field("spec"), root.field("status"));
+    let attacher = spec.field("attacher");
+    // The texts of creates are those of Kubernetes' declarative validation. An update that changes the spec does not
+    // get that far: the whole spec is immutable.
+    match write.old() {
+        None => check_attacher(&attacher, errors),
+        Some(_) => csi_driver(&attacher, errors),
     }
-
-    fn validate(&self, object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
-        let root = Cursor::root(object);
-        let (spec, status) = (root.field("spec"), root.field("status"));
-        let attacher = spec.field("attacher");
-        // The texts of creates are those of Kubernetes' declarative validation. An update that changes the spec does not
-        // get that far: the whole spec is immutable.
-        match write.old() {
-            None => check_attacher(&attacher, errors),
-            Some(_) => csi_driver(&attacher, errors),
-        }
-        let source = spec.field("source");
-        check_source(&source, errors);
-        let node = spec.field("nodeName");
-        errors.invalid_for(&node, names::dns1123_subdomain(node.str()));
-        check_status(&status, errors);
-        let volume = source.field("persistentVolumeName");
-        if volume.is_set() {
-            errors.invalid_for(&volume, names::dns1123_subdomain(volume.str()));
-        }
-        let stored = write.old().map(|o| o.get("spec"));
-        let is_same = |old| same_of("storage/v1", "VolumeAttachmentSpec", spec.value(), old);
-        if stored.is_some_and(|old| !is_same(old)) {
-            errors.invalid_value(&spec, Value::Null, IMMUTABLE);
-        }
+    let source = spec.field("source");
+    check_source(&source, errors);
+    let node = spec.field("nodeName");
+    errors.invalid_for(&node, names::dns1123_subdomain(node.str()));
+    check_status(&status, errors);
+    let volume = source.field("persistentVolumeName");
+    if volume.is_set() {
+        errors.invalid_for(&volume, names::dns1123_subdomain(volume.str()));
+    }
+    let stored = write.old().map(|o| o.get("spec"));
+    let is_same = |old| same_of("storage/v1", "VolumeAttachmentSpec", spec.value(), old);
+    if stored.is_some_and(|old| !is_same(old)) {
+        errors.invalid_value(&spec, Value::Null, IMMUTABLE);
     }
 }
 
@@ -108,9 +101,7 @@ fn check_status(status: &Cursor<'_, '_>, errors: &mut ErrorList) {
     for field in ["attachError", "detachError"] {
         let error = status.field(field);
         let (message, code) = (error.field("message"), error.field("errorCode"));
-        if message.str().len() > MAX_MESSAGE {
-            errors.push(FieldError::too_long(message.path(), MAX_MESSAGE));
-        }
+        errors.max_bytes(&message, MAX_MESSAGE);
         if code.int() < 0 {
             errors.invalid(&code, numbers::range(0, i64::from(i32::MAX)));
         }

@@ -3,52 +3,44 @@
 use crate::checks::update::{IMMUTABLE, same_of, separate_status};
 use crate::checks::{Report, Rule, conditions, go, names};
 use crate::prepare::{clear_status, keep_metadata_of_status};
-use crate::{BuiltinKind, Cursor, KindFacts, Operation, Subresource, Write};
-use scantling_schema::meta::Scope;
+use crate::{Cursor, KindBehavior, KindFacts, Operation, Subresource, Write};
 use scantling_value::{ErrorList, Map, Value};
 
 /// A rewrite of all objects of a resource.
-#[derive(Debug)]
-pub(super) struct StorageVersionMigration;
-
-const FACTS: KindFacts = KindFacts {
-    scope: Scope::Cluster,
-    selectable: &["metadata.name"],
-    unconditional_update: false,
-    validates_name_on_update: true,
-    status_keeps: &[&["metadata"], &["spec"]],
-    ..KindFacts::new("storagemigration.k8s.io", "StorageVersionMigration")
+pub(super) const KIND: KindBehavior = KindBehavior {
+    prepare,
+    validate,
+    ..KindBehavior::new(KindFacts {
+        unconditional_update: false,
+        validates_name_on_update: true,
+        status_keeps: &[&["metadata"], &["spec"]],
+        ..KindFacts::new("storagemigration.k8s.io", "StorageVersionMigration")
+    })
 };
 
 const PACKAGE: &str = "storagemigration/v1";
 const SPEC: &str = "StorageVersionMigrationSpec";
 
-impl BuiltinKind for StorageVersionMigration {
-    fn facts(&self) -> &'static KindFacts {
-        &FACTS
+fn prepare(object: &mut Map, write: &Write<'_>) {
+    separate_status(object, write);
+    match (write.operation, write.subresource) {
+        (Operation::Create, _) => clear_status(object, (PACKAGE, SPEC)),
+        (Operation::Update(old), Subresource::Status) => keep_metadata_of_status(object, old),
+        (Operation::Update(_), _) => {}
     }
+}
 
-    fn prepare(&self, object: &mut Map, write: &Write<'_>) {
-        separate_status(object, write);
-        match (write.operation, write.subresource) {
-            (Operation::Create, _) => clear_status(object, (PACKAGE, SPEC)),
-            (Operation::Update(old), Subresource::Status) => keep_metadata_of_status(object, old),
-            (Operation::Update(_), _) => {}
-        }
-    }
-
-    fn validate(&self, object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
-        let root = Cursor::root(object);
-        match (write.old(), write.subresource) {
-            (Some(old), Subresource::Status) => check_status(&root.field("status"), old, errors),
-            (old, _) => {
-                let spec = root.field("spec");
-                check_resource(&spec.field("resource"), errors);
-                if let Some(old) = old
-                    && !same_of(PACKAGE, SPEC, spec.value(), old.get("spec"))
-                {
-                    errors.invalid_value(&spec, go::structure(PACKAGE, SPEC, spec.value()), IMMUTABLE);
-                }
+fn validate(object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
+    let root = Cursor::root(object);
+    match (write.old(), write.subresource) {
+        (Some(old), Subresource::Status) => check_status(&root.field("status"), old, errors),
+        (old, _) => {
+            let spec = root.field("spec");
+            check_resource(&spec.field("resource"), errors);
+            if let Some(old) = old
+                && !same_of(PACKAGE, SPEC, spec.value(), old.get("spec"))
+            {
+                errors.invalid_value(&spec, go::structure(PACKAGE, SPEC, spec.value()), IMMUTABLE);
             }
         }
     }

@@ -3,6 +3,7 @@
 //! A document of a registered type, sent in place of another type, is decoded before it is rejected. A document of
 //! an unregistered type is not decoded. The error texts, which are Go's, differ.
 
+use scantling_apitypes::{TYPES_OF_ALL_VERSIONS, UNVERSIONED_TYPES};
 use scantling_schema::names::group_version;
 use scantling_value::go;
 
@@ -23,26 +24,6 @@ pub(crate) enum Scheme {
 
 /// The kinds of each group and version of [`Scheme::Core`], without their lists.
 const KINDS: &str = include_str!("scheme.txt");
-
-/// Types that every group and version has.
-const SHARED: [&str; 7] = [
-    "CreateOptions",
-    "DeleteOptions",
-    "GetOptions",
-    "ListOptions",
-    "PatchOptions",
-    "UpdateOptions",
-    "WatchEvent",
-];
-
-/// Types without a version: any version matches.
-const UNVERSIONED: [&str; 5] = [
-    "APIGroup",
-    "APIGroupList",
-    "APIResourceList",
-    "APIVersions",
-    "Status",
-];
 
 impl Scheme {
     /// The scheme of a built-in group.
@@ -85,11 +66,11 @@ impl Scheme {
 
     /// The Go name of the type of a kind, if the scheme has it.
     fn type_of(self, api_version: &str, kind: &str) -> Option<String> {
-        if UNVERSIONED.contains(&kind) {
+        if UNVERSIONED_TYPES.contains(&kind) {
             return Some(format!("v1.{kind}"));
         }
         let kinds = self.kinds(api_version)?;
-        if SHARED.contains(&kind) {
+        if TYPES_OF_ALL_VERSIONS.contains(&kind) {
             return Some(format!("v1.{kind}"));
         }
         // The table names each kind once, and every kind has a list.

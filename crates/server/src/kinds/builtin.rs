@@ -15,7 +15,7 @@ use crate::rest::review::ReviewKind;
 use crate::tables::Columns;
 use scantling_admit::ScalePaths;
 use scantling_apitypes::{ApiResource, Scope, TypeDef, TypeTable};
-use scantling_builtin::{BuiltinKind, KindFacts};
+use scantling_builtin::KindBehavior;
 use scantling_merge::typed::{ObjectType, merge_schema};
 use scantling_schema::definition::ApiVersion;
 use scantling_schema::meta;
@@ -120,18 +120,18 @@ fn kind(versions: &[&'static ApiResource], compiler: &Compiler) -> Result<Kind, 
     let (group, name) = (first.group, first.kind());
     let hub = hub(group, versions);
     let mut protobuf = Protobuf::Supported;
-    let behavior = match group {
+    let code = match group {
         definitions::GROUP => {
             let definitions = Arc::new(Definitions::new(compiler));
             protobuf = definitions.lossy_protobuf().map_or(protobuf, Protobuf::Lossy);
-            Behavior::new(definitions, &definitions::FACTS, None)
+            KindCode::new(definitions, &definitions::BEHAVIOR)
         }
         _ => {
             let names: Vec<&'static str> = versions.iter().map(|v| v.version).collect();
             let typed = Typed::new(group, name, scope(first), &names, hub);
             // A kind that lacks its type would decode nothing, so the server does not start.
             typed
-                .and_then(Behavior::typed)
+                .and_then(KindCode::typed)
                 .ok_or_else(|| format!("the table of API types has no {group} {name}"))?
         }
     };
@@ -166,7 +166,7 @@ fn kind(versions: &[&'static ApiResource], compiler: &Compiler) -> Result<Kind, 
         storage_hash: first.storage_version_hash().map(str::to_owned),
         // The schemas of built-in kinds change only with the program.
         mark: env!("CARGO_PKG_VERSION").to_owned(),
-        ..behavior.kind(group, name)
+        ..code.kind(group, name)
     })
 }
 
@@ -179,30 +179,24 @@ fn scope(resource: &ApiResource) -> meta::Scope {
 }
 
 /// The code of a built-in kind.
-struct Behavior {
+struct KindCode {
     codec: Arc<dyn KindCodec>,
     rules: Arc<dyn KindRules>,
-    facts: &'static KindFacts,
-    behavior: Option<&'static dyn BuiltinKind>,
+    behavior: &'static KindBehavior,
 }
 
-impl Behavior {
-    fn new<T: KindCodec + KindRules + 'static>(
-        code: Arc<T>,
-        facts: &'static KindFacts,
-        behavior: Option<&'static dyn BuiltinKind>,
-    ) -> Behavior {
-        Behavior {
+impl KindCode {
+    fn new<T: KindCodec + KindRules + 'static>(code: Arc<T>, behavior: &'static KindBehavior) -> KindCode {
+        KindCode {
             codec: Arc::clone(&code) as Arc<dyn KindCodec>,
             rules: code,
-            facts,
             behavior,
         }
     }
 
-    fn typed(typed: Typed) -> Option<Behavior> {
-        let (facts, behavior) = typed.facts()?;
-        Some(Behavior::new(Arc::new(typed), facts, behavior))
+    fn typed(typed: Typed) -> Option<KindCode> {
+        let behavior = typed.behavior()?;
+        Some(KindCode::new(Arc::new(typed), behavior))
     }
 
     /// A kind without versions and verbs.
@@ -228,7 +222,6 @@ impl Behavior {
             versions: Vec::new(),
             codec: self.codec,
             rules: self.rules,
-            facts: self.facts,
             behavior: self.behavior,
             verbs: Vec::new(),
             patch_types: BUILTIN_PATCH_TYPES,
@@ -269,7 +262,7 @@ pub(crate) fn subresource_kind(
     };
     Some(Kind {
         versions: vec![version],
-        ..Behavior::typed(typed)?.kind(group, name)
+        ..KindCode::typed(typed)?.kind(group, name)
     })
 }
 

@@ -15,7 +15,7 @@ use crate::status::{ApiError, ApiResult};
 use crate::tables::{Column, Columns};
 use base64::Engine as _;
 use scantling_admit::{AnyResource, NormalizeMode, Resource, ScalePaths, prune, prune_and_default_stored};
-use scantling_builtin::KindFacts;
+use scantling_builtin::{KindBehavior, KindFacts};
 use scantling_merge::typed::ObjectType;
 use scantling_schema::definition::{self, Definition};
 use scantling_schema::names::group_version;
@@ -26,12 +26,12 @@ use sha2::Digest as _;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The facts about all custom resources.
-static FACTS: KindFacts = KindFacts {
+/// The behavior of all custom resources, as far as no CRD decides it.
+static BEHAVIOR: KindBehavior = KindBehavior::new(KindFacts {
     unconditional_update: false,
     status_keeps: &[&["spec"], &["metadata"]],
     ..KindFacts::new("", "")
-};
+});
 
 const VERBS: &[&str] = &[
     "delete",
@@ -93,8 +93,7 @@ pub(crate) fn kind(
         versions: versions.iter().map(|v| version(definition, v)).collect(),
         codec: Arc::clone(&custom) as Arc<dyn KindCodec>,
         rules: custom,
-        facts: &FACTS,
-        behavior: None,
+        behavior: &BEHAVIOR,
         patch_types: PATCH_TYPES,
         protobuf: Protobuf::Unsupported,
         status_has_columns: true,

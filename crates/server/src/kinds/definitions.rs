@@ -14,10 +14,9 @@ use crate::rest::body::DecodedBody;
 use crate::status::{ApiError, ApiResult};
 use scantling_admit::{AnyResource, DefinitionResource, Gates};
 use scantling_apitypes::TypeTable;
-use scantling_builtin::KindFacts;
+use scantling_builtin::{KindBehavior, KindFacts};
 use scantling_merge::typed::ObjectType;
 use scantling_schema::definition::{ApiVersion, Definition};
-use scantling_schema::meta::Scope;
 use scantling_schema::names::group_version;
 use scantling_schema::structural::Structural;
 use scantling_store::Entry;
@@ -28,12 +27,11 @@ pub(crate) const GROUP: &str = "apiextensions.k8s.io";
 /// The plural name of CRDs.
 pub(crate) const PLURAL: &str = "customresourcedefinitions";
 
-/// The facts about CRDs.
-pub(crate) static FACTS: KindFacts = KindFacts {
-    scope: Scope::Cluster,
+/// The behavior of CRDs, beside what `scantling_schema` decides.
+pub(crate) static BEHAVIOR: KindBehavior = KindBehavior::new(KindFacts {
     unconditional_update: false,
     ..KindFacts::new(GROUP, "CustomResourceDefinition")
-};
+});
 
 /// Decodes a CRD of the store.
 pub(crate) fn decode(entry: &Entry, gates: Gates) -> Result<Definition, String> {

@@ -11,7 +11,7 @@ use crate::tables::Columns;
 use bytes::Bytes;
 use imbl::OrdMap;
 use scantling_admit::ScalePaths;
-use scantling_builtin::{BuiltinKind, KindFacts};
+use scantling_builtin::KindBehavior;
 use scantling_schema::names::group_version;
 use scantling_value::Value;
 use std::borrow::Cow;
@@ -35,10 +35,8 @@ pub(crate) struct Kind {
     pub(crate) codec: Arc<dyn KindCodec>,
     /// The rules for writes.
     pub(crate) rules: Arc<dyn KindRules>,
-    /// Facts that need no code.
-    pub(crate) facts: &'static KindFacts,
-    /// The behaviour of a built-in kind.
-    pub(crate) behavior: Option<&'static dyn BuiltinKind>,
+    /// Facts, and functions that writes of built-in kinds call.
+    pub(crate) behavior: &'static KindBehavior,
     /// The group in the keys of its objects.
     pub(crate) key_group: String,
     /// The group in errors about its objects. Events have two groups and are one kind.
@@ -201,12 +199,7 @@ impl Kind {
 
     /// Returns a field of an object as field selectors compare it.
     pub(crate) fn selector_field(&self, object: &Value, field: &str) -> String {
-        match (self.behavior, object.at(field.split('.'))) {
-            (Some(behavior), _) => behavior.selectable_field(object, field),
-            (None, None | Some(Value::Null)) => String::new(),
-            (None, Some(Value::String(s))) => s.to_string(),
-            (None, Some(other)) => other.to_json(),
-        }
+        (self.behavior.selectable_field)(object, field)
     }
 }
 

@@ -5,19 +5,19 @@
 
 use crate::codec::protobuf::{boolean, bytes, double, number, string};
 use Content::{Amount, Count, Each, Extensions, Flag, Limits, One, Text, Texts};
-use Message::{Any, Choice, Entries, Fields, In, Scalar};
+use MessageForm::{Any, Choice, Entries, Fields, In, Scalar};
 use scantling_value::{Map, Value};
 
 /// The form of a JSON value as a message.
-enum Message {
+enum MessageForm {
     /// An object, by these members.
-    Fields(&'static [Field]),
+    Fields(&'static [MessageField]),
     /// The message is in one field of another one, which JSON does not have.
-    In(u64, &'static Message),
+    In(u64, &'static MessageForm),
     /// The members of an object, in this field: each has its name in field 1 and its value in field 2.
-    Entries(u64, &'static Message),
+    Entries(u64, &'static MessageForm),
     /// The first message for a value that passes the test, the second one for others.
-    Choice(fn(&Value) -> bool, &'static Message, &'static Message),
+    Choice(fn(&Value) -> bool, &'static MessageForm, &'static MessageForm),
     /// A number in field 1, a boolean in field 2, or a string in this field. Other values are empty messages.
     Scalar(u64),
     /// Any value, as YAML.
@@ -25,7 +25,7 @@ enum Message {
 }
 
 /// A field: its number, the member that it holds, and how the member is written.
-type Field = (u64, &'static str, Content);
+type MessageField = (u64, &'static str, Content);
 
 enum Content {
     Text,
@@ -36,16 +36,16 @@ enum Content {
     Count,
     /// A double that is written unless it is 0.
     Amount,
-    One(&'static Message),
+    One(&'static MessageForm),
     /// A message per element of a list.
-    Each(&'static Message),
+    Each(&'static MessageForm),
     /// All members with the prefix `x-`.
     Extensions,
     /// The fields of [`LIMITS`], counted from this one.
     Limits,
 }
 
-impl Message {
+impl MessageForm {
     fn encode(&self, value: &Value) -> Vec<u8> {
         let mut out = Vec::new();
         match self {
@@ -76,7 +76,7 @@ impl Message {
 }
 
 /// Writes fields whose numbers count from `first`.
-fn write_fields(out: &mut Vec<u8>, first: u64, fields: &[Field], value: &Value) {
+fn write_fields(out: &mut Vec<u8>, first: u64, fields: &[MessageField], value: &Value) {
     for (field, name, content) in fields {
         let field = first + field;
         match (content, value.get(name)) {
@@ -108,7 +108,7 @@ fn write_fields(out: &mut Vec<u8>, first: u64, fields: &[Field], value: &Value) 
 }
 
 /// `NamedX { name = 1, value = 2 }`
-fn write_entry(out: &mut Vec<u8>, field: u64, name: &str, content: &Message, value: &Value) {
+fn write_entry(out: &mut Vec<u8>, field: u64, name: &str, content: &MessageForm, value: &Value) {
     let mut entry = Vec::new();
     string(&mut entry, 1, name);
     bytes(&mut entry, 2, &content.encode(value));
@@ -117,19 +117,19 @@ fn write_entry(out: &mut Vec<u8>, field: u64, name: &str, content: &Message, val
 
 /// The beginning of a document of v2: version and `info`. Paths are field 8, schemas field 9.
 pub(super) fn beginning(swagger: &str, info: Value) -> Vec<u8> {
-    static BEGINNING: Message = Fields(&[(1, "swagger", Text), (2, "info", One(&INFO))]);
-    static INFO: Message = Fields(&[(1, "title", Text), (2, "version", Text)]);
+    static BEGINNING: MessageForm = Fields(&[(1, "swagger", Text), (2, "info", One(&INFO))]);
+    static INFO: MessageForm = Fields(&[(1, "title", Text), (2, "version", Text)]);
     BEGINNING.encode(&super::object([("swagger", swagger.into()), ("info", info)]))
 }
 
 /// The end of a document of v2: shared parameters and security.
 pub(super) fn end(parameters: Map, (security, definitions): (Value, Value)) -> Vec<u8> {
-    static END: Message = Fields(&[
+    static END: MessageForm = Fields(&[
         (10, "parameters", One(&Entries(1, &OWN_PARAMETER))),
         (12, "security", Each(&Entries(1, &Fields(&[])))),
         (13, "securityDefinitions", One(&Entries(1, &In(2, &KEY)))),
     ]);
-    static KEY: Message = Fields(&[
+    static KEY: MessageForm = Fields(&[
         (1, "type", Text),
         (2, "name", Text),
         (3, "in", Text),
@@ -162,7 +162,7 @@ pub(super) fn document(value: &Value) -> Vec<u8> {
 }
 
 /// The validation keywords: fifteen consecutive fields in either version.
-const LIMITS: &[Field] = &[
+const LIMITS: &[MessageField] = &[
     (0, "multipleOf", Amount),
     (1, "maximum", Amount),
     (2, "exclusiveMaximum", Flag),
@@ -180,7 +180,7 @@ const LIMITS: &[Field] = &[
     (14, "enum", Each(&Any)),
 ];
 
-static PATH_ITEM: Message = Fields(&[
+static PATH_ITEM: MessageForm = Fields(&[
     (2, "get", One(&OPERATION)),
     (3, "put", One(&OPERATION)),
     (4, "post", One(&OPERATION)),
@@ -191,7 +191,7 @@ static PATH_ITEM: Message = Fields(&[
     (9, "parameters", Each(&PARAMETER)),
 ]);
 
-static OPERATION: Message = Fields(&[
+static OPERATION: MessageForm = Fields(&[
     (1, "tags", Texts),
     (3, "description", Text),
     (5, "operationId", Text),
@@ -203,29 +203,29 @@ static OPERATION: Message = Fields(&[
     (13, "", Extensions),
 ]);
 
-static RESPONSE: Message = Fields(&[(1, "description", Text), (2, "schema", One(&In(1, &SCHEMA)))]);
+static RESPONSE: MessageForm = Fields(&[(1, "description", Text), (2, "schema", One(&In(1, &SCHEMA)))]);
 
-static PARAMETER: Message = Choice(is_reference, &In(2, &REFERENCE), &In(1, &OWN_PARAMETER));
+static PARAMETER: MessageForm = Choice(is_reference, &In(2, &REFERENCE), &In(1, &OWN_PARAMETER));
 
-static REFERENCE: Message = Fields(&[(1, "$ref", Text)]);
+static REFERENCE: MessageForm = Fields(&[(1, "$ref", Text)]);
 
 fn is_reference(value: &Value) -> bool {
     value.get("$ref").is_some_and(|name| name.as_str().is_some())
 }
 
-static OWN_PARAMETER: Message = Choice(
+static OWN_PARAMETER: MessageForm = Choice(
     |parameter| parameter.get_str("in") == "body",
     &In(1, &BODY_PARAMETER),
     &In(2, &OTHER_PARAMETER),
 );
 
-static OTHER_PARAMETER: Message = Choice(
+static OTHER_PARAMETER: MessageForm = Choice(
     |parameter| parameter.get_str("in") == "path",
     &In(4, &PATH_PARAMETER),
     &In(3, &QUERY_PARAMETER),
 );
 
-static BODY_PARAMETER: Message = Fields(&[
+static BODY_PARAMETER: MessageForm = Fields(&[
     (1, "description", Text),
     (2, "name", Text),
     (3, "in", Text),
@@ -233,7 +233,7 @@ static BODY_PARAMETER: Message = Fields(&[
     (5, "schema", One(&SCHEMA)),
 ]);
 
-static PATH_PARAMETER: Message = Fields(&[
+static PATH_PARAMETER: MessageForm = Fields(&[
     (1, "required", Flag),
     (2, "in", Text),
     (3, "description", Text),
@@ -243,7 +243,7 @@ static PATH_PARAMETER: Message = Fields(&[
 ]);
 
 /// It has one field more than the parameter of a path, `allow_empty_value`.
-static QUERY_PARAMETER: Message = Fields(&[
+static QUERY_PARAMETER: MessageForm = Fields(&[
     (1, "required", Flag),
     (2, "in", Text),
     (3, "description", Text),
@@ -252,7 +252,7 @@ static QUERY_PARAMETER: Message = Fields(&[
     (20, "uniqueItems", Flag),
 ]);
 
-static SCHEMA: Message = Fields(&[
+static SCHEMA: MessageForm = Fields(&[
     (1, "$ref", Text),
     (2, "format", Text),
     (3, "title", Text),
@@ -269,7 +269,7 @@ static SCHEMA: Message = Fields(&[
 ]);
 
 /// A schema or a boolean.
-static ADDITIONAL: Message = Choice(is_object, &In(1, &SCHEMA), &Scalar(0));
+static ADDITIONAL: MessageForm = Choice(is_object, &In(1, &SCHEMA), &Scalar(0));
 
 fn is_object(value: &Value) -> bool {
     value.as_object().is_some()
@@ -277,11 +277,11 @@ fn is_object(value: &Value) -> bool {
 
 mod v3 {
     use super::{
-        Any, Choice, Each, Entries, Extensions, Fields, Flag, In, Limits, Message, One, REFERENCE, Scalar,
-        Text, Texts, is_object, is_reference,
+        Any, Choice, Each, Entries, Extensions, Fields, Flag, In, Limits, MessageForm, One, REFERENCE,
+        Scalar, Text, Texts, is_object, is_reference,
     };
 
-    pub(super) static DOCUMENT: Message = Fields(&[
+    pub(super) static DOCUMENT: MessageForm = Fields(&[
         (1, "openapi", Text),
         (
             2,
@@ -292,19 +292,19 @@ mod v3 {
         (5, "components", One(&COMPONENTS)),
     ]);
 
-    static COMPONENTS: Message = Fields(&[
+    static COMPONENTS: MessageForm = Fields(&[
         (1, "schemas", One(&Entries(1, &SCHEMA_OR_REFERENCE))),
         (7, "securitySchemes", One(&Entries(1, &In(1, &SECURITY_SCHEME)))),
     ]);
 
-    static SECURITY_SCHEME: Message = Fields(&[
+    static SECURITY_SCHEME: MessageForm = Fields(&[
         (1, "type", Text),
         (2, "description", Text),
         (3, "name", Text),
         (4, "in", Text),
     ]);
 
-    static PATH_ITEM: Message = Fields(&[
+    static PATH_ITEM: MessageForm = Fields(&[
         (4, "get", One(&OPERATION)),
         (5, "put", One(&OPERATION)),
         (6, "post", One(&OPERATION)),
@@ -315,7 +315,7 @@ mod v3 {
         (13, "parameters", Each(&In(1, &PARAMETER))),
     ]);
 
-    static OPERATION: Message = Fields(&[
+    static OPERATION: MessageForm = Fields(&[
         (1, "tags", Texts),
         (3, "description", Text),
         (5, "operationId", Text),
@@ -325,18 +325,18 @@ mod v3 {
         (13, "", Extensions),
     ]);
 
-    static BODY: Message = Fields(&[
+    static BODY: MessageForm = Fields(&[
         (1, "description", Text),
         (2, "content", One(&CONTENT)),
         (3, "required", Flag),
     ]);
 
-    static RESPONSE: Message = Fields(&[(1, "description", Text), (3, "content", One(&CONTENT))]);
+    static RESPONSE: MessageForm = Fields(&[(1, "description", Text), (3, "content", One(&CONTENT))]);
 
     /// The media types of a body, and the schema of each.
-    static CONTENT: Message = Entries(1, &Fields(&[(1, "schema", One(&SCHEMA_OR_REFERENCE))]));
+    static CONTENT: MessageForm = Entries(1, &Fields(&[(1, "schema", One(&SCHEMA_OR_REFERENCE))]));
 
-    static PARAMETER: Message = Fields(&[
+    static PARAMETER: MessageForm = Fields(&[
         (1, "name", Text),
         (2, "in", Text),
         (3, "description", Text),
@@ -344,9 +344,9 @@ mod v3 {
         (10, "schema", One(&SCHEMA_OR_REFERENCE)),
     ]);
 
-    static SCHEMA_OR_REFERENCE: Message = Choice(is_reference, &In(2, &REFERENCE), &In(1, &SCHEMA));
+    static SCHEMA_OR_REFERENCE: MessageForm = Choice(is_reference, &In(2, &REFERENCE), &In(1, &SCHEMA));
 
-    static SCHEMA: Message = Fields(&[
+    static SCHEMA: MessageForm = Fields(&[
         (1, "nullable", Flag),
         (7, "example", One(&Any)),
         (9, "title", Text),
@@ -367,5 +367,5 @@ mod v3 {
     ]);
 
     /// A schema or a boolean.
-    static ADDITIONAL: Message = Choice(is_object, &In(1, &SCHEMA_OR_REFERENCE), &Scalar(0));
+    static ADDITIONAL: MessageForm = Choice(is_object, &In(1, &SCHEMA_OR_REFERENCE), &Scalar(0));
 }

@@ -220,7 +220,9 @@ impl<'a> PathsWriter<'a> {
             Action::Get if is_log => string(),
             Action::List => reference(&self.list_name()),
             Action::Watch | Action::WatchList => reference(&format!("{META}.WatchEvent")),
-            Action::Delete if kind.built_in && kind.facts.delete_returns_object => reference(&endpoint.model),
+            Action::Delete if kind.built_in && kind.behavior.facts.delete_returns_object => {
+                reference(&endpoint.model)
+            }
             Action::Delete | Action::DeleteCollection => reference(&format!("{META}.Status")),
             _ => reference(&endpoint.model),
         };

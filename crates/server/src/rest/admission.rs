@@ -94,12 +94,11 @@ impl WriteRequest<'_> {
         let now = timestamp();
         let request = admission.request(Phase::Mutating, call, &now, self.requester());
         // In order: a plugin looks up and changes the object as the plugins before it left it.
-        for plugin in call.api.plugins.iter().filter(|plugin| plugin.handles(&request)) {
-            let found = call.api.find_all(&plugin.lookups(object, &request)).await?;
+        let plugins = call.api.plugins.iter();
+        for plugin in plugins.filter(|plugin| (plugin.handles)(&request)) {
+            let found = call.api.find_all(&(plugin.lookups)(object, &request)).await?;
             if let Some(members) = object.as_object_mut() {
-                plugin
-                    .mutate(members, &request, &Found::new(&found))
-                    .map_err(|denial| denied(*denial))?;
+                (plugin.mutate)(members, &request, &Found::new(&found)).map_err(|denial| denied(*denial))?;
             }
         }
         Ok(())
@@ -120,13 +119,12 @@ impl WriteRequest<'_> {
             let mut alone = None;
             loop {
                 let request = admission.request(Phase::Validating, call, &now, self.requester());
-                if !plugin.handles(&request) {
+                if !(plugin.handles)(&request) {
                     break;
                 }
-                let found = call.api.find_all(&plugin.lookups(object, &request)).await?;
+                let found = call.api.find_all(&(plugin.lookups)(object, &request)).await?;
                 let mut effects = Effects::default();
-                plugin
-                    .check_with_effects(object, &request, &Found::new(&found), &mut effects)
+                (plugin.check)(object, &request, &Found::new(&found), &mut effects)
                     .map_err(|denial| denied(*denial))?;
                 if dry_run || effects.updates.is_empty() {
                     self.warnings.extend(effects.warnings);

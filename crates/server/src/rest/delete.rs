@@ -42,12 +42,12 @@ impl WriteRequest<'_> {
         let options = self.delete_options()?;
         self.warn_about_orphans(&options);
         // As in kube-apiserver, the deletion of a collection removes protected objects.
-        if let Some(why) = call.kind.behavior.and_then(|b| b.protection(name)) {
+        if let Some(why) = (call.kind.behavior.protection)(name) {
             return Err(ApiError::forbidden(call.group_resource(), name, why));
         }
         // Kinds differ in what a finished deletion returns, because their Go strategies do: the object or a `Status`.
         match self.delete_object(name, &options).await? {
-            Deleted::Gone(object) if call.kind.facts.delete_returns_object => {
+            Deleted::Gone(object) if call.kind.behavior.facts.delete_returns_object => {
                 call.view_renderer()?.object(200, object)
             }
             Deleted::Gone(object) => {
@@ -109,7 +109,7 @@ impl WriteRequest<'_> {
     /// Warns about a deletion that orphans dependents by default.
     fn warn_about_orphans(&mut self, options: &DeleteOptions) {
         if options.propagation.is_none() && options.orphan_dependents.is_none() {
-            let warning = self.call.kind.facts.orphan_warning;
+            let warning = self.call.kind.behavior.facts.orphan_warning;
             self.warnings.extend(warning.map(str::to_owned));
         }
     }
@@ -204,7 +204,7 @@ impl WriteRequest<'_> {
                 }
             };
             let before: Vec<String> = finalizers(&object);
-            let after = match call.kind.facts.garbage_collection {
+            let after = match call.kind.behavior.facts.garbage_collection {
                 // No garbage collector would ever remove these finalizers from such a kind.
                 GarbageCollection::Unsupported => without_propagation(&before),
                 default => with_propagation(&before, options, default),
@@ -274,8 +274,7 @@ impl WriteRequest<'_> {
     fn grace(&self, object: &Value, options: &DeleteOptions) -> Grace {
         // A negative period means the shortest one.
         let requested = options.grace_period.map(|s| if s < 0 { 1 } else { s });
-        let behavior = self.call.kind.behavior;
-        let Some(seconds) = behavior.and_then(|b| b.grace_period(object, requested)) else {
+        let Some(seconds) = (self.call.kind.behavior.grace_period)(object, requested) else {
             return Grace::None;
         };
         let now = jiff::Timestamp::now();

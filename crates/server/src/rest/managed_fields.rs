@@ -85,16 +85,18 @@ fn manager<'a>(versions: &'a KindVersions<'_>, part: Part) -> FieldManager<'a> {
         Part::Status => {
             for version in kind.versions.iter().filter(|v| v.status) {
                 let name = api_version(&kind.group, &version.name);
-                manager = manager.resets_paths(&name, kind.facts.status_keeps.iter().copied());
+                manager = manager.resets_paths(&name, kind.behavior.facts.status_keeps.iter().copied());
             }
         }
         Part::Other(Subresource::Approval) => {
-            manager = manager.resets_paths(&asked, kind.facts.approval_keeps.iter().copied());
+            manager = manager.resets_paths(&asked, kind.behavior.facts.approval_keeps.iter().copied());
         }
         // kube-apiserver resets fields of these subresources without telling the managers.
         Part::Other(Subresource::EphemeralContainers | Subresource::Resize) => {}
         // Other versions may have no status endpoint.
-        _ if version.status => manager = manager.resets_paths(&asked, kind.facts.keeps.iter().copied()),
+        _ if version.status => {
+            manager = manager.resets_paths(&asked, kind.behavior.facts.keeps.iter().copied());
+        }
         _ => {}
     }
     manager

@@ -97,7 +97,7 @@ impl ResourceRequest<'_> {
     /// Returns the entry of a name at a revision.
     pub(crate) async fn entry(&self, key: &str, name: &str, at: ReadAt) -> ApiResult<Arc<Entry>> {
         // kube-apiserver reads kinds without a watch cache from etcd, whose error about the future has no retry.
-        let memory = self.kind.facts.is_cached;
+        let memory = self.kind.behavior.facts.is_cached;
         let entry = self.api.store.get(key, at).await;
         let entry = entry.map_err(|e| read_error(e, memory))?;
         entry.ok_or_else(|| ApiError::not_found(self.group_resource(), name))
@@ -396,7 +396,7 @@ pub(crate) async fn find<T>(
         || selection.fields.exact("metadata.namespace").is_some();
     let single = only.is_some() && names_one_namespace;
     let exact = limit.is_some() || options.version_match == Some(VersionMatch::Exact);
-    let memory = call.kind.facts.is_cached && !(single && exact);
+    let memory = call.kind.behavior.facts.is_cached && !(single && exact);
     let (mut after, mut at) = start(options, limit.is_some() && !single)?;
     after = after.map(|a| format!("{prefix}{a}"));
     let mut items = Vec::new();

@@ -331,7 +331,7 @@ impl WriteRequest<'_> {
         check_name_matches_path(&object, name)?;
         let part = Part::from_path(call.path.subresource.as_deref());
         let uid = metadata_str(&object, "uid").to_owned();
-        if call.kind.facts.creates_on_update && part == Part::Whole {
+        if call.kind.behavior.facts.creates_on_update && part == Part::Whole {
             let key = call.key(name)?;
             if call.api.newest(&key).await?.is_none() {
                 // A uid is a precondition, and an object that does not exist has none.

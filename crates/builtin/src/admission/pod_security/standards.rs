@@ -7,28 +7,39 @@ use std::collections::BTreeSet;
 /// The violations of a pod: reasons with details.
 pub(super) struct Violations(pub(super) Vec<(String, String)>);
 
+/// The reason and the detail of a violation, if there is one.
+type Violation = Option<(String, String)>;
+
 /// A check: the standard and the first version that have it, and the check of a weaker standard that it replaces.
 struct StandardCheck {
     id: &'static str,
     level: Level,
     since: u32,
     replaces: &'static str,
-    check: fn(&PodView<'_>, u32) -> Option<(String, String)>,
+    check: fn(&PodView<'_>, u32) -> Violation,
 }
 
-const fn check(
-    id: &'static str,
-    level: Level,
-    since: u32,
-    replaces: &'static str,
-    check: fn(&PodView<'_>, u32) -> Option<(String, String)>,
-) -> StandardCheck {
+const fn baseline(id: &'static str, check: fn(&PodView<'_>, u32) -> Violation) -> StandardCheck {
     StandardCheck {
         id,
-        level,
+        level: Level::Baseline,
+        since: 0,
+        replaces: "",
+        check,
+    }
+}
+
+/// A check with the name of the one that it replaces.
+const fn restricted(
+    (id, replaces): (&'static str, &'static str),
+    since: u32,
+    check: fn(&PodView<'_>, u32) -> Violation,
+) -> StandardCheck {
+    StandardCheck {
+        level: Level::Restricted,
         since,
         replaces,
-        check,
+        ..baseline(id, check)
     }
 }
 
@@ -37,65 +48,34 @@ const NEWEST: u32 = 37;
 
 /// The checks in the order of their reasons.
 const CHECKS: &[StandardCheck] = &[
-    check("appArmorProfile", Level::Baseline, 0, "", app_armor),
-    check(
-        "capabilities_baseline",
-        Level::Baseline,
-        0,
-        "",
-        capabilities_baseline,
-    ),
-    check("hostNamespaces", Level::Baseline, 0, "", host_namespaces),
-    check("hostPathVolumes", Level::Baseline, 0, "", host_path_volumes),
-    check("hostPorts", Level::Baseline, 0, "", host_ports),
-    check("hostProbesAndHostLifecycle", Level::Baseline, 34, "", probe_hosts),
-    check("privileged", Level::Baseline, 0, "", privileged),
-    check("procMount", Level::Baseline, 0, "", proc_mount_baseline),
-    check("seLinuxOptions", Level::Baseline, 0, "", se_linux),
-    check(
-        "seccompProfile_baseline",
-        Level::Baseline,
-        0,
-        "",
-        seccomp_baseline,
-    ),
-    check("sysctls", Level::Baseline, 0, "", sysctls),
-    check("windowsHostProcess", Level::Baseline, 0, "", host_process),
-    check(
-        "allowPrivilegeEscalation",
-        Level::Restricted,
-        8,
-        "",
-        privilege_escalation,
-    ),
-    check(
-        "capabilities_restricted",
-        Level::Restricted,
+    baseline("appArmorProfile", app_armor),
+    baseline("capabilities_baseline", capabilities_baseline),
+    baseline("hostNamespaces", host_namespaces),
+    baseline("hostPathVolumes", host_path_volumes),
+    baseline("hostPorts", host_ports),
+    StandardCheck {
+        since: 34,
+        ..baseline("hostProbesAndHostLifecycle", probe_hosts)
+    },
+    baseline("privileged", privileged),
+    baseline("procMount", proc_mount_baseline),
+    baseline("seLinuxOptions", se_linux),
+    baseline("seccompProfile_baseline", seccomp_baseline),
+    baseline("sysctls", sysctls),
+    baseline("windowsHostProcess", host_process),
+    restricted(("allowPrivilegeEscalation", ""), 8, privilege_escalation),
+    restricted(
+        ("capabilities_restricted", "capabilities_baseline"),
         22,
-        "capabilities_baseline",
         capabilities_restricted,
     ),
-    check(
-        "procMount_restricted",
-        Level::Restricted,
-        35,
-        "procMount",
-        proc_mount,
-    ),
-    check(
-        "restrictedVolumes",
-        Level::Restricted,
-        0,
-        "hostPathVolumes",
-        restricted_volumes,
-    ),
-    check("runAsNonRoot", Level::Restricted, 0, "", run_as_non_root),
-    check("runAsUser", Level::Restricted, 23, "", run_as_user),
-    check(
-        "seccompProfile_restricted",
-        Level::Restricted,
+    restricted(("procMount_restricted", "procMount"), 35, proc_mount),
+    restricted(("restrictedVolumes", "hostPathVolumes"), 0, restricted_volumes),
+    restricted(("runAsNonRoot", ""), 0, run_as_non_root),
+    restricted(("runAsUser", ""), 23, run_as_user),
+    restricted(
+        ("seccompProfile_restricted", "seccompProfile_baseline"),
         19,
-        "seccompProfile_baseline",
         seccomp_restricted,
     ),
 ];
@@ -149,6 +129,19 @@ impl<'v> PodView<'v> {
     fn containers_where(&self, holds: impl Fn(&ContainerContext<'v>) -> bool) -> Vec<&'v str> {
         let matching = self.containers.iter().filter(|c| holds(&ContainerContext(c)));
         matching.map(|c| c.get_str("name")).collect()
+    }
+
+    /// The pod and the containers whose security context has a bad field, as messages name them, with its bad values.
+    fn offenders(
+        &self,
+        path: &[&str],
+        is_bad: impl Fn(Option<&Value>) -> bool,
+    ) -> Option<(String, Vec<&'v Value>)> {
+        let containers = self.containers_where(|c| is_bad(c.get(path)));
+        let who = setters(is_bad(self.context(path)), &containers)?;
+        let of_containers = self.containers.iter().map(|c| ContainerContext(c).get(path));
+        let all = of_containers.chain([self.context(path)]);
+        Some((who, all.filter(|value| is_bad(*value)).flatten().collect()))
     }
 
     fn is_windows(&self) -> bool {
@@ -208,38 +201,23 @@ fn setters(is_pod: bool, containers: &[&str]) -> Option<String> {
     (!setters.is_empty()).then(|| setters.join(" and "))
 }
 
-fn violation(reason: &str, detail: String) -> Option<(String, String)> {
+fn violation(reason: &str, detail: String) -> Violation {
     Some((reason.to_owned(), detail))
 }
 
-fn text_of(value: Option<&Value>) -> &str {
-    value.and_then(Value::as_str).unwrap_or("")
-}
-
-fn app_armor(pod: &PodView<'_>, _version: u32) -> Option<(String, String)> {
+fn app_armor(pod: &PodView<'_>, _version: u32) -> Violation {
     const ANNOTATION: &str = "container.apparmor.security.beta.kubernetes.io/";
-    const PATH: &[&str] = &["appArmorProfile"];
-    let is_bad = |profile: Option<&Value>| {
+    let found = pod.offenders(&["appArmorProfile"], |profile| {
         profile.is_some_and(|p| !matches!(p.get_str("type"), "RuntimeDefault" | "Localhost"))
-    };
-    let containers = pod.containers_where(|c| is_bad(c.get(PATH)));
-    let all = pod
-        .containers
-        .iter()
-        .map(|c| ContainerContext(c).get(PATH))
-        .chain([pod.context(PATH)]);
-    let values: BTreeSet<&str> = all
-        .filter(|p| is_bad(*p))
-        .flatten()
-        .map(|p| p.get_str("type"))
-        .collect();
+    });
+    let (mut who, values) = found.map_or((None, Vec::new()), |(who, values)| (Some(who), values));
+    let values: BTreeSet<&str> = values.iter().map(|p| p.get_str("type")).collect();
     let is_allowed = |v: &str| v.is_empty() || v == "runtime/default" || v.starts_with("localhost/");
     let annotations: BTreeSet<String> = pod
         .annotations()
         .filter(|(key, value)| key.starts_with(ANNOTATION) && !is_allowed(value))
         .map(|(key, value)| format!("{key}={}", go::quote(value)))
         .collect();
-    let mut who = setters(is_bad(pod.context(PATH)), &containers);
     if !annotations.is_empty() {
         let noun = plural("annotation", "annotations", annotations.len());
         who = Some(who.map_or_else(|| noun.to_owned(), |who| format!("{who} and {noun}")));
@@ -304,14 +282,14 @@ fn added_capabilities(pod: &PodView<'_>, allowed: &[&str]) -> Option<String> {
     (!containers.is_empty()).then(detail)
 }
 
-fn capabilities_baseline(pod: &PodView<'_>, _version: u32) -> Option<(String, String)> {
+fn capabilities_baseline(pod: &PodView<'_>, _version: u32) -> Violation {
     violation(
         "non-default capabilities",
         added_capabilities(pod, DEFAULT_CAPABILITIES)?,
     )
 }
 
-fn capabilities_restricted(pod: &PodView<'_>, version: u32) -> Option<(String, String)> {
+fn capabilities_restricted(pod: &PodView<'_>, version: u32) -> Violation {
     // Windows has no capabilities. Up to v1.24, the standards ignored the operating system.
     if version >= 25 && pod.is_windows() {
         return None;
@@ -333,7 +311,7 @@ fn capabilities_restricted(pod: &PodView<'_>, version: u32) -> Option<(String, S
     violation("unrestricted capabilities", details.join("; "))
 }
 
-fn host_namespaces(pod: &PodView<'_>, _version: u32) -> Option<(String, String)> {
+fn host_namespaces(pod: &PodView<'_>, _version: u32) -> Violation {
     let namespaces = ["hostNetwork", "hostPID", "hostIPC"].into_iter();
     let set: Vec<String> = namespaces
         .filter(|n| pod.spec(&[n]) == Some(&Value::Bool(true)))
@@ -345,7 +323,7 @@ fn host_namespaces(pod: &PodView<'_>, _version: u32) -> Option<(String, String)>
     violation("host namespaces", set.join(", "))
 }
 
-fn host_path_volumes(pod: &PodView<'_>, _version: u32) -> Option<(String, String)> {
+fn host_path_volumes(pod: &PodView<'_>, _version: u32) -> Violation {
     let volumes = pod.object.list_at(["spec", "volumes"]).iter();
     let on_host = |v: &&Value| v.get("hostPath").is_some_and(|h| !h.is_null());
     let volumes: Vec<&str> = volumes.filter(on_host).map(|v| v.get_str("name")).collect();
@@ -356,7 +334,7 @@ fn host_path_volumes(pod: &PodView<'_>, _version: u32) -> Option<(String, String
     violation("hostPath volumes", format!("{noun} {}", quoted(volumes)))
 }
 
-fn host_ports(pod: &PodView<'_>, _version: u32) -> Option<(String, String)> {
+fn host_ports(pod: &PodView<'_>, _version: u32) -> Violation {
     let ports = |container: &Value| {
         let ports = container.list("ports").iter();
         let ports = ports.filter_map(|p| p.get("hostPort").and_then(Value::as_int));
@@ -379,7 +357,7 @@ fn host_ports(pod: &PodView<'_>, _version: u32) -> Option<(String, String)> {
     )
 }
 
-fn probe_hosts(pod: &PodView<'_>, _version: u32) -> Option<(String, String)> {
+fn probe_hosts(pod: &PodView<'_>, _version: u32) -> Violation {
     const HANDLERS: [&[&str]; 5] = [
         &["livenessProbe"],
         &["readinessProbe"],
@@ -415,33 +393,25 @@ fn probe_hosts(pod: &PodView<'_>, _version: u32) -> Option<(String, String)> {
     )
 }
 
-fn privileged(pod: &PodView<'_>, _version: u32) -> Option<(String, String)> {
-    let containers = pod.containers_where(|c| c.get(&["privileged"]) == Some(&Value::Bool(true)));
-    let who = setters(false, &containers)?;
+fn privileged(pod: &PodView<'_>, _version: u32) -> Violation {
+    let (who, _) = pod.offenders(&["privileged"], |flag| flag == Some(&Value::Bool(true)))?;
     violation(
         "privileged",
         format!("{who} must not set securityContext.privileged=true"),
     )
 }
 
-fn proc_mount_baseline(pod: &PodView<'_>, version: u32) -> Option<(String, String)> {
+fn proc_mount_baseline(pod: &PodView<'_>, version: u32) -> Violation {
     if version >= 35 && pod.has_own_users() {
         return None;
     }
     proc_mount(pod, version)
 }
 
-fn proc_mount(pod: &PodView<'_>, _version: u32) -> Option<(String, String)> {
-    const PATH: &[&str] = &["procMount"];
+fn proc_mount(pod: &PodView<'_>, _version: u32) -> Violation {
     let is_bad = |mount: Option<&Value>| mount.is_some_and(|m| m.as_str() != Some("Default"));
-    let containers = pod.containers_where(|c| is_bad(c.get(PATH)));
-    let mounts = pod
-        .containers
-        .iter()
-        .map(|c| ContainerContext(c).get(PATH))
-        .filter(|m| is_bad(*m));
-    let mounts: BTreeSet<&str> = mounts.map(text_of).collect();
-    let who = setters(false, &containers)?;
+    let (who, mounts) = pod.offenders(&["procMount"], is_bad)?;
+    let mounts: BTreeSet<&str> = mounts.into_iter().map(|m| m.as_str().unwrap_or("")).collect();
     violation(
         "procMount",
         format!(
@@ -451,8 +421,7 @@ fn proc_mount(pod: &PodView<'_>, _version: u32) -> Option<(String, String)> {
     )
 }
 
-fn se_linux(pod: &PodView<'_>, version: u32) -> Option<(String, String)> {
-    const PATH: &[&str] = &["seLinuxOptions"];
+fn se_linux(pod: &PodView<'_>, version: u32) -> Violation {
     const TYPES: &[&str] = &["", "container_t", "container_init_t", "container_kvm_t"];
     let is_bad_type = |t: &str| !(TYPES.contains(&t) || (version >= 31 && t == "container_engine_t"));
     let is_bad = |options: Option<&Value>| {
@@ -460,14 +429,7 @@ fn se_linux(pod: &PodView<'_>, version: u32) -> Option<(String, String)> {
             is_bad_type(o.get_str("type")) || !o.get_str("user").is_empty() || !o.get_str("role").is_empty()
         })
     };
-    let containers = pod.containers_where(|c| is_bad(c.get(PATH)));
-    let who = setters(is_bad(pod.context(PATH)), &containers)?;
-    let all = pod
-        .containers
-        .iter()
-        .map(|c| ContainerContext(c).get(PATH))
-        .chain([pod.context(PATH)]);
-    let all: Vec<&Value> = all.flatten().collect();
+    let (who, all) = pod.offenders(&["seLinuxOptions"], is_bad)?;
     let types: BTreeSet<&str> = all
         .iter()
         .map(|o| o.get_str("type"))
@@ -495,26 +457,14 @@ fn se_linux(pod: &PodView<'_>, version: u32) -> Option<(String, String)> {
 
 const SECCOMP: &[&str] = &["seccompProfile"];
 
-fn is_bad_seccomp(profile: Option<&Value>) -> bool {
-    profile.is_some_and(|p| !matches!(p.get_str("type"), "Localhost" | "RuntimeDefault"))
-}
-
-fn seccomp_baseline(pod: &PodView<'_>, version: u32) -> Option<(String, String)> {
+fn seccomp_baseline(pod: &PodView<'_>, version: u32) -> Violation {
     if version < 19 {
         return seccomp_annotations(pod);
     }
-    let containers = pod.containers_where(|c| is_bad_seccomp(c.get(SECCOMP)));
-    let who = setters(is_bad_seccomp(pod.context(SECCOMP)), &containers)?;
-    let all = pod
-        .containers
-        .iter()
-        .map(|c| ContainerContext(c).get(SECCOMP))
-        .chain([pod.context(SECCOMP)]);
-    let values: BTreeSet<&str> = all
-        .filter(|p| is_bad_seccomp(*p))
-        .flatten()
-        .map(|p| p.get_str("type"))
-        .collect();
+    let (who, values) = pod.offenders(SECCOMP, |profile| {
+        profile.is_some_and(|p| !matches!(p.get_str("type"), "Localhost" | "RuntimeDefault"))
+    })?;
+    let values: BTreeSet<&str> = values.iter().map(|p| p.get_str("type")).collect();
     let values = quoted(values);
     violation(
         "seccompProfile",
@@ -523,7 +473,7 @@ fn seccomp_baseline(pod: &PodView<'_>, version: u32) -> Option<(String, String)>
 }
 
 /// Profiles were annotations before they became fields.
-fn seccomp_annotations(pod: &PodView<'_>) -> Option<(String, String)> {
+fn seccomp_annotations(pod: &PodView<'_>) -> Violation {
     const POD: &str = "seccomp.security.alpha.kubernetes.io/pod";
     const CONTAINER: &str = "container.seccomp.security.alpha.kubernetes.io/";
     let is_allowed =
@@ -547,7 +497,7 @@ fn seccomp_annotations(pod: &PodView<'_>) -> Option<(String, String)> {
     )
 }
 
-fn seccomp_restricted(pod: &PodView<'_>, version: u32) -> Option<(String, String)> {
+fn seccomp_restricted(pod: &PodView<'_>, version: u32) -> Violation {
     if version >= 25 && pod.is_windows() {
         return None;
     }
@@ -566,7 +516,7 @@ fn seccomp_restricted(pod: &PodView<'_>, version: u32) -> Option<(String, String
     violation("seccompProfile", detail)
 }
 
-fn sysctls(pod: &PodView<'_>, version: u32) -> Option<(String, String)> {
+fn sysctls(pod: &PodView<'_>, version: u32) -> Violation {
     const SAFE: &[(u32, &str)] = &[
         (0, "kernel.shm_rmid_forced"),
         (0, "net.ipv4.ip_local_port_range"),
@@ -599,18 +549,16 @@ fn sysctls(pod: &PodView<'_>, version: u32) -> Option<(String, String)> {
     violation("forbidden sysctls", forbidden.join(", "))
 }
 
-fn host_process(pod: &PodView<'_>, _version: u32) -> Option<(String, String)> {
-    const PATH: &[&str] = &["windowsOptions", "hostProcess"];
-    let is_set = |v: Option<&Value>| v == Some(&Value::Bool(true));
-    let containers = pod.containers_where(|c| is_set(c.get(PATH)));
-    let who = setters(is_set(pod.context(PATH)), &containers)?;
+fn host_process(pod: &PodView<'_>, _version: u32) -> Violation {
+    let path = ["windowsOptions", "hostProcess"];
+    let (who, _) = pod.offenders(&path, |flag| flag == Some(&Value::Bool(true)))?;
     violation(
         "hostProcess",
         format!("{who} must not set securityContext.windowsOptions.hostProcess=true"),
     )
 }
 
-fn privilege_escalation(pod: &PodView<'_>, version: u32) -> Option<(String, String)> {
+fn privilege_escalation(pod: &PodView<'_>, version: u32) -> Violation {
     if version >= 25 && pod.is_windows() {
         return None;
     }
@@ -623,7 +571,7 @@ fn privilege_escalation(pod: &PodView<'_>, version: u32) -> Option<(String, Stri
     )
 }
 
-fn restricted_volumes(pod: &PodView<'_>, _version: u32) -> Option<(String, String)> {
+fn restricted_volumes(pod: &PodView<'_>, _version: u32) -> Violation {
     const ALLOWED: &[&str] = &[
         "configMap",
         "csi",
@@ -664,16 +612,14 @@ fn restricted_volumes(pod: &PodView<'_>, _version: u32) -> Option<(String, Strin
     )
 }
 
-fn run_as_non_root(pod: &PodView<'_>, version: u32) -> Option<(String, String)> {
+fn run_as_non_root(pod: &PodView<'_>, version: u32) -> Violation {
     const PATH: &[&str] = &["runAsNonRoot"];
     const REASON: &str = "runAsNonRoot != true";
     // In a user namespace of its own, the container's root is an unprivileged user of the host.
     if version >= 35 && pod.has_own_users() {
         return None;
     }
-    let is_false = |v: Option<&Value>| v == Some(&Value::Bool(false));
-    let explicit = pod.containers_where(|c| is_false(c.get(PATH)));
-    if let Some(who) = setters(is_false(pod.context(PATH)), &explicit) {
+    if let Some((who, _)) = pod.offenders(PATH, |flag| flag == Some(&Value::Bool(false))) {
         return violation(
             REASON,
             format!("{who} must not set securityContext.runAsNonRoot=false"),
@@ -690,13 +636,10 @@ fn run_as_non_root(pod: &PodView<'_>, version: u32) -> Option<(String, String)> 
     )
 }
 
-fn run_as_user(pod: &PodView<'_>, version: u32) -> Option<(String, String)> {
-    const PATH: &[&str] = &["runAsUser"];
+fn run_as_user(pod: &PodView<'_>, version: u32) -> Violation {
     if version >= 35 && pod.has_own_users() {
         return None;
     }
-    let is_root = |v: Option<&Value>| v == Some(&Value::Int(0));
-    let containers = pod.containers_where(|c| is_root(c.get(PATH)));
-    let who = setters(is_root(pod.context(PATH)), &containers)?;
+    let (who, _) = pod.offenders(&["runAsUser"], |user| user == Some(&Value::Int(0)))?;
     violation("runAsUser=0", format!("{who} must not set runAsUser=0"))
 }

@@ -3,57 +3,36 @@
 use crate::Cursor;
 use crate::checks::defaults::set_static;
 use crate::checks::{Report, Rule, check_fields, names, numbers};
-use crate::core::pod::volumes::{check_shared_source, csi_driver, iscsi_fault, no_backsteps};
+use crate::core::pod::volumes::{
+    check_shared_source, csi_driver, deprecation, iscsi_fault, no_backsteps, reported_fields,
+};
 use crate::prepare::set_default;
 use scantling_value::{ErrorList, Map, Value};
 
-/// A kind of source: its field, and how errors name it.
-struct Source {
-    field: &'static str,
-    /// The field in the error about a second source.
-    forbidden: &'static str,
-    /// The field in errors about the source.
-    reported: &'static str,
-}
-
-const fn source(field: &'static str) -> Source {
-    Source {
-        field,
-        forbidden: field,
-        reported: field,
-    }
-}
-
 /// The sources in the order in which they are checked.
-const SOURCES: &[Source] = &[
-    source("hostPath"),
-    Source {
-        reported: "persistentDisk",
-        ..source("gcePersistentDisk")
-    },
-    source("awsElasticBlockStore"),
-    source("glusterfs"),
-    source("flocker"),
-    source("nfs"),
-    source("rbd"),
-    source("quobyte"),
-    Source {
-        forbidden: "cephFS",
-        ..source("cephfs")
-    },
-    source("iscsi"),
-    source("cinder"),
-    source("fc"),
-    source("flexVolume"),
-    source("azureFile"),
-    source("vsphereVolume"),
-    source("photonPersistentDisk"),
-    source("portworxVolume"),
-    source("azureDisk"),
-    source("scaleIO"),
-    source("local"),
-    source("storageos"),
-    source("csi"),
+const SOURCES: &[&str] = &[
+    "hostPath",
+    "gcePersistentDisk",
+    "awsElasticBlockStore",
+    "glusterfs",
+    "flocker",
+    "nfs",
+    "rbd",
+    "quobyte",
+    "cephfs",
+    "iscsi",
+    "cinder",
+    "fc",
+    "flexVolume",
+    "azureFile",
+    "vsphereVolume",
+    "photonPersistentDisk",
+    "portworxVolume",
+    "azureDisk",
+    "scaleIO",
+    "local",
+    "storageos",
+    "csi",
 ];
 
 /// Sources with which the annotation for mount options may be used.
@@ -73,78 +52,37 @@ pub(super) const SUPPORT_MOUNT_OPTIONS: &[&str] = &[
     "photonPersistentDisk",
 ];
 
-/// Sources that no longer work, and since when.
-const DEPRECATED: &[(&str, &str, &str)] = &[
-    (
-        "cephfs",
-        "cephfs",
-        "deprecated in v1.28, non-functional in v1.31+",
-    ),
-    (
-        "photonPersistentDisk",
-        "photonPersistentDisk",
-        "deprecated in v1.11, non-functional in v1.16+",
-    ),
-    (
-        "scaleIO",
-        "scaleIO",
-        "deprecated in v1.16, non-functional in v1.22+",
-    ),
-    (
-        "storageos",
-        "storageOS",
-        "deprecated in v1.22, non-functional in v1.25+",
-    ),
-    (
-        "glusterfs",
-        "glusterfs",
-        "deprecated in v1.25, non-functional in v1.26+",
-    ),
-    ("rbd", "rbd", "deprecated in v1.28, non-functional in v1.31+"),
-];
-
-const SECRET: &[(&str, Rule)] = &[
+const SECRET: Rule = Rule::Struct(&[
     ("name", Rule::RequiredForm(names::dns1123_subdomain)),
     ("namespace", Rule::RequiredForm(names::dns1123_label)),
-];
-const NAMED_SECRET: &[(&str, Rule)] = &[("name", Rule::Required), ("namespace", Rule::Required)];
-
-fn secret(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
-    check_fields(SECRET, at, errors);
-}
-
-fn named_secret(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
-    check_fields(NAMED_SECRET, at, errors);
-}
+]);
+const NAMED_SECRET: Rule = Rule::Struct(&[("name", Rule::Required), ("namespace", Rule::Required)]);
 
 const CSI: &[(&str, Rule)] = &[
     ("driver", Rule::Check(csi_driver)),
     ("volumeHandle", Rule::Required),
-    ("controllerPublishSecretRef", Rule::IfSet(secret)),
-    ("controllerExpandSecretRef", Rule::IfSet(secret)),
-    ("nodePublishSecretRef", Rule::IfSet(secret)),
-    ("nodeExpandSecretRef", Rule::IfSet(secret)),
+    ("controllerPublishSecretRef", SECRET),
+    ("controllerExpandSecretRef", SECRET),
+    ("nodePublishSecretRef", SECRET),
+    ("nodeExpandSecretRef", SECRET),
 ];
 
 const STORAGE_OS: &[(&str, Rule)] = &[
     ("volumeName", Rule::RequiredForm(names::dns1123_label)),
     ("volumeNamespace", Rule::Form(names::dns1123_label)),
-    ("secretRef", Rule::IfSet(named_secret)),
+    ("secretRef", NAMED_SECRET),
 ];
 
 /// The field of the first source.
 pub(super) fn first(spec: &Cursor<'_, '_>) -> Option<&'static str> {
-    SOURCES
-        .iter()
-        .map(|s| s.field)
-        .find(|field| spec.field(field).is_set())
+    SOURCES.iter().copied().find(|field| spec.field(field).is_set())
 }
 
 /// The members of a spec that are sources.
 pub(super) fn select(spec: Option<&Value>) -> Value {
     let sources = SOURCES
         .iter()
-        .filter_map(|s| Some((s.field, spec?.get(s.field)?.clone())));
+        .filter_map(|field| Some((*field, spec?.get(field)?.clone())));
     Value::Object(Map::from_iter(sources))
 }
 
@@ -170,18 +108,19 @@ pub(super) fn set_defaults(spec: &mut Map) {
 pub(super) fn check(spec: &Cursor<'_, '_>, name: &str, errors: &mut ErrorList) {
     let mut n_sources = 0;
     for source in SOURCES {
-        let at = spec.field(source.field);
+        let at = spec.field(source);
         if !at.is_set() {
             continue;
         }
         n_sources += 1;
         // Flex volumes may come second, as in Kubernetes.
-        if n_sources > 1 && source.field != "flexVolume" {
-            let at = at.with_path(spec.path().field(source.forbidden));
+        let (forbidden, reported) = reported_fields(source);
+        if n_sources > 1 && *source != "flexVolume" {
+            let at = at.with_path(spec.path().field(forbidden));
             errors.forbidden(&at, "may not specify more than 1 volume type");
         } else {
-            let at = at.with_path(spec.path().field(source.reported));
-            check_source(source.field, &at, name, errors);
+            let at = at.with_path(spec.path().field(reported));
+            check_source(source, &at, name, errors);
         }
     }
     if n_sources == 0 {
@@ -196,7 +135,7 @@ fn check_source(field: &str, at: &Cursor<'_, '_>, name: &str, errors: &mut Error
         "storageos" => check_fields(STORAGE_OS, at, errors),
         "cinder" => {
             Rule::Required.check(&at.field("volumeID"), errors);
-            Rule::IfSet(named_secret).check(&at.field("secretRef"), errors);
+            NAMED_SECRET.check(&at.field("secretRef"), errors);
         }
         "local" => {
             let path = at.field("path");
@@ -209,11 +148,8 @@ fn check_source(field: &str, at: &Cursor<'_, '_>, name: &str, errors: &mut Error
             check_shared_source(shared, at, errors);
             match shared {
                 "glusterfs" => check_endpoints_namespace(&at.field("endpointsNamespace"), errors),
-                "azureFile" => {
-                    let namespace = at.field("secretNamespace");
-                    if namespace.is_set() {
-                        Rule::Required.check(&namespace, errors);
-                    }
+                "azureFile" if at.field("secretNamespace").is_set() => {
+                    Rule::Required.check(&at.field("secretNamespace"), errors);
                 }
                 _ => {}
             }
@@ -260,9 +196,7 @@ fn check_iscsi(at: &Cursor<'_, '_>, name: &str, errors: &mut ErrorList) {
     if authenticates && !secret.is_set() {
         errors.required(&secret, "");
     }
-    if secret.is_set() {
-        Rule::Required.check(&secret.field("name"), errors);
-    }
+    Rule::Struct(&[("name", Rule::Required)]).check(&secret, errors);
     if initiator.is_set() && iscsi_fault(initiator.str()).is_some() {
         errors.invalid(&initiator.with_path(at.path().field("initiatorname")), MALFORMED);
     }
@@ -270,8 +204,10 @@ fn check_iscsi(at: &Cursor<'_, '_>, name: &str, errors: &mut ErrorList) {
 
 /// Adds warnings about sources that no longer work.
 pub(super) fn warn(spec: &Cursor<'_, '_>, warnings: &mut Vec<String>) {
-    for (field, shown, why) in DEPRECATED {
-        if spec.field(field).is_set() {
+    let set = SOURCES.iter().filter(|field| spec.field(field).is_set());
+    // kube-apiserver does not warn about these two, although pods with them get a warning.
+    for field in set.filter(|field| !matches!(**field, "flocker" | "quobyte")) {
+        if let Some((shown, why)) = deprecation(field) {
             warnings.push(format!("spec.{shown}: {why}"));
         }
     }

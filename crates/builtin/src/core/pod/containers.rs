@@ -314,11 +314,8 @@ fn check_restart_policy(at: &Cursor<'_, '_>, rules: &Rules<'_>, errors: &mut Err
     } else if !list.list().is_empty() {
         errors.required(&policy, "must specify restartPolicy when restart rules are used");
     }
-    let count = list.list().len();
-    if count > MAX_RULES {
-        errors.push_with(|| FieldError::too_many(list.path(), count, MAX_RULES));
-    }
-    let actions: &[&str] = match count > 0 && rules.has_restart_all() {
+    errors.max_items(&list, MAX_RULES);
+    let actions: &[&str] = match !list.list().is_empty() && rules.has_restart_all() {
         true => &["Restart", "RestartAllContainers"],
         false => &["Restart"],
     };
@@ -335,10 +332,7 @@ fn check_restart_policy(at: &Cursor<'_, '_>, rules: &Rules<'_>, errors: &mut Err
         if !matches!(operator.str(), "In" | "NotIn") {
             errors.not_supported(&operator, &["In", "NotIn"]);
         }
-        let count = values.list().len();
-        if count > MAX_CODES {
-            errors.push_with(|| FieldError::too_many(values.path(), count, MAX_CODES));
-        }
+        errors.max_items(&values, MAX_CODES);
     }
 }
 

@@ -80,17 +80,10 @@ fn downward_files<'v>(at: &Cursor<'v, '_>, paths: &mut Paths<'v, '_>, _: &Rules<
 
 fn token<'v>(at: &Cursor<'v, '_>, paths: &mut Paths<'v, '_>, rules: &Rules<'_>, errors: &mut ErrorList) {
     let (expiration, path) = (at.field("expirationSeconds"), at.field("path"));
-    match expiration.as_int() {
-        None => errors.required(&expiration, ""),
-        Some(seconds) => {
-            if seconds < 600 {
-                errors.invalid(&expiration, "may not specify a duration less than 10 minutes");
-            }
-            if seconds > 1 << 32 {
-                errors.invalid(&expiration, "may not specify a duration larger than 2^32 seconds");
-            }
-        }
+    if !expiration.is_set() {
+        errors.required(&expiration, "");
     }
+    numbers::token_seconds(&expiration, errors);
     // Kubernetes reports errors in the path at the volume.
     let path = path.with_path(paths.volume.path().field("path"));
     if path.str().is_empty() {

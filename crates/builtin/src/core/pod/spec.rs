@@ -302,9 +302,7 @@ fn check_hostname_override(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
     if at.field("hostNetwork").bool() {
         errors.forbidden(&name, "may not be specified when hostNetwork is true");
     }
-    if name.str().len() > MAX {
-        errors.push_with(|| FieldError::too_long(name.path(), MAX));
-    }
+    errors.max_bytes(&name, MAX);
     errors.invalid_for(&name, names::dns1123_subdomain(name.str()));
 }
 

@@ -446,9 +446,7 @@ fn check_image_volumes(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
             let image = image.with_path(volume.path().field("imageVolumeStatus"));
             let reference = image.field("imageRef");
             Rule::RequiredFor("imageRef must not be empty").check(&reference, errors);
-            if reference.str().len() > MAX {
-                errors.push_with(|| FieldError::too_long(reference.path(), MAX));
-            }
+            errors.max_bytes(&reference, MAX);
         }
     }
 }

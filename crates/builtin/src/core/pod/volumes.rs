@@ -8,7 +8,7 @@ use super::rules::Rules;
 use crate::Cursor;
 use crate::checks::resources::quantity;
 use crate::checks::{Report, Rule, check_fields, names, numbers};
-use scantling_value::{ErrorList, FieldError, Path, Value, go};
+use scantling_value::{ErrorList, Path, Value, go};
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
@@ -34,7 +34,7 @@ const fn source(field: &'static str, rules: &'static [(&'static str, Rule)]) -> 
 const MODE: Rule = Rule::IfSet(file_mode);
 const USER: Rule = Rule::IfSet(numbers::id);
 const PARTITION: Rule = Rule::Check(partition);
-const SECRET_NAME: Rule = Rule::IfSet(|at, errors| Rule::Required.check(&at.field("name"), errors));
+const SECRET_NAME: Rule = Rule::Struct(&[("name", Rule::Required)]);
 
 /// The sources in the order in which they are checked. Those with rules that are no table follow in [`check_other`].
 const SOURCES: &[Source] = &[
@@ -262,6 +262,29 @@ fn check_other(field: &str, at: &Cursor<'_, '_>, rules: &Rules<'_>, errors: &mut
         }
         shared => check_across_fields(shared, at, errors),
     }
+}
+
+/// A source as errors name it: in the error about a second source, and in errors about its fields.
+pub(in crate::core) fn reported_fields(field: &'static str) -> (&'static str, &'static str) {
+    let source = SOURCES.iter().find(|s| s.field == field);
+    source.map_or((field, field), |s| (s.forbidden, s.reported))
+}
+
+/// The name of a deprecated source in warnings, and the text.
+pub(in crate::core) fn deprecation(field: &str) -> Option<(&'static str, &'static str)> {
+    let shown = match SOURCES.iter().find(|s| s.field == field)?.field {
+        "storageos" => "storageOS",
+        field => field,
+    };
+    let why = match field {
+        "photonPersistentDisk" => "deprecated in v1.11, non-functional in v1.16+",
+        "scaleIO" => "deprecated in v1.16, non-functional in v1.22+",
+        "flocker" | "quobyte" | "storageos" => "deprecated in v1.22, non-functional in v1.25+",
+        "glusterfs" => "deprecated in v1.25, non-functional in v1.26+",
+        "cephfs" | "rbd" => "deprecated in v1.28, non-functional in v1.31+",
+        _ => return None,
+    };
+    Some((shown, why))
 }
 
 /// Checks the rules of a source that persistent volumes have, too.
@@ -585,9 +608,7 @@ pub(crate) fn csi_driver(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
     if at.str().is_empty() {
         return errors.required(at, "");
     }
-    if at.str().len() > MAX {
-        errors.push_with(|| FieldError::too_long(at.path(), MAX));
-    }
+    errors.max_bytes(at, MAX);
     errors.invalid_for(at, names::dns1123_subdomain(&at.str().to_lowercase()));
 }
 

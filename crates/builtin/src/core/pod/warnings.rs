@@ -3,12 +3,13 @@
 use super::annotations::{APP_ARMOR, SECCOMP_CONTAINER, SECCOMP_POD, of_container};
 use super::containers_at;
 use super::prepare::app_armor_profile;
+use super::volumes;
 use crate::checks::nodes::{deprecated_label, warn_about_requirements};
 use crate::checks::resources::quantity;
 use crate::checks::{ip, names};
 use crate::core::persistent_volume_claim::warn_about_spec;
 use crate::{Context, Cursor};
-use scantling_value::{PathBuf, Value, go};
+use scantling_value::{Map, PathBuf, Value, go};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Annotations that mean nothing any more.
@@ -24,40 +25,6 @@ const DEPRECATED_ANNOTATIONS: [(&str, &str); 3] = [
     (
         "security.alpha.kubernetes.io/unsafe-sysctls",
         r#"non-functional in v1.11+; use the "sysctls" field instead"#,
-    ),
-];
-
-/// Kinds of volumes that are on their way out: the field, its name in warnings, and the text.
-const DEPRECATED_VOLUMES: [(&str, &str, &str); 6] = [
-    (
-        "photonPersistentDisk",
-        "photonPersistentDisk",
-        "deprecated in v1.11, non-functional in v1.16+",
-    ),
-    (
-        "scaleIO",
-        "scaleIO",
-        "deprecated in v1.16, non-functional in v1.22+",
-    ),
-    (
-        "flocker",
-        "flocker",
-        "deprecated in v1.22, non-functional in v1.25+",
-    ),
-    (
-        "storageos",
-        "storageOS",
-        "deprecated in v1.22, non-functional in v1.25+",
-    ),
-    (
-        "quobyte",
-        "quobyte",
-        "deprecated in v1.22, non-functional in v1.25+",
-    ),
-    (
-        "glusterfs",
-        "glusterfs",
-        "deprecated in v1.25, non-functional in v1.26+",
     ),
 ];
 
@@ -197,34 +164,23 @@ fn missing_selectors(spec: &Cursor<'_, '_>, warnings: &mut Vec<String>) {
 }
 
 fn volume_sources(volume: &Cursor<'_, '_>, context: &Context<'_>, warnings: &mut Vec<String>) {
-    let mut warn = |field: &str, shown: &str, why: &str| {
-        if volume.field(field).is_set() {
+    for (field, _) in volume.map().map_or(&[][..], Map::entries) {
+        let deprecated = match field.as_str() {
+            "gitRepo" if (context.enabled)("GitRepoVolumeDriver") => Some(("gitRepo", "deprecated in v1.11")),
+            "gitRepo" => Some((
+                "gitRepo",
+                "deprecated in v1.11, and disabled by default in v1.33+",
+            )),
+            field => volumes::deprecation(field),
+        };
+        if let Some((shown, why)) = deprecated.filter(|_| volume.field(field).is_set()) {
             warnings.push(format!("{}: {why}", volume.path().field(shown)));
         }
-    };
-    // kube-apiserver warns about `gitRepo` between these sources.
-    let [photon, others @ ..] = DEPRECATED_VOLUMES;
-    warn(photon.0, photon.1, photon.2);
-    if volume.field("gitRepo").is_set() {
-        let why = match (context.enabled)("GitRepoVolumeDriver") {
-            true => "deprecated in v1.11",
-            false => "deprecated in v1.11, and disabled by default in v1.33+",
-        };
-        warn("gitRepo", "gitRepo", why);
-    }
-    for (field, shown, why) in others {
-        warn(field, shown, why);
     }
     let ephemeral = volume.field("ephemeral");
     let template = ephemeral.field("volumeClaimTemplate");
     if template.is_set() {
         warn_about_spec(&template.field("spec"), warnings);
-    }
-    for field in ["cephfs", "rbd"] {
-        if volume.field(field).is_set() {
-            let why = "deprecated in v1.28, non-functional in v1.31+";
-            warnings.push(format!("{}: {why}", volume.path().field(field)));
-        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Allocation of cluster IPs and node ports.
 //!
 //! [`allocate`] runs on every write of a service, between the mutating admission phase and
-//! [`prepare`](crate::BuiltinKind::prepare). It fills in what clients may omit and takes addresses and ports out of
+//! [`prepare`](crate::KindBehavior::prepare). It fills in what clients may omit and takes addresses and ports out of
 //! [`Pools`]. It stores nothing: the caller must make sure that two services do not get the same address or port.
 
 use super::cluster_ips::{self, FAMILIES, family_of};

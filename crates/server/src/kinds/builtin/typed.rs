@@ -11,7 +11,7 @@ use crate::status::{ApiError, ApiResult};
 use scantling_admit::{AnyResource, BuiltinResource, TypedObject};
 use scantling_apitypes::TypeTable;
 use scantling_apitypes::decode::decode_raw;
-use scantling_builtin::{BuiltinKind, KindFacts};
+use scantling_builtin::KindBehavior;
 use scantling_merge::typed::ObjectType;
 use scantling_schema::DecodeError;
 use scantling_schema::meta::Scope;
@@ -69,10 +69,9 @@ impl Typed {
         })
     }
 
-    /// The facts about the kind, and its behaviour.
-    pub(super) fn facts(&self) -> Option<(&'static KindFacts, Option<&'static dyn BuiltinKind>)> {
-        let resource = &self.versions.first()?.resource;
-        Some((resource.facts(), resource.behavior()))
+    /// The behavior of the kind.
+    pub(super) fn behavior(&self) -> Option<&'static KindBehavior> {
+        Some(self.versions.first()?.resource.behavior())
     }
 
     fn version(&self, name: &str) -> Option<&TypedVersion> {
@@ -201,7 +200,12 @@ impl KindRules for Typed {
     }
 
     fn check_selectable(&self, kind: &Kind, _version: &Version, field: &str) -> Result<(), String> {
-        if kind.facts.selectable.contains(&field) {
+        let is_selectable = match field {
+            "metadata.name" => true,
+            "metadata.namespace" => kind.namespaced,
+            field => kind.behavior.facts.selectable.contains(&field),
+        };
+        if is_selectable {
             return Ok(());
         }
         // kube-apiserver has three texts, which depend on how a kind registers its fields.

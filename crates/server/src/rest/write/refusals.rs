@@ -138,7 +138,7 @@ pub(super) fn check_version(
         "" => 0,
         asked => parse_uint(asked).map_err(ApiError::internal)?,
     };
-    if asked == current || (asked == 0 && call.kind.facts.unconditional_update) {
+    if asked == current || (asked == 0 && call.kind.behavior.facts.unconditional_update) {
         return Ok(());
     }
     if asked == 0 {

@@ -12,7 +12,7 @@ mod routes;
 
 pub(crate) use request_meta::RequestMeta;
 use request_meta::header_text;
-pub(crate) use resource_request::ResourceRequest;
+pub(crate) use resource_request::{ResourceRequest, check_segment};
 use routes::is_long_running;
 
 use crate::auth::authentication;

@@ -45,8 +45,12 @@ static FACTS: KindFacts = KindFacts {
         "spec.schedulerName",
         "spec.serviceAccountName",
         "spec.hostNetwork",
+        // The name of old clients for `spec.nodeName`.
+        "spec.host",
         "status.phase",
         "status.podIP",
+        // kube-apiserver accepts it, but no object has a value.
+        "status.podIPs",
         "status.nominatedNodeName",
     ],
     delete_returns_object: true,
@@ -178,6 +182,8 @@ impl BuiltinKind for Pod {
                 let shares = object.at(["spec", "hostNetwork"]).and_then(Value::as_bool);
                 return shares.unwrap_or(false).to_string();
             }
+            "spec.host" => object.str_at(["spec", "nodeName"]),
+            "status.podIPs" => "",
             "status.podIP" => {
                 let first = object.list_at(["status", "podIPs"]).first();
                 first.map_or("", |ip| ip.get_str("ip"))

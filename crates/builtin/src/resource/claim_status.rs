@@ -5,7 +5,7 @@ use super::{names, taint};
 use crate::Cursor;
 use crate::checks::labels::Values;
 use crate::checks::{Report, Rule, conditions, ip, nodes, update};
-use scantling_value::{ErrorList, FieldError, Value};
+use scantling_value::{ErrorList, FieldError, Map, Value};
 use std::collections::BTreeSet;
 
 const MAX_CONSUMERS: usize = 256;
@@ -56,8 +56,38 @@ pub(super) fn check(claim: &Cursor<'_, '_>, old: &Value, errors: &mut ErrorList)
                 Some(before),
             );
             if !is_same {
-                errors.invalid_value(&allocation, Value::Null, update::IMMUTABLE);
+                let why = "field cannot be modified once set";
+                errors.invalid_value(&allocation, Value::Null, why);
             }
+        }
+    }
+}
+
+/// Drops the status of devices that an update deallocates.
+pub(super) fn drop_deallocated(claim: &mut Map, old: &Value) {
+    fn allocated(claim: &Value) -> BTreeSet<DeviceId<'_>> {
+        let results = claim.list_at(["allocation", "devices", "results"]);
+        results.iter().map(id).collect()
+    }
+    let Some(status) = claim.get_mut("status") else {
+        return;
+    };
+    let none = Value::Null;
+    let before = allocated(old.get("status").unwrap_or(&none));
+    let now = allocated(status);
+    let is_kept = |device: &Value| !before.contains(&id(device)) || now.contains(&id(device));
+    let kept: Vec<Value> = status
+        .list("devices")
+        .iter()
+        .filter(|d| is_kept(d))
+        .cloned()
+        .collect();
+    if let Some(status) = status.as_object_mut()
+        && status.contains_key("devices")
+    {
+        match kept.is_empty() {
+            true => drop(status.remove("devices")),
+            false => drop(status.insert("devices", Value::Array(kept))),
         }
     }
 }

@@ -60,6 +60,9 @@ impl BuiltinKind for ResourceClaim {
                 drop_disabled("resource/v1", name, part, old, &write.context);
             }
         }
+        if let (Some(old), Subresource::Status) = (write.old(), write.subresource) {
+            claim_status::drop_deallocated(object, old);
+        }
     }
 
     fn validate(&self, object: &Value, write: &Write<'_>, errors: &mut ErrorList) {

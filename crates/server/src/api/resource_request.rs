@@ -59,12 +59,7 @@ impl<'a> ResourceRequest<'a> {
 
     /// The key of an object.
     pub(crate) fn key(&self, name: &str) -> ApiResult<String> {
-        if let Some(why) = segment_fault(name) {
-            let shown = scantling_value::go::quote(name);
-            return Err(ApiError::bad_request(format!(
-                "Name parameter invalid: {shown}: {why}"
-            )));
-        }
+        check_segment(name)?;
         if !self.names_fit(name) {
             return Err(ApiError::not_found(self.group_resource(), name));
         }
@@ -128,5 +123,21 @@ impl<'a> ResourceRequest<'a> {
     /// The renderer of the response.
     pub(crate) fn view_renderer(&self) -> ApiResult<ViewRenderer<'a>> {
         ViewRenderer::new(self.wanted()?, self.query, self.kind, self.version, now())
+    }
+}
+
+/// Checks that a name can be a part of a key.
+pub(crate) fn check_segment(name: &str) -> ApiResult<()> {
+    if name.is_empty() {
+        return Err(ApiError::bad_request("Name parameter required."));
+    }
+    match segment_fault(name) {
+        Some(why) => {
+            let shown = scantling_value::go::quote(name);
+            Err(ApiError::bad_request(format!(
+                "Name parameter invalid: {shown}: {why}"
+            )))
+        }
+        None => Ok(()),
     }
 }

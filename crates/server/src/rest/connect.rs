@@ -142,7 +142,8 @@ async fn check_pod_proxy(call: &ResourceRequest<'_>, id: &str) -> ApiResult<()> 
     };
     let pod = pod(call, address.name).await?;
     let first = pod.list_at(["status", "podIPs"]).first();
-    let is_allowed = first.is_some_and(|first| Ip::parse(first.get_str("ip")).is_ok_and(Ip::is_global_unicast));
+    let is_allowed =
+        first.is_some_and(|first| Ip::parse(first.get_str("ip")).is_ok_and(Ip::is_global_unicast));
     match is_allowed {
         true => Ok(()),
         false => Err(ApiError::bad_request("address not allowed")),
@@ -162,7 +163,10 @@ async fn check_service_proxy(call: &ResourceRequest<'_>, id: &str) -> ApiResult<
         let entry = call.live(&key, address.name).await?;
         let service = read::stored(&entry)?;
         let ports = service.list_at(["spec", "ports"]);
-        if !ports.iter().any(|p| p.get("port").and_then(Value::as_int) == Some(port)) {
+        if !ports
+            .iter()
+            .any(|p| p.get("port").and_then(Value::as_int) == Some(port))
+        {
             return unavailable(format!("no service port {port} found for service {name}"));
         }
     }
@@ -192,7 +196,11 @@ impl<'a> Address<'a> {
 async fn check_node(call: &ResourceRequest<'_>, name: &str) -> ApiResult<()> {
     // UPSTREAM: the error names the resource of the request.
     let not_found = || ApiError::not_found(call.group_resource(), name);
-    let key = call.api.keys.object("", "nodes", None, name).map_err(|_| not_found())?;
+    let key = call
+        .api
+        .keys
+        .object("", "nodes", None, name)
+        .map_err(|_| not_found())?;
     call.api.newest(&key).await?.map(|_| ()).ok_or_else(not_found)
 }
 

@@ -1,6 +1,6 @@
 //! Subresources of Pods that are actions: binding and eviction.
 
-use crate::api::ResourceRequest;
+use crate::api::{ResourceRequest, check_segment};
 use crate::codec::text::Stored;
 use crate::http::reply::Reply;
 use crate::rest::admission::Admission;
@@ -177,9 +177,6 @@ impl WriteRequest<'_> {
             let entry = call.live(key, name).await?;
             let mut pod = read::stored(&entry)?;
             self.preconditions(name, metadata_str(&pod, "uid"), entry.mod_revision, &of_mark)?;
-            if !metadata_str(&pod, "deletionTimestamp").is_empty() {
-                return Ok(());
-            }
             let condition = Map::from_iter([
                 ("type", Value::from("DisruptionTarget")),
                 ("status", "True".into()),
@@ -188,14 +185,19 @@ impl WriteRequest<'_> {
                 ("reason", "EvictionByEvictionAPI".into()),
                 ("message", "Eviction API: evicting".into()),
             ]);
-            set_condition(&mut pod, condition);
-            let value = Stored::whole(&pod).value;
             let expected = entry.mod_revision;
-            let update = scantling_store::Write::Update { value, expected };
-            if let Some(event) = call.api.write_if_current(key, update).await? {
+            let marked = if set_condition(&mut pod, condition) {
+                let value = Stored::whole(&pod).value;
+                let update = scantling_store::Write::Update { value, expected };
+                let event = call.api.write_if_current(key, update).await?;
+                event.map(|event| event.revision)
+            } else {
+                Some(expected)
+            };
+            if let Some(marked) = marked {
                 let version = delete.resource_version.as_mut();
                 // The mark itself changed the Pod, so the old precondition would never hold.
-                version.into_iter().for_each(|v| *v = event.revision.to_string());
+                version.into_iter().for_each(|v| *v = marked.to_string());
                 return Ok(());
             }
         }
@@ -259,6 +261,7 @@ fn check_dry_runs(query: &[&str], delete: &Value) -> ApiResult<()> {
 impl ResourceRequest<'_> {
     /// The key of a Pod of the request's namespace.
     fn pod_key(&self, name: &str) -> ApiResult<String> {
+        check_segment(name)?;
         let namespace = self.path.namespace.as_deref();
         let key = self.api.keys.object("", "pods", namespace, name);
         key.map_err(|_| ApiError::not_found(PODS, name))
@@ -337,23 +340,32 @@ fn bind_pod(pod: &mut Value, binding: &Value) {
 }
 
 /// Adds a condition to the status of a Pod, or replaces the one with its type.
-fn set_condition(pod: &mut Value, condition: Map) {
+fn set_condition(pod: &mut Value, mut condition: Map) -> bool {
     let Some(members) = pod.as_object_mut() else {
-        return;
+        return false;
     };
     let status = members.get_or_insert_with("status", || Map::new().into());
     let conditions = status
         .as_object_mut()
         .map(|status| status.get_or_insert_with("conditions", || Value::Array(Vec::new())));
-    if let Some(conditions) = conditions.and_then(Value::as_array_mut) {
-        let same = |c: &&mut Value| c.get_str("type") == condition.get_str("type");
-        match conditions.iter_mut().find(same) {
-            // Without a transition, the condition keeps its time.
-            Some(old) if old.get_str("status") == condition.get_str("status") => {}
-            Some(old) => *old = condition.into(),
-            None => conditions.push(condition.into()),
-        }
+    let Some(conditions) = conditions.and_then(Value::as_array_mut) else {
+        return false;
+    };
+    let same = |c: &&mut Value| c.get_str("type") == condition.get_str("type");
+    let Some(old) = conditions.iter_mut().find(same) else {
+        conditions.push(condition.into());
+        return true;
+    };
+    // Without a transition, the condition keeps its time.
+    if old.get_str("status") == condition.get_str("status")
+        && let Some(time) = old.get("lastTransitionTime")
+    {
+        condition.insert("lastTransitionTime", time.clone());
     }
+    let condition = condition.into();
+    let is_changed = *old != condition;
+    *old = condition;
+    is_changed
 }
 
 /// Returns whether a Pod can be evicted regardless of budgets: it does not run, or is being deleted.

@@ -127,7 +127,9 @@ impl WriteRequest<'_> {
                 set(&mut object, "status", status.into());
             }
         }
-        shape.object(201, object)
+        // Empty lists are in memory only.
+        let written = call.kind.codec.managed_form(call.version, &object);
+        shape.object(201, written.unwrap_or(object))
     }
 }
 

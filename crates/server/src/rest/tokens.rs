@@ -1,6 +1,6 @@
 //! `serviceaccounts/token`: tokens of service accounts.
 
-use crate::api::now;
+use crate::api::{check_segment, now};
 use crate::auth::service_accounts::ISSUER;
 use crate::http::reply::Reply;
 use crate::rest::actions::action_kind;
@@ -62,15 +62,15 @@ impl WriteRequest<'_> {
             return Err(ApiError::conflict(TOKEN_REQUEST, name, &why));
         }
         let seconds = request.at(["spec", "expirationSeconds"]).and_then(Value::as_int);
-        let errors = check_spec(&request, seconds);
-        if !errors.is_empty() {
-            return Err(ApiError::invalid(TOKEN_REQUEST, "", &errors));
-        }
-        let seconds = seconds.unwrap_or(DEFAULT_SECONDS);
         let audiences = match request.list_at(["spec", "audiences"]) {
             [] => vec![Value::from(ISSUER)],
             audiences => audiences.to_vec(),
         };
+        let errors = check_spec(&request, seconds, &audiences);
+        if !errors.is_empty() {
+            return Err(ApiError::invalid(TOKEN_REQUEST, "", &errors));
+        }
+        let seconds = seconds.unwrap_or(DEFAULT_SECONDS);
         let bound = self.bound_objects(&request, namespace, name).await?;
         let issued = now();
         let reference = |name: &str, uid: &str| {
@@ -191,6 +191,7 @@ impl WriteRequest<'_> {
         namespace: Option<&str>,
         name: &str,
     ) -> ApiResult<Option<Value>> {
+        check_segment(name)?;
         let api = self.call.api;
         let Ok(key) = api.keys.object("", plural, namespace, name) else {
             return Ok(None);
@@ -224,17 +225,17 @@ fn is_webhook(reference: &Value) -> bool {
 /// The attestation of tokens for webhooks.
 const REVIEWED_GROUPS: &str = "admissionReviewAPIGroups";
 
-fn check_spec(request: &Value, seconds: Option<i64>) -> ErrorList {
+fn check_spec(request: &Value, seconds: Option<i64>, audiences: &[Value]) -> ErrorList {
     let root = Path::ROOT;
     let spec = root.field("spec");
-    let attestations = request.at(["spec", "attestations"]).and_then(Value::as_object);
-    let attestations = attestations.cloned().unwrap_or_default();
+    let none = Value::Null;
+    let attestations = request.at(["spec", "attestations"]).unwrap_or(&none);
     let reference = request.at(["spec", "boundObjectRef"]);
     let is_webhook = reference.is_some_and(is_webhook);
     let at = spec.field("attestations");
-    if !is_webhook && !attestations.is_empty() {
+    if !is_webhook && attestations.as_object().is_some_and(|a| !a.is_empty()) {
         let why = "attestations may only be specified with a webhook bound object reference";
-        return FieldError::invalid(&at, Value::from(attestations), why).into();
+        return FieldError::invalid(&at, attestations.clone(), why).into();
     }
     let mut errors = ErrorList::new();
     let why = match seconds {
@@ -249,7 +250,6 @@ fn check_spec(request: &Value, seconds: Option<i64>) -> ErrorList {
     if !is_webhook {
         return errors;
     }
-    let audiences = request.list_at(["spec", "audiences"]);
     if audiences.len() != 1 {
         let why = "must be length 1 when bound to a webhook config";
         errors.push(FieldError::invalid(
@@ -258,15 +258,15 @@ fn check_spec(request: &Value, seconds: Option<i64>) -> ErrorList {
             why,
         ));
     }
-    check_attestations(&attestations, &at, &mut errors);
+    check_attestations(attestations, &at, &mut errors);
     errors
 }
 
 /// A token for a webhook names the one API group whose objects are reviewed.
-fn check_attestations(attestations: &Map, at: &Path<'_>, errors: &mut ErrorList) {
-    let [(key, values)] = attestations.entries() else {
+fn check_attestations(attestations: &Value, at: &Path<'_>, errors: &mut ErrorList) {
+    let Some([(key, values)]) = attestations.as_object().map(Map::entries) else {
         let why = "webhook bound requests require exactly one admissionReviewAPIGroups attestation";
-        return errors.push(FieldError::invalid(at, Value::from(attestations.clone()), why));
+        return errors.push(FieldError::invalid(at, attestations.clone(), why));
     };
     let at = at.key(key);
     if key.as_str() != REVIEWED_GROUPS {

@@ -400,13 +400,14 @@ impl Allocator<'_> {
             )));
         };
         // kube-apiserver's dry runs only test whether services may have the address.
-        let why = if !self.pools.dry_run && !range.cidr.contains(address) {
-            Some("the provided network does not match the current range".to_owned())
-        } else if !range.has(address) {
-            Some(format!(
-                "the provided IP ({address}) is not in the valid range. The range of valid IPs is {}",
-                range.cidr.network()
-            ))
+        let why = if !range.has(address) {
+            Some(match self.pools.dry_run {
+                true => format!(
+                    "the provided IP ({address}) is not in the valid range. The range of valid IPs is {}",
+                    range.cidr.network()
+                ),
+                false => "the provided network does not match the current range".to_owned(),
+            })
         } else if !self.pools.dry_run && self.pools.used_addresses.contains(&address) {
             Some("provided IP is already allocated".to_owned())
         } else {

@@ -21,6 +21,7 @@ mod default_toleration_seconds;
 mod deny_service_external_ips;
 mod limit_ranger;
 mod namespace_lifecycle;
+mod node_declared_feature_validator;
 mod persistent_volume_claim_resize;
 mod pod_resize_validator;
 mod pod_resources;
@@ -55,6 +56,7 @@ pub const PLUGINS: &[&dyn Plugin] = &[
     &default_ingress_class::DefaultIngressClass,
     &deny_service_external_ips::DenyServiceExternalIPs,
     &pod_topology_labels::PodTopologyLabels,
+    &node_declared_feature_validator::NodeDeclaredFeatureValidator,
     &pod_resize_validator::PodResizeValidator,
 ];
 

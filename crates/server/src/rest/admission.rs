@@ -308,11 +308,12 @@ fn denied(denial: Denial) -> ApiError {
     if !denial.causes.is_empty() {
         let causes = denial.causes.iter().map(|cause| {
             let entries = [
-                ("reason", Value::from(cause.reason)),
-                ("message", cause.message.as_str().into()),
-                ("field", cause.field.as_str().into()),
+                ("reason", cause.reason),
+                ("message", &cause.message),
+                ("field", &cause.field),
             ];
-            Value::Object(entries.into_iter().collect())
+            let set = entries.into_iter().filter(|(_, text)| !text.is_empty());
+            Value::Object(set.map(|(name, text)| (name, text.into())).collect())
         });
         details.insert("causes", Value::Array(causes.collect()));
     }

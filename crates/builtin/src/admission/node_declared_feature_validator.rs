@@ -1,6 +1,6 @@
 //! `NodeDeclaredFeatureValidator`: an update of a pod on a node only uses features that the node declares.
 
-use super::{Action, Denial, Effects, Found, Lookup, Plugin, Request, RequestSubresource};
+use super::{Action, Found, Lookup, Plugin, Request, RequestSubresource, Verdict};
 use crate::Subresource;
 use crate::checks::update::same_of;
 use scantling_notation::quantity::Quantity;
@@ -38,17 +38,11 @@ impl Plugin for NodeDeclaredFeatureValidator {
     fn lookups(&self, object: &Value, request: &Request<'_>) -> Vec<Lookup> {
         match needed(object, request) {
             needed if needed.is_empty() => Vec::new(),
-            _ => vec![Lookup::one("", "Node", object.str_at(["spec", "nodeName"]))],
+            _ => vec![Lookup::one("", "nodes", object.str_at(["spec", "nodeName"]))],
         }
     }
 
-    fn check(
-        &self,
-        object: &Value,
-        request: &Request<'_>,
-        found: &Found<'_>,
-        _effects: &mut Effects,
-    ) -> Result<(), Box<Denial>> {
+    fn check(&self, object: &Value, request: &Request<'_>, found: &Found<'_>) -> Verdict {
         let mut needed = needed(object, request);
         if needed.is_empty() {
             return Ok(());

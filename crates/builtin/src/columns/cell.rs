@@ -1,7 +1,7 @@
 //! Cells that show a field.
 
 use super::Printing;
-use super::text::{NONE, amount, containers, joined, labels, selector, since};
+use super::text::{NONE, UNSET, amount, containers, joined, labels, selector, since};
 use scantling_value::{Map, Value};
 
 /// A cell that shows a field of an object.
@@ -16,9 +16,12 @@ pub(super) struct FieldCell {
 type FieldFunction = fn(Option<&Value>, &Printing<'_>) -> Value;
 
 /// The functions of fields, as `definitions.txt` names them. A field that is absent or null is `None`.
-const FUNCTIONS: [(&str, FieldFunction); 12] = [
+const FUNCTIONS: [(&str, FieldFunction); 13] = [
     ("text", |field, _| {
         field.and_then(Value::as_str).unwrap_or("").into()
+    }),
+    ("pointer", |field, _| {
+        field.and_then(Value::as_str).unwrap_or(UNSET).into()
     }),
     ("int", |field, _| {
         field.and_then(Value::as_int).unwrap_or(0).into()

@@ -1,7 +1,7 @@
 //! Cells that show a field.
 
 use super::Printing;
-use super::text::{NONE, amount, containers, joined, labels, selector, since};
+use super::text::{NONE, UNSET, amount, containers, joined, labels, selector, since};
 use scantling_value::{Map, Value};
 
 /// A cell that shows a field of an object.
@@ -9,24 +9,19 @@ use scantling_value::{Map, Value};
 pub(super) struct FieldCell {
     function: FieldFunction,
     path: Vec<&'static str>,
-    otherwise: Otherwise,
-}
-
-/// The cell in place of a text that says nothing.
-#[derive(Clone, Copy, Debug)]
-enum Otherwise {
-    /// Of an empty text.
-    Empty(&'static str),
-    /// Of a field that is absent. An empty text stays.
-    Absent(&'static str),
+    /// The cell of an empty field.
+    otherwise: &'static str,
 }
 
 type FieldFunction = fn(Option<&Value>, &Printing<'_>) -> Value;
 
 /// The functions of fields, as `definitions.txt` names them. A field that is absent or null is `None`.
-const FUNCTIONS: [(&str, FieldFunction); 12] = [
+const FUNCTIONS: [(&str, FieldFunction); 13] = [
     ("text", |field, _| {
         field.and_then(Value::as_str).unwrap_or("").into()
+    }),
+    ("pointer", |field, _| {
+        field.and_then(Value::as_str).unwrap_or(UNSET).into()
     }),
     ("int", |field, _| {
         field.and_then(Value::as_int).unwrap_or(0).into()
@@ -69,11 +64,7 @@ impl FieldCell {
             "age" => "time metadata.creationTimestamp or <unknown>",
             text => text,
         };
-        let (source, otherwise) = match (text.split_once(" or "), text.split_once(" else ")) {
-            (Some((source, empty)), _) => (source, Otherwise::Empty(empty)),
-            (None, Some((source, absent))) => (source, Otherwise::Absent(absent)),
-            (None, None) => (text, Otherwise::Empty("")),
-        };
+        let (source, otherwise) = text.split_once(" or ").unwrap_or((text, ""));
         let (name, path) = source.split_once(' ')?;
         let (_, function) = FUNCTIONS.iter().find(|(known, _)| *known == name)?;
         Some(FieldCell {
@@ -86,10 +77,9 @@ impl FieldCell {
     /// The cell of an object.
     pub(super) fn render(&self, object: &Value, printing: &Printing<'_>) -> Value {
         let field = object.at(self.path.iter().copied()).filter(|v| !v.is_null());
-        match (self.otherwise, (self.function)(field, printing)) {
-            (Otherwise::Empty(otherwise), Value::String(text)) if text.is_empty() => otherwise.into(),
-            (Otherwise::Absent(otherwise), _) if field.is_none() => otherwise.into(),
-            (_, cell) => cell,
+        match (self.function)(field, printing) {
+            Value::String(empty) if empty.is_empty() => self.otherwise.into(),
+            cell => cell,
         }
     }
 }

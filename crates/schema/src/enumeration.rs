@@ -1,15 +1,13 @@
 //! `enum`: a set of allowed values.
 
 use crate::structural::Json;
-use scantling_value::{Value, go, same_text};
-use std::cmp::Ordering;
+use scantling_value::{TextSet, Value, go};
 
 /// The values of an enumeration, sorted by type: a list may have tens of thousands of values and be queried
 /// as often.
 #[derive(Debug, Default)]
 pub(crate) struct EnumSet {
-    /// Strings, sorted by length and then by text.
-    texts: Box<[Box<str>]>,
+    texts: TextSet<Box<str>>,
     ints: Box<[i64]>,
     /// Floats, without negative zeros.
     floats: Box<[f64]>,
@@ -41,28 +39,14 @@ impl EnumSet {
                 Value::Array(_) | Value::Object(_) => others.push(json.clone()),
             }
         }
-        texts.sort_by(|a, b| Self::order(a, b));
         ints.sort_unstable();
         floats.sort_by(f64::total_cmp);
         EnumSet {
-            texts: texts.into(),
+            texts: texts.into_iter().collect(),
             ints: ints.into(),
             floats: floats.into(),
             others: others.into(),
         }
-    }
-
-    /// Returns whether a string is in the set. Small sets are searched linearly: most comparisons end at the
-    /// length.
-    #[inline]
-    pub(crate) fn contains_text(&self, text: &str) -> bool {
-        const FEW: usize = 16;
-        if self.texts.len() <= FEW {
-            return self.texts.iter().any(|listed| same_text(listed, text));
-        }
-        self.texts
-            .binary_search_by(|listed| Self::order(listed, text))
-            .is_ok()
     }
 
     /// Returns whether a value is in the set. kube-apiserver converts the value to the type of the listed one
@@ -71,13 +55,13 @@ impl EnumSet {
     pub(crate) fn contains(&self, value: &Value) -> bool {
         match value {
             Value::Null => false,
-            Value::String(s) => self.contains_text(s),
+            Value::String(s) => self.texts.contains(s),
             Value::Int(i) => {
                 let c = u32::try_from(*i).ok().and_then(char::from_u32);
                 let c = c.unwrap_or(char::REPLACEMENT_CHARACTER);
                 self.ints.binary_search(i).is_ok()
                     || self.contains_float(*i as f64)
-                    || self.contains_text(c.encode_utf8(&mut [0; 4]))
+                    || self.texts.contains(c.encode_utf8(&mut [0; 4]))
             }
             Value::Float(f) => self.ints.binary_search(&go::cut(*f)).is_ok() || self.contains_float(*f),
             Value::Bool(_) | Value::Array(_) | Value::Object(_) => {
@@ -91,10 +75,6 @@ impl EnumSet {
         self.floats
             .binary_search_by(|listed| listed.total_cmp(&f))
             .is_ok()
-    }
-
-    fn order(a: &str, b: &str) -> Ordering {
-        a.len().cmp(&b.len()).then_with(|| a.cmp(b))
     }
 }
 

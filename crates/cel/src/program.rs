@@ -11,8 +11,6 @@ mod fold;
 mod interpreter;
 mod lower;
 mod op;
-#[cfg(test)]
-mod tests;
 
 use crate::check::CheckedExpr;
 use crate::env::{Env, Semantics};
@@ -123,3 +121,6 @@ const _: () = {
     const fn shared<T: Send + Sync>() {}
     shared::<Program>();
 };
+
+#[cfg(test)]
+mod tests;

@@ -3,11 +3,12 @@
 //! Fields and map entries correlate by name, elements of keyed lists by their keys; elements of other lists
 //! and undeclared values do not correlate.
 
+use crate::fingerprint;
 use crate::plan::{FieldLookup, PlanNode};
 use crate::structural::ListType;
 use scantling_value::{Map, Path, Segment, Str, Value, deadline};
 use std::cell::{Cell, OnceCell};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 /// Returns whether a value is unchanged: equal, except for the order of elements in keyed lists. An object
 /// with undeclared members never counts as unchanged.
@@ -150,19 +151,16 @@ impl<'o> OldList<'o> {
         lookup(index, &key)
     }
 
-    /// For each element, whether a lookup by its own keys finds it; `None` if some have equal keys.
+    /// For each element, whether a lookup by its own keys finds it; `None` if some might have equal keys.
     pub(crate) fn found_by_their_keys(&self) -> Option<Vec<bool>> {
-        let mut seen = HashSet::with_capacity(self.items.len());
-        let mut found = Vec::with_capacity(self.items.len());
-        for item in self.items {
-            let key = item.as_object().and_then(|item| self.key(item));
-            // Elements without a key are never found.
-            found.push(key.is_some());
-            if key.is_some_and(|key| !seen.insert(key)) {
-                return None;
-            }
-        }
-        Some(found)
+        let mut keys = fingerprint::KeyFingerprinter::new(self.keys);
+        let is_scalar = |key: Option<&Value>| key.and_then(scalar).is_some();
+        let prints = self.items.iter().map(|item| keys.fingerprint(item, is_scalar));
+        let prints: Vec<(u64, bool)> = prints.collect();
+        // Elements without a key are never found.
+        let found = prints.iter().filter(|(_, found)| *found);
+        let differ = fingerprint::all_differ(found.map(|(print, _)| *print));
+        differ.then(|| prints.iter().map(|(_, found)| *found).collect())
     }
 
     fn find_linearly(&self, new: &Map) -> Option<&'o Value> {

@@ -9,6 +9,7 @@ pub mod default;
 pub mod definition;
 pub mod document;
 pub mod field_path;
+mod fingerprint;
 pub mod gates;
 pub mod immutable;
 pub mod listtype;

@@ -1,5 +1,6 @@
 //! Uniqueness of elements in sets and keyed lists.
 
+use crate::fingerprint;
 use crate::plan::{Features, PlanNode};
 use crate::structural::ListType;
 use scantling_value::{ErrorList, FieldError, Map, Path, Str, Value, deadline};
@@ -43,7 +44,9 @@ fn check_value(node: &PlanNode, value: &Value, at: &Path<'_>, errors: &mut Error
 }
 
 fn check_set(list: &[Value], at: &Path<'_>, errors: &mut ErrorList) {
-    if are_few_and_differ(list, may_be_equal) {
+    let prints_differ =
+        || fingerprint::all_differ(list.iter().map(|item| fingerprint::fingerprint(Some(item))));
+    if all_differ(list, are_equal_elements, prints_differ) {
         return;
     }
     for i in repeated_elements(list.len(), |i| list.get(i).map(identity)) {
@@ -68,11 +71,15 @@ fn check_keyed_list(keys: &[Str], list: &[Value], at: &Path<'_>, errors: &mut Er
     }
     let same_keys = |a: &Value, b: &Value| {
         keys.iter().all(|key| match (a.get(key), b.get(key)) {
-            (Some(a), Some(b)) => may_be_equal(a, b),
+            (Some(a), Some(b)) => are_equal_elements(a, b),
             (a, b) => a.is_none() && b.is_none(),
         })
     };
-    if are_few_and_differ(list, same_keys) {
+    let prints_differ = || {
+        let mut keys = fingerprint::KeyFingerprinter::new(keys);
+        fingerprint::all_differ(list.iter().map(|item| keys.fingerprint(item, |_| true).0))
+    };
+    if all_differ(list, same_keys, prints_differ) {
         return;
     }
     let identity = |i: usize| {
@@ -94,15 +101,24 @@ fn keys_of(keys: &[Str], item: Option<&Map>) -> Value {
     Value::Object(keys.iter().filter_map(key).collect())
 }
 
-/// Returns whether all elements of a short list differ: comparing all pairs is cheaper than hashing them.
-fn are_few_and_differ(list: &[Value], same: impl Fn(&Value, &Value) -> bool) -> bool {
-    const FEW: usize = 16;
+/// Returns whether all elements differ, if that is cheap to decide: small lists by comparing all pairs, large
+/// ones by their fingerprints. This is so for almost every list.
+fn all_differ(
+    list: &[Value],
+    same: impl Fn(&Value, &Value) -> bool,
+    prints_differ: impl FnOnce() -> bool,
+) -> bool {
+    // Equal fingerprints do not prove a duplicate; the caller then looks closer.
+    const FEW: usize = 8;
+    if list.len() > FEW {
+        return prints_differ();
+    }
     let differs = |(i, item): (usize, &Value)| !list.iter().skip(i + 1).any(|other| same(item, other));
-    list.len() <= FEW && list.iter().enumerate().all(differs)
+    list.iter().enumerate().all(differs)
 }
 
 /// Returns whether two values may be equal. Numbers are compared by value, lists and objects not at all.
-fn may_be_equal(a: &Value, b: &Value) -> bool {
+fn are_equal_elements(a: &Value, b: &Value) -> bool {
     match (a, b) {
         #[expect(clippy::cast_precision_loss, reason = "a closer look follows")]
         (Value::Int(i), Value::Float(f)) | (Value::Float(f), Value::Int(i)) => *i as f64 == *f,

@@ -7,8 +7,6 @@
 mod compile;
 mod fast_check;
 mod members;
-#[cfg(test)]
-mod tests;
 mod weight;
 
 pub use compile::PlanCompiler;
@@ -408,3 +406,6 @@ impl Features {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

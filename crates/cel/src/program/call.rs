@@ -1,11 +1,14 @@
 //! Function calls.
 
-use super::interpreter::{Computed, Interpreter};
-use super::op::{ArgEvaluation, Binary, CallOp, Op, Unary};
+use super::interpreter::{Computed, Interpreter, as_bool};
+use super::op::{ArgEvaluation, AttributeMode, Binary, CallOp, Comparison, Op, Unary, UnaryKind};
+use crate::estimate::text_cost;
 use crate::overload::{Overload, Ty};
 use crate::run::{Actual, Run};
-use crate::val::{Arena, EvalError, Owned, Res, Val};
+use crate::shape::ShapeKind;
+use crate::val::{Arena, EvalError, Owned, Res, Val, text_size};
 use scantling_notation::regex::Pattern;
+use scantling_value::Value;
 use smallvec::SmallVec;
 
 type Args<'a> = SmallVec<[Val<'a>; 4]>;
@@ -37,7 +40,18 @@ impl<'a> Interpreter<'a, '_> {
                 return Err(e);
             }
         };
-        let result = (call.run)(self.arena, arg);
+        // The common cases of `size` are computed here, without a call through a function pointer.
+        let size = match (call.kind, arg) {
+            (UnaryKind::Size, Val::JsonList(items, _)) => Some(items.len() as u64),
+            (UnaryKind::Size, Val::JsonMap(object, _)) => Some(object.len() as u64),
+            (UnaryKind::Size, Val::Str(text)) => Some(text_size(text)),
+            _ => None,
+        };
+        let result = match size.map(i64::try_from) {
+            Some(Ok(size)) => Ok(Val::Int(size)),
+            // Also for sizes beyond an `int`, which the implementation reports as an overflow.
+            _ => (call.run)(self.arena, arg),
+        };
         match call.actual {
             Actual::Fixed(cost) => self.charge(cost)?,
             actual => self.charge_call(actual, &[Some(arg)], &result)?,
@@ -45,11 +59,106 @@ impl<'a> Interpreter<'a, '_> {
         result.map_err(|e| self.call_error(e, call.overload, &[arg]))
     }
 
-    /// A call with two arguments.
+    /// A call with two arguments. Arithmetic on integer fields and constants bypasses [`Val`].
     #[inline(never)]
     pub(super) fn binary(&mut self, call: &'a Binary) -> Computed<Val<'a>> {
+        if let (Some(arithmetic), Actual::Fixed(cost)) = (call.arithmetic, call.actual)
+            && let Some((a, left)) = self.int_operand(&call.left)
+            && let Some((b, right)) = self.int_operand(&call.right)
+            // On overflow nothing has been charged yet, so the general path starts over and reports the error.
+            && let Some(result) = arithmetic.result(a, b)
+        {
+            // Charged one by one: beyond the limit, the cost must be that of the operations that were reached.
+            self.charge(left)?;
+            self.charge(right)?;
+            self.charge(cost)?;
+            return Ok(Val::Int(result));
+        }
         let (left, right) = self.operands(call)?;
         self.apply(call, left, right)
+    }
+
+    /// `a < b`, `a <= b`, `a > b` and `a >= b`
+    #[inline(never)]
+    pub(super) fn comparison(&mut self, comparison: &'a Comparison) -> Computed<bool> {
+        let Comparison { relation, call } = comparison;
+        if let Some((a, left)) = self.int_operand(&call.left)
+            && let Some((b, right)) = self.int_operand(&call.right)
+        {
+            self.charge(left)?;
+            self.charge(right)?;
+            self.charge(1)?;
+            return Ok(relation.holds(a, b));
+        }
+        self.any_comparison(comparison)
+    }
+
+    #[inline(never)]
+    fn any_comparison(&mut self, comparison: &'a Comparison) -> Computed<bool> {
+        let Comparison { relation, call } = comparison;
+        match self.operands(call)? {
+            (Val::Int(a), Val::Int(b)) => {
+                self.charge(1)?;
+                Ok(relation.holds(a, b))
+            }
+            (left, right) => self.apply(call, left, right).and_then(as_bool),
+        }
+    }
+
+    /// `a + b` where the checker expects strings
+    #[inline(never)]
+    pub(super) fn concat(&mut self, call: &'a Binary) -> Computed<Val<'a>> {
+        match self.operands(call)? {
+            (Val::Str(a), Val::Str(b)) => {
+                let joined = self.arena.concat_strings(a, b)?;
+                self.charge(text_cost(text_size(joined)))?;
+                Ok(Val::Str(joined))
+            }
+            (left, right) => self.apply(call, left, right),
+        }
+    }
+
+    /// The integer that an op gives, and its cost, if it is a constant, a declared field, or the size of one.
+    #[inline]
+    pub(super) fn int_operand(&self, op: &'a Op) -> Option<(i64, u64)> {
+        match op {
+            Op::Const(Owned::Int(i)) => Some((*i, 0)),
+            op => self.int_of_field(op),
+        }
+    }
+
+    fn int_of_field(&self, op: &'a Op) -> Option<(i64, u64)> {
+        match op {
+            Op::Attribute(attribute) if attribute.mode == AttributeMode::Value => {
+                match self.declared_value(attribute)? {
+                    (Value::Int(i), shape)
+                        // For any other shape the integer is read differently or is an error: `number` makes it a
+                        // double.
+                        if matches!(shape.kind, ShapeKind::Int | ShapeKind::IntOrString) =>
+                    {
+                        Some((*i, attribute.cost()))
+                    }
+                    _ => None,
+                }
+            }
+            Op::Unary(call) if call.kind == UnaryKind::Size => match (&call.arg, call.actual) {
+                (Op::Attribute(attribute), Actual::Fixed(cost)) if attribute.mode == AttributeMode::Value => {
+                    let (value, shape) = self.declared_value(attribute)?;
+                    let size = match (value, &shape.kind) {
+                        (Value::Array(items), ShapeKind::List { .. }) => items.len() as u64,
+                        (Value::String(text), ShapeKind::String) => text_size(text),
+                        // Undeclared and null members count, as on kube-apiserver, whose map is the whole JSON object.
+                        (Value::Object(object), ShapeKind::Object { .. } | ShapeKind::Map { .. }) => {
+                            object.len() as u64
+                        }
+                        _ => return None,
+                    };
+                    Some((i64::try_from(size).ok()?, attribute.cost() + cost))
+                }
+                _ => None,
+            },
+            _ => None,
+        }
     }
 
     /// Evaluates both arguments. The right one is evaluated, and the call charged, even if the left one is an error.

@@ -4,13 +4,14 @@
 
 use super::call::ok;
 use super::op::{
-    AttributeMode, BlockOp, Conditional, ElementOp, Equality, InSet, MessageLiteral, Op, OptionalOr, OrResult,
+    AttributeMode, BlockOp, Conditional, ElementOp, Equality, InSet, MessageLiteral, Op, OptionalOr,
+    OrResult, UnaryKind,
 };
 use super::{Input, Limits, Program};
 use crate::env::Semantics;
 use crate::estimate::{LIST_COST, MAP_COST, STRUCT_COST};
 use crate::library::standard::{equal_cost, shorter_pass, shorter_text_cost};
-use crate::shape::Shape;
+use crate::shape::{Shape, ShapeKind};
 use crate::val::{self, Arena, EvalError, Owned, Val};
 use scantling_value::{Value, deadline, same_text};
 use smallvec::SmallVec;
@@ -150,7 +151,8 @@ impl<'a, 'c> Interpreter<'a, 'c> {
             Op::Attribute(attribute) => self.attribute(attribute),
             Op::Const(constant) => self.constant(constant),
             Op::Binary(call) => self.binary(call),
-            Op::Unary(call) if !call.is_not => self.unary(call),
+            Op::Concat(call) => self.concat(call),
+            Op::Unary(call) if call.kind != UnaryKind::Not => self.unary(call),
             Op::Call(call) => self.call(call),
             Op::Conditional(conditional) => self.conditional(conditional),
             Op::Fold(fold) => self.fold(fold),
@@ -164,6 +166,7 @@ impl<'a, 'c> Interpreter<'a, 'c> {
             | Op::Or(_)
             | Op::NotStrictlyFalse(_)
             | Op::Equality(_)
+            | Op::Comparison(_)
             | Op::InSet(_)
             | Op::Unary(_) => self.eval_test(op),
         }
@@ -180,8 +183,9 @@ impl<'a, 'c> Interpreter<'a, 'c> {
             Op::And(terms) => self.junction(terms, false),
             Op::Or(terms) => self.junction(terms, true),
             Op::Equality(equality) => self.equality(equality),
+            Op::Comparison(comparison) => self.comparison(comparison),
             Op::Attribute(attribute) if attribute.mode == AttributeMode::Presence => self.presence(attribute),
-            Op::Unary(call) if call.is_not => self.negation(call),
+            Op::Unary(call) if call.kind == UnaryKind::Not => self.negation(call),
             Op::InSet(in_set) => self.in_set(in_set),
             // With qualifiers, the branches are values that something is selected from.
             Op::Conditional(conditional) if conditional.path.is_empty() => self.test_conditional(conditional),
@@ -292,13 +296,61 @@ impl<'a, 'c> Interpreter<'a, 'c> {
 
     #[inline(never)]
     fn in_set(&mut self, in_set: &'a InSet) -> Computed<bool> {
+        // Nothing has been charged or evaluated if this fails, so the general path can start over.
+        if let Some((text, cost)) = self.string_operand(&in_set.value) {
+            self.charge(cost)?;
+            return Ok(in_set.set.contains(Val::Str(text)));
+        }
         let value = self.operand(&in_set.value)?;
         Ok(in_set.set.contains(value))
     }
 
-    /// `a == b` and `a != b`
+    /// The string that an op gives, and its cost, if it is a constant or a declared field.
+    #[inline]
+    pub(super) fn string_operand(&self, op: &'a Op) -> Option<(&'a str, u64)> {
+        match op {
+            Op::Attribute(attribute) if attribute.mode == AttributeMode::Value => {
+                match self.declared_value(attribute)? {
+                    (Value::String(text), shape)
+                        // A string of any other shape is read as bytes, a timestamp or a duration, or does not fit.
+                        if matches!(shape.kind, ShapeKind::String | ShapeKind::IntOrString) =>
+                    {
+                        Some((text, attribute.cost()))
+                    }
+                    _ => None,
+                }
+            }
+            Op::Const(Owned::Str(text)) => Some((text, 0)),
+            _ => None,
+        }
+    }
+
+    /// `a == b` and `a != b`. Comparisons with constants come first because most rules consist of them.
     #[inline(never)]
     fn equality(&mut self, equality: &'a Equality) -> Computed<bool> {
+        let Equality { left, right, negated } = equality;
+        match right {
+            Op::Const(Owned::Str(b)) => {
+                if let Some((a, cost)) = self.string_operand(left) {
+                    self.charge(cost)?;
+                    self.charge(shorter_text_cost(a, b))?;
+                    return Ok(same_text(a, b) != *negated);
+                }
+            }
+            Op::Const(Owned::Int(b)) => {
+                if let Some((a, cost)) = self.int_operand(left) {
+                    self.charge(cost)?;
+                    self.charge(1)?;
+                    return Ok((a == *b) != *negated);
+                }
+            }
+            _ => {}
+        }
+        self.any_equality(equality)
+    }
+
+    #[inline(never)]
+    fn any_equality(&mut self, equality: &'a Equality) -> Computed<bool> {
         let Equality { left, right, negated } = equality;
         let a = match self.operand(left) {
             Ok(a) => a,

@@ -7,15 +7,15 @@ use super::call::dispatch;
 use super::constant_set::ConstantSet;
 use super::interpreter::check_keys;
 use super::op::{
-    ArgEvaluation, Attribute, AttributeMode, AttributeRoot, Binary, BlockOp, CallOp, Conditional, ElementOp,
-    Equality, FoldOp, FoldStep, InSet, Insertion, KnownField, MessageLiteral, Name, Op, OptionalOr, OrResult,
-    Qualifier, QualifierKey, Unary,
+    ArgEvaluation, Arithmetic, Attribute, AttributeMode, AttributeRoot, Binary, BlockOp, CallOp, Comparison,
+    Conditional, ElementOp, Equality, FoldOp, FoldStep, InSet, Insertion, KnownField, MessageLiteral, Name,
+    Op, OptionalOr, OrResult, Qualifier, QualifierKey, Relation, Unary, UnaryKind,
 };
 use crate::ast::{Comprehension, Expr, ExprId, ExprKind, Literal, MapEntry, StructField};
 use crate::check::{CheckedExpr, Reference};
 use crate::env::{Env, Semantics};
 use crate::message;
-use crate::overload::Overload;
+use crate::overload::{Overload, Ty};
 use crate::run::Run;
 use crate::stack::with_room;
 use crate::types::CelType;
@@ -596,7 +596,7 @@ fn call(
             Run::Unary(run) if args.len() == 1 => {
                 if let Some(arg) = args.pop() {
                     return Op::Unary(Box::new(Unary {
-                        is_not: first.function == "!_",
+                        kind: UnaryKind::from_function(first.function),
                         run,
                         arg,
                         actual,
@@ -606,13 +606,24 @@ fn call(
             }
             Run::Binary(run) if args.len() == 2 => {
                 if let (Some(right), Some(left)) = (args.pop(), args.pop()) {
-                    return Op::Binary(Box::new(Binary {
+                    let of_ints = decided && first.params == [Ty::Int, Ty::Int];
+                    let call = Binary {
+                        arithmetic: decided.then(|| Arithmetic::from_overload(first.id)).flatten(),
                         run,
                         left,
                         right,
                         actual,
                         overload: first,
-                    }));
+                    };
+                    return match Relation::from_function(first.function) {
+                        // Also if the overload is open: two integers at run time are common there (int-or-string), and
+                        // cost the same.
+                        Some(relation) if of_ints || !decided => {
+                            Op::Comparison(Box::new(Comparison { relation, call }))
+                        }
+                        None if decided && first.id == "add_string" => Op::Concat(Box::new(call)),
+                        _ => Op::Binary(Box::new(call)),
+                    };
                 }
             }
             _ => {}

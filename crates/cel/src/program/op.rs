@@ -33,6 +33,10 @@ pub(super) enum Op {
     Unary(Box<Unary>),
     /// A call with two arguments.
     Binary(Box<Binary>),
+    /// `a < b`, `a <= b`, `a > b`, `a >= b`
+    Comparison(Box<Comparison>),
+    /// `a + b` of strings
+    Concat(Box<Binary>),
     /// Any other call.
     Call(Box<CallOp>),
     /// `x in [constants]`
@@ -157,22 +161,111 @@ pub(super) struct Equality {
 /// A call with one argument.
 #[derive(Debug)]
 pub(super) struct Unary {
-    /// True for `!a`, which the interpreter implements itself.
-    pub(super) is_not: bool,
+    pub(super) kind: UnaryKind,
     pub(super) run: for<'a> fn(&'a Arena, Val<'a>) -> Res<'a>,
     pub(super) arg: Op,
     pub(super) actual: Actual,
     pub(super) overload: &'static Overload,
 }
 
+/// Functions of one argument that the interpreter implements itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum UnaryKind {
+    /// `!a`
+    Not,
+    /// `size(a)`
+    Size,
+    /// Anything else.
+    Other,
+}
+
+impl UnaryKind {
+    pub(super) fn from_function(function: &str) -> UnaryKind {
+        match function {
+            "!_" => UnaryKind::Not,
+            "size" => UnaryKind::Size,
+            _ => UnaryKind::Other,
+        }
+    }
+}
+
 /// A call with two arguments.
 #[derive(Debug)]
 pub(super) struct Binary {
+    /// The arithmetic operator, if the checker has determined that both arguments are integers.
+    pub(super) arithmetic: Option<Arithmetic>,
     pub(super) run: for<'a> fn(&'a Arena, Val<'a>, Val<'a>) -> Res<'a>,
     pub(super) left: Op,
     pub(super) right: Op,
     pub(super) actual: Actual,
     pub(super) overload: &'static Overload,
+}
+
+/// `+`, `-` or `*` of integers
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Arithmetic {
+    Add,
+    Subtract,
+    Multiply,
+}
+
+impl Arithmetic {
+    pub(super) fn from_overload(overload: &str) -> Option<Arithmetic> {
+        match overload {
+            "add_int64" => Some(Arithmetic::Add),
+            "subtract_int64" => Some(Arithmetic::Subtract),
+            "multiply_int64" => Some(Arithmetic::Multiply),
+            _ => None,
+        }
+    }
+
+    /// `None` on overflow.
+    #[inline]
+    pub(super) fn result(self, a: i64, b: i64) -> Option<i64> {
+        match self {
+            Arithmetic::Add => a.checked_add(b),
+            Arithmetic::Subtract => a.checked_sub(b),
+            Arithmetic::Multiply => a.checked_mul(b),
+        }
+    }
+}
+
+/// `a < b`, `a <= b`, `a > b` or `a >= b`
+#[derive(Debug)]
+pub(super) struct Comparison {
+    pub(super) relation: Relation,
+    pub(super) call: Binary,
+}
+
+/// A relation of integers.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Relation {
+    Less,
+    LessOrEqual,
+    Greater,
+    GreaterOrEqual,
+}
+
+impl Relation {
+    pub(super) fn from_function(function: &str) -> Option<Relation> {
+        match function {
+            "_<_" => Some(Relation::Less),
+            "_<=_" => Some(Relation::LessOrEqual),
+            "_>_" => Some(Relation::Greater),
+            "_>=_" => Some(Relation::GreaterOrEqual),
+            _ => None,
+        }
+    }
+
+    #[inline]
+    pub(super) fn holds(self, a: i64, b: i64) -> bool {
+        match self {
+            Relation::Less => a < b,
+            Relation::LessOrEqual => a <= b,
+            Relation::Greater => a > b,
+            Relation::GreaterOrEqual => a >= b,
+        }
+    }
 }
 
 /// A call with any number of arguments, or several candidate overloads.

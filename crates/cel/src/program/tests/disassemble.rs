@@ -87,6 +87,15 @@ impl<'p> Disassembly<'p> {
             Op::Binary(call) => {
                 self.op_with_operands(called(&[call.overload], call.actual), [&call.left, &call.right]);
             }
+            Op::Comparison(comparison) => {
+                let call = &comparison.call;
+                let text = format!("compare, else {}", called(&[call.overload], call.actual));
+                self.op_with_operands(text, [&call.left, &call.right]);
+            }
+            Op::Concat(call) => {
+                let text = format!("join, else {}", called(&[call.overload], call.actual));
+                self.op_with_operands(text, [&call.left, &call.right]);
+            }
             Op::Call(call) => {
                 let pattern = call.pattern.as_ref().map_or("", |_| ", pattern compiled");
                 let text = format!("{}{pattern}", called(&call.candidates, call.actual));

@@ -13,6 +13,21 @@ pub(crate) fn default(spec: &mut Map, context: &Context<'_>) {
     }
 }
 
+/// Fills in members that are absent or empty with the labels of the template: the labels of the workload, or its selector.
+pub(crate) fn default_labels(object: &mut Map, members: &[(&str, &'static str)]) {
+    let spec = object.get("spec");
+    let labels = spec.and_then(|spec| spec.at(["template", "metadata", "labels"]));
+    let Some(labels) = labels.cloned() else { return };
+    for (owner, member) in members {
+        if let Some(owner) = object_in(object, owner) {
+            let is_empty = |value: &Value| value.as_object().is_none_or(Map::is_empty);
+            if owner.get(member).is_none_or(is_empty) {
+                owner.insert(*member, labels.clone());
+            }
+        }
+    }
+}
+
 /// Drops the fields of disabled feature gates from the template of a spec, which is at the path.
 pub(crate) fn drop_disabled(object: &mut Map, write: &Write<'_>, spec: &[&str]) {
     let old = write

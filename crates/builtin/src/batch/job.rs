@@ -39,7 +39,7 @@ fn default(object: &mut Map, context: &Context<'_>) {
         template::default(spec, context);
         default_failure_policy(spec);
     }
-    default_labels(object);
+    template::default_labels(object, &[("metadata", "labels")]);
 }
 
 fn prepare(object: &mut Map, write: &Write<'_>) {
@@ -51,7 +51,7 @@ fn prepare(object: &mut Map, write: &Write<'_>) {
             .get("metadata")
             .map_or("", |metadata| metadata.get_str("name"));
         if names::label_value(name).is_empty() {
-            default_labels(object);
+            template::default_labels(object, &[("metadata", "labels")]);
         }
     }
     drop_disabled_fields(object, write, &["spec"]);
@@ -130,25 +130,6 @@ pub(super) fn default_failure_policy(spec: &mut Map) {
     for rule in policy.into_iter().flat_map(|policy| objects_in(policy, "rules")) {
         for pattern in objects_in(rule, "onPodConditions") {
             set_default_text(pattern, "status", "True");
-        }
-    }
-}
-
-/// A Job without labels has those of its pods.
-fn default_labels(object: &mut Map) {
-    let template_labels = object
-        .get("spec")
-        .and_then(|spec| spec.at(["template", "metadata", "labels"]));
-    let Some(template_labels) = template_labels.cloned() else {
-        return;
-    };
-    if let Some(metadata) = object_in(object, "metadata") {
-        let has_labels = metadata
-            .get("labels")
-            .and_then(Value::as_object)
-            .is_some_and(|l| !l.is_empty());
-        if !has_labels {
-            metadata.insert("labels", template_labels);
         }
     }
 }

@@ -26,7 +26,7 @@ pub(super) const KIND: KindBehavior = KindBehavior {
 };
 
 fn default(object: &mut Map, context: &Context<'_>) {
-    default_labels(object);
+    template::default_labels(object, &[("spec", "selector"), ("metadata", "labels")]);
     if let Some(spec) = object_in(object, "spec") {
         set_default(spec, "replicas", 1_i64);
         if let Some(template) = object_if_set(spec, "template") {
@@ -66,27 +66,6 @@ fn selectable_field(object: &Value, field: &str) -> String {
             replicas.unwrap_or(0).to_string()
         }
         _ => object.str_at(field.split('.')).to_owned(),
-    }
-}
-
-/// The selector and the labels are those of the template where they are absent.
-fn default_labels(object: &mut Map) {
-    let template_labels = object
-        .get("spec")
-        .and_then(|spec| spec.at(["template", "metadata", "labels"]));
-    let Some(template_labels) = template_labels.cloned() else {
-        return;
-    };
-    for (owner, member) in [("spec", "selector"), ("metadata", "labels")] {
-        if let Some(owner) = object_in(object, owner) {
-            let is_set = owner
-                .get(member)
-                .and_then(Value::as_object)
-                .is_some_and(|m| !m.is_empty());
-            if !is_set {
-                owner.insert(member, template_labels.clone());
-            }
-        }
     }
 }
 

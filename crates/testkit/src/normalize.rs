@@ -229,11 +229,16 @@ pub fn normalize_table(table: &mut Map) {
         let Some(Value::Array(cells)) = row.as_object_mut().and_then(|row| row.get_mut("cells")) else {
             continue;
         };
-        for (name, cell) in names.iter().zip(cells) {
+        for (i, cell) in cells.iter_mut().enumerate() {
             let is_age = cell.as_str().is_some_and(|text| AGE.is_match(text));
-            if name == "Requestor" {
+            // Only the first event of a watch has the columns.
+            let shows_age = || match names.get(i) {
+                Some(name) => AGE_COLUMNS.contains(&name.as_str()),
+                None => names.is_empty(),
+            };
+            if names.get(i).is_some_and(|name| name == "Requestor") {
                 *cell = "<user>".into();
-            } else if AGE_COLUMNS.contains(&name.as_str()) && is_age {
+            } else if is_age && shows_age() {
                 *cell = "<age>".into();
             }
         }

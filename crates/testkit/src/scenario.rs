@@ -232,14 +232,25 @@ fn attach(scenario: &mut Scenario, golden: &Path) {
         golden.display()
     );
     for (step, mut answer) in scenario.steps.iter_mut().zip(answers) {
-        // The ages of past events were recorded.
-        if let Some(Value::Object(body)) = answer.as_object_mut().and_then(|answer| answer.get_mut("body"))
-            && body.get("kind").and_then(Value::as_str) == Some("Table")
-        {
-            normalize_table(body);
+        // Some recordings have the ages of past events.
+        if let Some(Value::Object(body)) = answer.as_object_mut().and_then(|answer| answer.get_mut("body")) {
+            tables(body).for_each(normalize_table);
         }
         step.recorded = Some(answer);
     }
+}
+
+/// The tables of a response: its body, or the objects of the events of a watch.
+fn tables(body: &mut Map) -> impl Iterator<Item = &mut Map> {
+    let is_table = |object: &Map| object.get("kind").and_then(Value::as_str) == Some("Table");
+    let (own, events) = match is_table(body) {
+        true => (Some(body), None),
+        false => (None, body.get_mut("events").and_then(Value::as_array_mut)),
+    };
+    let events = events.into_iter().flatten();
+    let objects = events.filter_map(|event| event.as_object_mut()?.get_mut("object")?.as_object_mut());
+    own.into_iter()
+        .chain(objects.filter(move |object| is_table(object)))
 }
 
 fn parse(area: &str, document: &Yaml<'_>) -> Result<Scenario, String> {

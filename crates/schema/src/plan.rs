@@ -11,7 +11,7 @@ mod weight;
 
 pub use compile::PlanCompiler;
 pub(crate) use fast_check::FastCheck;
-pub(crate) use members::{FieldLookup, NamePrefix, path};
+pub(crate) use members::{FieldLookup, path};
 
 use crate::enumeration::EnumSet;
 use crate::format::Format;

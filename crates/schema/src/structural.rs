@@ -12,8 +12,7 @@ mod intern;
 
 pub use intern::Interner;
 
-use crate::plan::NamePrefix;
-use scantling_value::{Str, Value, same_text};
+use scantling_value::{Str, Value, beginning, same_text};
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
@@ -259,7 +258,6 @@ impl Mutability {
 impl Structural {
     /// A declared field.
     pub fn property(&self, name: &str) -> Option<&Arc<Structural>> {
-        let beginning = |name: &str| NamePrefix::new(name).beginning;
         let wanted = beginning(name);
         // Comparing the beginnings is cheaper than comparing the names, and has the same order.
         let first = self.properties.partition_point(|(k, _)| beginning(k) < wanted);

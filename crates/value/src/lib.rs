@@ -34,7 +34,7 @@ pub use decode::{DecodeError, Decoded, Limits};
 pub use error::{BadValue, ErrorKind, FieldError, aggregate};
 pub use finding::Finding;
 pub use json::Escape;
-pub use map::{Map, same_text};
+pub use map::{Map, beginning, same_text};
 pub use path::{Path, PathBuf, Segment};
 pub use position::Position;
 pub use text_set::TextSet;

@@ -1,6 +1,7 @@
 //! The members of an object, as a sorted vector.
 
 use crate::{Str, Value};
+use std::cmp::Ordering;
 
 /// The members of an object, sorted by key in byte order.
 ///
@@ -33,7 +34,7 @@ impl Map {
 
     /// Finds a key by binary search: its index, or the index at which it would be inserted.
     pub fn find(&self, key: &str) -> Result<usize, usize> {
-        self.entries.binary_search_by(|(k, _)| k.as_str().cmp(key))
+        self.entries.binary_search_by(|(k, _)| compare_text(k, key))
     }
 
     /// Finds the index of a key. Most objects are so small that a linear scan beats binary search.
@@ -173,7 +174,10 @@ impl Map {
     /// kube-apiserver's decoder.
     pub fn from_unsorted(mut entries: Vec<(Str, Value)>) -> Self {
         // Documents are often sorted already, as kube-apiserver writes them; then no sort is needed.
-        let strictly_ascending = entries.windows(2).all(|w| matches!(w, [(a, _), (b, _)] if a < b));
+        let is_ascending = |(a, _): &(Str, Value), (b, _): &(Str, Value)| compare_text(a, b).is_lt();
+        let strictly_ascending = entries
+            .windows(2)
+            .all(|w| matches!(w, [a, b] if is_ascending(a, b)));
         if !strictly_ascending {
             // The sort is stable, so the last of several equal keys in document order is the last of its run.
             entries.sort_by(|(a, _), (b, _)| a.cmp(b));
@@ -216,6 +220,30 @@ pub fn same_text(a: &str, b: &str) -> bool {
         }
 }
 
+/// Compares two strings by bytes. Most names differ in their first eight bytes, so one comparison of words decides.
+#[inline]
+fn compare_text(a: &str, b: &str) -> Ordering {
+    beginning(a).cmp(&beginning(b)).then_with(|| a.cmp(b))
+}
+
+/// The first eight bytes of a string, as a number with the same order as strings. Short strings take as few instructions
+/// as long ones, because this dominates most walks.
+#[inline(always)]
+pub fn beginning(text: &str) -> u64 {
+    let bytes = text.as_bytes();
+    if let Some(word) = bytes.first_chunk() {
+        u64::from_be_bytes(*word)
+    } else if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {
+        let (first, last) = (u32::from_be_bytes(*first), u32::from_be_bytes(*last));
+        // The last four bytes, without those already in the first four.
+        let rest = (u64::from(last) << (8 * (8 - bytes.len()))) & u64::from(u32::MAX);
+        (u64::from(first) << 32) | rest
+    } else {
+        let byte = |i: usize| u64::from(bytes.get(i).copied().unwrap_or(0));
+        (byte(0) << 56) | (byte(1) << 48) | (byte(2) << 40)
+    }
+}
+
 impl<K: Into<Str>> FromIterator<(K, Value)> for Map {
     fn from_iter<I: IntoIterator<Item = (K, Value)>>(iter: I) -> Self {
         Map::from_unsorted(iter.into_iter().map(|(k, v)| (k.into(), v)).collect())
@@ -227,5 +255,41 @@ impl IntoIterator for Map {
     type IntoIter = std::vec::IntoIter<(Str, Value)>;
     fn into_iter(self) -> Self::IntoIter {
         self.entries.into_iter()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::compare_text;
+
+    #[test]
+    fn words_have_the_order_of_strings() {
+        let texts = [
+            "",
+            "\0",
+            "a",
+            "a\0",
+            "ab",
+            "abc",
+            "abd",
+            "abcd",
+            "abcde",
+            "abcdefg",
+            "abcdefgh",
+            "abcdefgh\0",
+            "abcdefghi",
+            "b",
+            "é",
+            "zz",
+            "日本語",
+            "日本誰",
+            "spec",
+            "status",
+        ];
+        for a in texts {
+            for b in texts {
+                assert_eq!(compare_text(a, b), a.cmp(b), "{a:?} {b:?}");
+            }
+        }
     }
 }

@@ -3,7 +3,7 @@
 //! Both are sorted by name, so one merge pass finds the node of every member.
 
 use super::{FastCheck, Features, PlanNode};
-use scantling_value::{Path, Str, same_text};
+use scantling_value::{Path, Str, beginning, same_text};
 use std::sync::Arc;
 
 /// The facts about a declared field that a walk reads first.
@@ -46,24 +46,12 @@ pub(crate) struct NamePrefix {
 }
 
 impl NamePrefix {
-    /// The first eight bytes of a name, as a number with the same order as names. Short names take as few
-    /// instructions as long ones, because this dominates most walks.
     #[inline(always)]
     pub(crate) fn new(name: &str) -> Self {
-        let bytes = name.as_bytes();
-        let len = bytes.len();
-        let beginning = if let Some(word) = bytes.first_chunk() {
-            u64::from_be_bytes(*word)
-        } else if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {
-            let (first, last) = (u32::from_be_bytes(*first), u32::from_be_bytes(*last));
-            // The last four bytes, without those already in the first four.
-            let rest = (u64::from(last) << (8 * (8 - len))) & u64::from(u32::MAX);
-            (u64::from(first) << 32) | rest
-        } else {
-            let byte = |i: usize| u64::from(bytes.get(i).copied().unwrap_or(0));
-            (byte(0) << 56) | (byte(1) << 48) | (byte(2) << 40)
-        };
-        NamePrefix { beginning, len }
+        NamePrefix {
+            beginning: beginning(name),
+            len: name.len(),
+        }
     }
 }
 
@@ -353,7 +341,6 @@ mod tests {
                 "{a} {b}"
             );
         }
-        let beginning = |name| NamePrefix::new(name).beginning;
         assert_eq!(beginning("abcdefgh"), beginning("abcdefghi"));
         assert_eq!(beginning("abcdefg"), u64::from_be_bytes(*b"abcdefg\0"));
         assert_eq!(beginning("abcde"), u64::from_be_bytes(*b"abcde\0\0\0"));

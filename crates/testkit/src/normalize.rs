@@ -36,6 +36,7 @@ static UID: LazyLock<Regex> =
     LazyLock::new(|| regex(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"));
 static VERSION: LazyLock<Regex> = LazyLock::new(|| regex(r"(resourceVersion\W{1,7})\d+"));
 static AGE: LazyLock<Regex> = LazyLock::new(|| regex(r"^(\d+[smhdy])+$"));
+static AGO: LazyLock<Regex> = LazyLock::new(|| regex(r"\((\d+[smhdy])+ ago\)"));
 
 /// A message that lists several errors, and the separator of the list.
 static LISTING: LazyLock<(Regex, Regex)> = LazyLock::new(|| {
@@ -240,6 +241,9 @@ pub fn normalize_table(table: &mut Map) {
                 *cell = "<user>".into();
             } else if is_age && shows_age() {
                 *cell = "<age>".into();
+            } else if let Some(text) = cell.as_str() {
+                // Restarts show their age in parentheses: `3 (6y324d ago)`.
+                *cell = AGO.replace(text, "(<age> ago)").as_ref().into();
             }
         }
     }

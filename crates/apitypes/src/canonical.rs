@@ -114,6 +114,7 @@ impl<'t> Canonicalizer<'t> {
         members.retain(|name, value| {
             // An object that is written has known fields only, and most of them have values that are kept in every type.
             if empty == EmptyCollections::Null && is_kept(value) {
+                debug_assert!(s.field(name).is_some(), "{name} is no field");
                 return true;
             }
             let Some(field) = s.field(name).filter(|_| !value.is_null()) else {

@@ -171,7 +171,7 @@ impl Metrics {
         );
         r.register(
             "apiextensions_apiserver_validation_ratcheting_seconds",
-            "Time patch_after_apply comparing old and new values for ratcheting, per update",
+            "Time spent comparing old and new values for ratcheting, per update",
             self.ratcheting.clone(),
         );
         r.register(

@@ -429,7 +429,7 @@ pub(super) fn with_label_change(mut object: Value) -> Value {
             .get_or_insert_with("labels", || Value::Object(Map::new()))
             .as_object_mut()
     {
-        labels.insert("scantling/with_label_change", "".into());
+        labels.insert("scantling/touched", "".into());
     }
     object
 }

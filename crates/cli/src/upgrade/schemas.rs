@@ -301,10 +301,10 @@ impl<'a> SchemaDiff<'a> {
     fn tightened_at(&self, depth: usize) -> Compatibility {
         let metadata = |step: &SchemaStep| matches!(step, SchemaStep::Property(name) if name == "metadata");
         // Every write changes `metadata`, and so the root that contains it.
-        let with_label_change = depth == 0 || (depth == 1 && self.steps.first().is_some_and(metadata));
+        let touched = depth == 0 || (depth == 1 && self.steps.first().is_some_and(metadata));
         let undescribed = |schema: &&Map| compatibility::holds_undescribed(schema);
         let unknowable = self.treatment.everything_stays || self.above.get(depth).is_some_and(undescribed);
-        if self.treatment.ratcheting && !with_label_change && !unknowable {
+        if self.treatment.ratcheting && !touched && !unknowable {
             Compatibility::SafeWithRatcheting
         } else {
             Compatibility::Breaking

@@ -181,7 +181,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     /// A change that is called safe refuses nothing that was accepted; one that is called safe with ratcheting refuses
-    /// nothing that is not with_label_change.
+    /// nothing that is not touched.
     #[test]
     fn verdicts_hold_for_generated_objects(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         let mut choices = Choices::new(&bytes);

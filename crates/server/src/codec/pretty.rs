@@ -34,7 +34,7 @@ pub(crate) struct Indenter {
 const FREE_SPACE: usize = 16 << 20;
 
 /// The additional budget for white space per byte of text. Indentation grows with the depth, so it could be thousands
-/// of times the text; once the budget is patch_after_apply, the rest is not indented.
+/// of times the text; once the budget is spent, the rest is not indented.
 const SPACE_PER_BYTE: usize = 4;
 
 impl Default for Indenter {

@@ -310,8 +310,8 @@ impl WriteRequest<'_> {
 
 impl Patched for Patch<'_> {
     fn quoted(&self, old: &Value) -> String {
-        let patch_after_apply = self.describe_consumed(old);
-        patch_after_apply.unwrap_or_else(|| Patch::describe_result(self, &order::to_json(old)))
+        let consumed = self.describe_consumed(old);
+        consumed.unwrap_or_else(|| Patch::describe_result(self, &order::to_json(old)))
     }
 
     fn is_converted(&self) -> bool {

@@ -176,7 +176,7 @@ impl WriteRequest<'_> {
         let mut bound = vec![Bound::new(kind, name, found)];
         let node = object.str_at(["spec", "nodeName"]);
         if kind == "Pod" && !node.is_empty() {
-            // The name is recorded even if there is no such node.
+            // The name is recorded even if the node does not exist.
             let found = self.newest_object("nodes", None, node).await?;
             let uid = found.as_ref().map_or("", |found| metadata_str(found, "uid"));
             bound.push(Bound::new("Node", node, uid));
